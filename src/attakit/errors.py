@@ -1,0 +1,116 @@
+"""Everything that can go wrong, as one tree.
+
+AttaError
+├── SettingError         a setting is unknown, missing or out of range   (also a ValueError)
+│   └── UnknownName      no method, selector or data set has that name
+├── ModelError           this model cannot be adapted this way           (also a ValueError)
+├── StreamError          data is missing or malformed
+├── LabelError
+│   ├── BudgetExhausted  more labels asked than the budget allows
+│   └── UnknownQuestion  an answer to something never asked
+├── StateError           a saved run does not fit this version or method
+└── MissingExtra         an optional dependency is not installed         (also an ImportError)
+
+Every message says who complains, what is wrong, what was given, and what to do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class AttaError(Exception):
+    """Base of all errors that attakit raises on purpose."""
+
+
+class SettingError(AttaError, ValueError):
+    """A setting is unknown, missing or out of range."""
+
+
+class UnknownName(SettingError):
+    """No method, selector or data set has that name."""
+
+
+class ModelError(AttaError, ValueError):
+    """This model cannot be adapted this way."""
+
+
+class StreamError(AttaError):
+    """Data is missing or malformed."""
+
+
+class LabelError(AttaError):
+    """Something is wrong with questions or answers."""
+
+
+class BudgetExhausted(LabelError):
+    """More labels were asked for than the budget allows."""
+
+
+class UnknownQuestion(LabelError):
+    """An answer arrived to something that was never asked."""
+
+
+class StateError(AttaError):
+    """A saved run does not fit this version or method."""
+
+
+class MissingExtra(AttaError, ImportError):
+    """An optional dependency is not installed."""
+
+
+def check_range(
+    who: str,
+    name: str,
+    value: float,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+) -> None:
+    """Raise `SettingError` unless a number lies within its bounds.
+
+    >>> check_range("Tent", "updates", 0, at_least=1)
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: Tent: updates must be at least 1, got 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+        raise SettingError(f"{who}: {name} must be a number, got {value!r}.")
+    bounds = []
+    if at_least is not None:
+        bounds.append((value >= at_least, f"at least {at_least}"))
+    if above is not None:
+        bounds.append((value > above, f"greater than {above}"))
+    if at_most is not None:
+        bounds.append((value <= at_most, f"at most {at_most}"))
+    if not all(holds for holds, _ in bounds):
+        wanted = " and ".join(words for _, words in bounds)
+        raise SettingError(f"{who}: {name} must be {wanted}, got {value}.")
+
+
+def check_choice(who: str, name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise `SettingError` unless a value is one of the allowed words.
+
+    >>> check_choice("SimATTA", "kmeans", "sklear", ("sklearn", "torch"))
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: SimATTA: kmeans must be one of sklearn, torch, got 'sklear'.
+    """
+    known = list(choices)
+    if value not in known:
+        raise SettingError(f"{who}: {name} must be one of {', '.join(known)}, got {value!r}.")
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
+    """Build the error for a name that is not in a table, with the nearest one that is.
+
+    >>> print(unknown_name("method", "simata", ["simatta", "tent"]))
+    Unknown method 'simata'. Did you mean 'simatta'? Known: simatta, tent.
+    """
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    return UnknownName(f"Unknown {kind} '{name}'.{hint} Known: {', '.join(names)}.")

@@ -1,0 +1,18 @@
+"""Entropy of a prediction."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def softmax_entropy(logits: Tensor) -> Tensor:
+    """Entropy, in nats, of the softmax of each row of logits.
+
+    H(ŷ) = -Σ_c p(ŷ_c) log p(ŷ_c) (SimATTA, section 3.2).
+
+    >>> import torch
+    >>> softmax_entropy(torch.zeros(1, 3))
+    tensor([1.0986])
+    """
+    log_probabilities = logits.log_softmax(dim=-1)
+    return -(log_probabilities.exp() * log_probabilities).sum(dim=-1)

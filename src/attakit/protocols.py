@@ -1,0 +1,74 @@
+"""The parts of the loop, on one screen. Classes match these by shape; nothing inherits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from attakit.nn.classifier import Classifier
+from attakit.queries import Answer, Query
+from attakit.records import Batch, Moment, Prediction, Rows, Selection, Step, Training
+from attakit.store.anchors import Anchors
+
+
+class Stateful(Protocol):
+    """Something that can be saved and continued. States hold tensors, numbers, strings, lists."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+class Method(Stateful, Protocol):
+    """Answers a stream and adapts to it."""
+
+    def predict(self, inputs: Tensor) -> Prediction:
+        """Answer without changing anything. Two calls in a row agree."""
+
+    def step(self, batch: Batch, allowance: int) -> Step:
+        """Answer the batch, adapt without labels, name at most `allowance` samples to ask about.
+
+        The answer uses the model as it was when the batch arrived.
+        """
+
+    def learn(self, answers: Sequence[Answer]) -> Training:
+        """Use the labels that have arrived: maybe none, late, or from several batches."""
+
+
+class Selector(Protocol):
+    """Decides which samples deserve a label."""
+
+    def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
+        """Choose at most `limit` candidates, given what is already covered.
+
+        Pure: the same arguments give the same choice, so asking twice is harmless.
+        """
+
+
+class Oracle(Stateful, Protocol):
+    """Answers questions, at once or later."""
+
+    def ask(self, queries: Sequence[Query]) -> None:
+        """Put questions. Returns at once."""
+
+    def collect(self) -> Sequence[Answer]:
+        """Hand over the answers that are ready. Never waits."""
+
+    @property
+    def pending(self) -> int:
+        """How many questions have no answer yet."""
+
+
+class Trainer(Stateful, Protocol):
+    """Turns anchors into weights."""
+
+    def fit(self, model: Classifier, low: Anchors, high: Anchors, step: int) -> Training:
+        """Train the model in place on pseudo-labelled (low) and labelled (high) anchors."""
+
+
+class Reporter(Protocol):
+    """Observes a run and never steers it."""
+
+    def on_step(self, moment: Moment) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,174 @@
+"""The values that flow through the loop. All frozen; none holds a label it should not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attakit.queries import Answer, Query, SampleId
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the stream delivers. Holds no labels and no domain, so a method cannot peek."""
+
+    step: int  # 0, 1, 2, … over the whole run
+    samples: tuple[SampleId, ...]
+    inputs: Tensor  # (batch, *input_shape)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a classifier says about a batch, in one forward pass."""
+
+    logits: Tensor  # (batch, classes)
+    features: Tensor  # (batch, dim)
+
+    def detach(self) -> Prediction:
+        return Prediction(self.logits.detach(), self.features.detach())
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Samples as a selector sees them: names and numbers, no labels."""
+
+    samples: tuple[SampleId, ...]
+    features: Tensor  # (rows, dim)
+    logits: Tensor  # (rows, classes)
+    weights: Tensor  # (rows,) how many samples each row stands for
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRows:
+    """Samples with all that is needed to train on them."""
+
+    samples: tuple[SampleId, ...]
+    inputs: Tensor  # (rows, *input_shape)
+    labels: Tensor  # (rows,) class indices
+    features: Tensor  # (rows, dim)
+    logits: Tensor  # (rows, classes)
+    weights: Tensor  # (rows,)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def unlabelled(self) -> Rows:
+        """The same rows as a selector may see them."""
+        return Rows(self.samples, self.features, self.logits, self.weights)
+
+    def take(self, positions: Sequence[int]) -> LabelledRows:
+        """The rows at the given positions, in that order."""
+        at = torch.as_tensor(positions, dtype=torch.long, device=self.labels.device)
+        return LabelledRows(
+            tuple(self.samples[position] for position in positions),
+            self.inputs[at],
+            self.labels[at],
+            self.features[at],
+            self.logits[at],
+            self.weights[at],
+        )
+
+    def join(self, other: LabelledRows) -> LabelledRows:
+        """These rows followed by the other's."""
+        return LabelledRows(
+            self.samples + other.samples,
+            torch.cat([self.inputs, other.inputs]),
+            torch.cat([self.labels, other.labels]),
+            torch.cat([self.features, other.features]),
+            torch.cat([self.logits, other.logits]),
+            torch.cat([self.weights, other.weights]),
+        )
+
+    def reweighted(self, weights: Mapping[SampleId, float]) -> LabelledRows:
+        """The same rows with new weights for the samples named."""
+        if not weights:
+            return self
+        values = [
+            weights.get(sample, float(old))
+            for sample, old in zip(self.samples, self.weights.tolist(), strict=True)
+        ]
+        return replace(self, weights=self.weights.new_tensor(values))
+
+    def state_dict(self) -> dict[str, Any]:
+        tensors = {name: getattr(self, name) for name in _TENSORS}
+        return {"samples": list(self.samples), **tensors}
+
+    @staticmethod
+    def from_state(state: Mapping[str, Any] | None) -> LabelledRows | None:
+        if state is None:
+            return None
+        samples = tuple(SampleId(sample) for sample in state["samples"])
+        return LabelledRows(samples, **{name: state[name] for name in _TENSORS})
+
+
+_TENSORS = ("inputs", "labels", "features", "logits", "weights")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A selector's choice.
+
+    Parameters
+    ----------
+    samples
+        Chosen candidates, best first.
+    weights
+        New weights of chosen and of known samples, where they change.
+    clusters
+        Cluster number of every sample that was looked at, where the selector clusters.
+    """
+
+    samples: tuple[SampleId, ...] = ()
+    weights: Mapping[SampleId, float] = field(default_factory=dict)
+    clusters: Mapping[SampleId, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a step chose its questions: what was considered, what was known, what was taken."""
+
+    candidates: Rows
+    known: Rows
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A method's response to a batch."""
+
+    prediction: Prediction
+    queries: tuple[Query, ...] = ()
+    numbers: Mapping[str, float] = field(default_factory=dict)  # kept samples, bounds, …
+    choice: Choice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What happened when a method learned."""
+
+    updates: int = 0
+    numbers: Mapping[str, float] = field(default_factory=dict)  # losses, anchor counts, …
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One turn of the loop, as reporters see it."""
+
+    batch: Batch
+    step: Step
+    answers: tuple[Answer, ...]  # fresh ones that arrived in this turn, skips included
+    training: Training
+    seconds: float  # spent by the method in step and learn
+    asked: int  # questions put so far, refunds not subtracted
+    received: int  # labels received so far
+    remaining: float  # labels the budget still allows (infinite without a limit)

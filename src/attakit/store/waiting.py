@@ -1,0 +1,88 @@
+"""Waiting: samples asked about and not yet answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from attakit.queries import Answer, Query, SampleId
+from attakit.records import LabelledRows, Prediction
+from attakit.store.anchors import refreshed
+
+UNKNOWN = -1
+
+
+class Waiting:
+    """Keeps the inputs of samples that were asked about until their answer, skip or expiry.
+
+    A waiting sample counts as covered: otherwise a slow annotator would be asked about the same
+    cluster again and again.
+    """
+
+    def __init__(self) -> None:
+        self._queries: list[Query] = []
+        self._rows: LabelledRows | None = None
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    @property
+    def rows(self) -> LabelledRows:
+        """What is stored. Only meaningful when there is something."""
+        assert self._rows is not None, "nothing waits"
+        return self._rows
+
+    def hold(self, rows: LabelledRows, step: int) -> tuple[Query, ...]:
+        """Remember samples that are about to be asked, and name the questions."""
+        queries = []
+        for position, sample in enumerate(rows.samples):
+            copy = rows.samples[:position].count(sample)
+            queries.append(Query(sample, step, copy))
+        if queries:
+            self._rows = rows if self._rows is None else self._rows.join(rows)
+            self._queries += queries
+        return tuple(queries)
+
+    def resolve(self, answers: Sequence[Answer]) -> LabelledRows | None:
+        """Take out what was answered; skipped samples are dropped, unknown answers ignored."""
+        labels = {answer.query: answer.label for answer in answers}
+        answered = [place for place, query in enumerate(self._queries) if query in labels]
+        if not answered or self._rows is None:
+            return None
+        useful = [place for place in answered if labels[self._queries[place]] is not None]
+        rows = self._rows.take(useful)
+        names = tuple(_anchor_name(self._queries[place]) for place in useful)
+        values = [labels[self._queries[place]] for place in useful]
+        stays = [place for place in range(len(self)) if self._queries[place] not in labels]
+        self._rows = self._rows.take(stays)
+        self._queries = [self._queries[place] for place in stays]
+        return replace(rows, samples=names, labels=rows.labels.new_tensor(values))
+
+    def reweight(self, weights: Mapping[SampleId, float]) -> None:
+        """Give new weights to the samples named; others keep theirs."""
+        if self._rows is not None:
+            self._rows = self._rows.reweighted(weights)
+
+    def refresh(self, predict: Callable[[Tensor], Prediction]) -> None:
+        """Compute features and logits anew: they go stale when the model trains."""
+        if self._rows is not None and len(self._rows):
+            self._rows = refreshed(self._rows, predict)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "queries": [[query.sample, query.step, query.copy] for query in self._queries],
+            "rows": None if self._rows is None else self._rows.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._queries = [
+            Query(SampleId(sample), step, copy) for sample, step, copy in state["queries"]
+        ]
+        self._rows = LabelledRows.from_state(state["rows"])
+
+
+def _anchor_name(query: Query) -> SampleId:
+    return query.sample if query.copy == 0 else SampleId(f"{query.sample} (copy {query.copy})")
