@@ -1,0 +1,58 @@
+# Every target does its own set-up. `make demo` and `make test` are all a newcomer needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help demo test check format pacs wheel benchmark clean
+
+help:
+	@echo "make demo       adapt a classifier to a shifted stream, and open the report it writes"
+	@echo "make test       run the whole test suite"
+	@echo "make check      lint, types, import rules"
+	@echo "make format     format the code"
+	@echo "make benchmark  time and memory of a SimATTA step (uses PACS where it is)"
+	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
+	@echo "make wheel      build the wheel into dist/"
+
+demo: $(VENV)/.run
+	$(BIN)/attakit demo
+
+test: $(VENV)/.dev
+	@sh tests/get_chromium.sh $(BIN)/python
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+benchmark: $(VENV)/.dev
+	$(BIN)/python benchmarks/simatta_step.py
+
+pacs: $(VENV)/.dev
+	$(BIN)/attakit pretrain experiments/pacs/source.toml
+	$(BIN)/attakit run experiments/pacs/simatta.toml --resume-or-start
+
+wheel: $(VENV)/.dev
+	$(BIN)/python -m build --wheel --outdir dist .
+
+clean:
+	rm -rf $(VENV) dist build
+
+# pip needs the torch pin in the same command as everything that depends on torch.
+$(VENV)/.run: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing attakit into $(VENV) (a minute or two on the first run) …"
+	@$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@echo "Installing the development tools into $(VENV) …"
+	@$(INSTALL) -e '.[dev]'
+	@touch $@

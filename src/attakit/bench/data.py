@@ -1,0 +1,158 @@
+"""Data sets by name: what is source, what is streamed, and how the stream is ordered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from attakit.bench.experiment import Experiment, StreamTable
+from attakit.errors import SettingError, unknown_name
+from attakit.randomness import generator
+from attakit.stream.batches import Stream
+from attakit.stream.digits import digits
+from attakit.stream.images import ImageFolders
+from attakit.stream.order import ORDERS
+from attakit.stream.samples import Domains, Samples, Subset
+from attakit.train.source import split_positions
+
+DATA_VARIABLE = "ATTAKIT_DATA"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an experiment works on."""
+
+    classes: tuple[str, ...]
+    targets: Domains
+    source_train: Samples | None = None
+    source_test: Samples | None = None  # never trained on
+
+
+@dataclass(frozen=True)
+class Folders:
+    """A data set of one folder per domain: its usual folder name, source and stream order."""
+
+    summary: str
+    folder: str
+    source: str
+    targets: tuple[str, ...]
+
+
+# Sources and orders are those of the paper, section 5 and appendix "Details about the datasets".
+FOLDERS: dict[str, Folders] = {
+    "pacs": Folders(
+        "PACS: photo → art painting → cartoon → sketch, 7 classes.",
+        "PACS",
+        "photo",
+        ("art_painting", "cartoon", "sketch"),
+    ),
+    "vlcs": Folders(
+        "VLCS: Caltech101 → LabelMe → SUN09 → VOC2007, 5 classes.",
+        "VLCS",
+        "Caltech101",
+        ("LabelMe", "SUN09", "VOC2007"),
+    ),
+    "office_home": Folders(
+        "Office-Home: Real World → Art → Clipart → Product, 65 classes.",
+        "office_home",
+        "Real World",
+        ("Art", "Clipart", "Product"),
+    ),
+}
+
+
+def load_task(table: StreamTable) -> Task:
+    """Find the data set an experiment names."""
+    if table.name not in DATA_SETS:
+        raise unknown_name("data set", table.name, DATA_SETS)
+    task = DATA_SETS[table.name](table)
+    return task if table.share == 1 else _thinned(task, table.share)
+
+
+def build_stream(experiment: Experiment, task: Task) -> Stream:
+    """Arrange the targets as the experiment says."""
+    table = experiment.stream
+    if table.order not in ORDERS:
+        raise unknown_name("order", table.order, ORDERS)
+    try:
+        arrangement = ORDERS[table.order](
+            task.targets, seed=experiment.seed, **table.order_settings
+        )
+    except TypeError as error:
+        raise SettingError(f"stream.order_settings do not fit {table.order}: {error}.") from error
+    return Stream(task.targets, arrangement, batch_size=table.batch_size)
+
+
+def _digits(table: StreamTable) -> Task:
+    """Digits: MNIST → optdigits and two drawn styles, 10 classes; needs no download."""
+    data = digits()
+    names = table.targets or tuple(data.targets.parts)
+    return Task(
+        data.targets.classes,
+        _chosen(data.targets, names),
+        data.source_train,
+        data.source_test,
+    )
+
+
+def _folders(table: StreamTable) -> Task:
+    """Your own images: a folder per domain with a folder per class inside."""
+    known = FOLDERS.get(table.name)
+    if known is None and (table.root is None or table.source is None):
+        raise SettingError(
+            "stream.root and stream.source are needed for name = 'folders': the folder that holds "
+            "the domains, and the domain the model was trained on."
+        )
+    root = table.root or _data_folder() / (known.folder if known else "")
+    source = table.source or (known.source if known else "")
+    wanted = table.targets or (known.targets if known else ())
+    domains = ImageFolders(
+        root,
+        domains=(source, *wanted) if wanted else None,
+        size=table.size,
+        skip_corrupt=table.skip_corrupt,
+    ).domains
+    names = wanted or tuple(name for name in domains.parts if name != source)
+    parts = _chosen(domains, (source,)).parts
+    train, test = split_positions(len(parts[source].names), table.held_out)
+    return Task(
+        domains.classes,
+        _chosen(domains, names),
+        Subset(parts[source], train),
+        Subset(parts[source], test) if test else None,
+    )
+
+
+DATA_SETS: dict[str, Callable[[StreamTable], Task]] = {
+    "digits": _digits,
+    "folders": _folders,
+    **dict.fromkeys(FOLDERS, _folders),
+}
+
+
+def summary(name: str) -> str:
+    """One line about a data set."""
+    return FOLDERS[name].summary if name in FOLDERS else str(DATA_SETS[name].__doc__)
+
+
+def _data_folder() -> Path:
+    return Path(os.environ.get(DATA_VARIABLE, "data"))
+
+
+def _chosen(domains: Domains, names: tuple[str, ...]) -> Domains:
+    for name in names:
+        if name not in domains.parts:
+            raise unknown_name("domain", name, domains.parts)
+    return Domains(domains.classes, {name: domains.parts[name] for name in names})
+
+
+def _thinned(task: Task, share: float) -> Task:
+    """A fixed random share of every target domain, for quicker experiments."""
+    parts: dict[str, Samples] = {}
+    for name, samples in task.targets.parts.items():
+        count = max(1, round(share * len(samples.names)))
+        chosen = generator(0, "share", name).permutation(len(samples.names))[:count]
+        parts[name] = Subset(samples, sorted(chosen.tolist()))
+    return Task(task.classes, Domains(task.classes, parts), task.source_train, task.source_test)

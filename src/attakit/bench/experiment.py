@@ -1,0 +1,114 @@
+"""What one run is: the tables of an experiment file, checked when read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Table(BaseModel):
+    """A table of an experiment file: frozen, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StreamTable(Table):
+    """[stream]: which data, in which order."""
+
+    name: str = "digits"
+    root: Path | None = None
+    source: str | None = None
+    targets: tuple[str, ...] = ()
+    order: str = "domain_after_domain"
+    order_settings: dict[str, Any] = {}
+    batch_size: Annotated[int, Field(ge=1)] = 100
+    size: Annotated[int, Field(ge=8)] = 128
+    held_out: Share = 0.2
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    skip_corrupt: bool = False
+
+
+class ModelTable(Table):
+    """[model]: which classifier, with which weights, on which device."""
+
+    name: str = "small_cnn"
+    weights: Path | None = None
+    features: str | None = None
+    device: str = "auto"
+    precision: Literal["full", "mixed"] = "full"
+
+
+class MethodTable(BaseModel):
+    """[method]: which method; every other key is one of its own settings."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str = "simatta"
+    label: str | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class LabelsTable(Table):
+    """[labels]: how many may be asked, and who answers how."""
+
+    budget: Annotated[int, Field(ge=0)] | Literal["unlimited"] = 300
+    oracle: Literal["known", "ask"] = "known"
+    delay: Annotated[int, Field(ge=0)] = 0
+    jitter: Annotated[int, Field(ge=0)] = 0
+    noise: Annotated[float, Field(ge=0, le=1)] = 0.0
+    skips: Annotated[float, Field(ge=0, le=1)] = 0.0
+    expiry: Annotated[int, Field(ge=0)] = 0
+    wait: Annotated[float, Field(ge=0)] = 0.0
+
+
+class TrainingTable(Table):
+    """[training]: how the source model is trained, for `attakit pretrain`."""
+
+    updates: Annotated[int, Field(ge=1)] = 3000
+    lr: Annotated[float, Field(gt=0)] = 1e-4
+    batch_size: Annotated[int, Field(ge=1)] = 16
+    norm: Literal["frozen", "running"] = "frozen"
+    validate_every: Annotated[int, Field(ge=1)] = 100
+    keep: Literal["best", "last"] = "best"
+    weights: Path = Path("checkpoints/source.safetensors")
+
+
+class ReportTable(Table):
+    """[report]: where results go, and how much is measured beside the stream."""
+
+    folder: Path = Path("runs/run")
+    source_every: Annotated[int, Field(ge=0)] = 10
+    save_every: Annotated[int, Field(ge=0)] = 5
+    post_adaptation: bool = True
+    pictures: bool = True
+
+
+class Experiment(Table):
+    """One run: a stream, a model, a method, labels, a seed, and a folder for the results.
+
+    Examples
+    --------
+    >>> Experiment().stream.name
+    'digits'
+    """
+
+    seed: int = 0
+    threads: Annotated[int, Field(ge=0)] = 0
+    stream: StreamTable = StreamTable()
+    model: ModelTable = ModelTable()
+    method: MethodTable = MethodTable()
+    labels: LabelsTable = LabelsTable()
+    training: TrainingTable = TrainingTable()
+    report: ReportTable = ReportTable()
+
+    @property
+    def label(self) -> str:
+        """What tables call this method."""
+        return self.method.label or self.method.name

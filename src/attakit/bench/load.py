@@ -1,0 +1,94 @@
+"""Experiment files: TOML, with overrides; unknown keys are errors that name the nearest known."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from attakit.bench.experiment import Experiment
+from attakit.errors import SettingError
+
+
+def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
+    """Read an experiment file and apply `a.b=c` overrides."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SettingError(f"There is no experiment file at {path}.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} cannot be read as an experiment file: {error}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{path} is not valid TOML: {error}.") from error
+    return parse_experiment(apply_overrides(tables, overrides), where=str(path))
+
+
+def parse_experiment(tables: Mapping[str, Any], where: str = "experiment") -> Experiment:
+    """Check plain tables and turn them into an `Experiment`.
+
+    >>> parse_experiment({"stream": {"bach_size": 10}})
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: experiment: unknown setting stream.bach_size. Did you mean
+    'batch_size'? Known: batch_size, held_out, name, order, order_settings, root, share, size,
+    skip_corrupt, source, targets.
+    """
+    try:
+        return Experiment.model_validate(dict(tables))
+    except ValidationError as error:
+        raise SettingError(f"{where}: {_first_problem(error)}") from error
+
+
+def apply_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Set `a.b=c` in nested tables. Values are TOML; what is not TOML is taken as text.
+
+    >>> apply_overrides({"method": {"name": "tent"}}, ["method.lr=1e-4", "method.name=simatta"])
+    {'method': {'name': 'simatta', 'lr': 0.0001}}
+    """
+    result = _copied(tables)
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        names = key.strip().split(".")
+        if not equals or not all(names):
+            raise SettingError(f"--set takes table.name=value, got {override!r}.")
+        place = result
+        for name in names[:-1]:
+            place = place.setdefault(name, {})
+            if not isinstance(place, dict):
+                raise SettingError(f"--set {override}: {name} is a value, not a table.")
+        place[names[-1]] = _value(value.strip())
+    return result
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _copied(tables: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _copied(value) if isinstance(value, Mapping) else value
+        for name, value in tables.items()
+    }
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    path = [str(part) for part in problem["loc"]]
+    if problem["type"] != "extra_forbidden":
+        return f"{'.'.join(path)}: {problem['msg'].lower()}, got {problem['input']!r}."
+    table: type[BaseModel] = Experiment
+    for name in path[:-1]:
+        inner = table.model_fields[name].annotation
+        assert isinstance(inner, type)
+        table = inner
+    known = sorted(table.model_fields)
+    near = get_close_matches(path[-1], known, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    return f"unknown setting {'.'.join(path)}.{hint} Known: {', '.join(known)}."

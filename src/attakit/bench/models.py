@@ -1,0 +1,95 @@
+"""Source models: from a file, or trained once and kept in a cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from attakit.bench.data import Task
+from attakit.bench.experiment import Experiment, TrainingTable
+from attakit.errors import SettingError
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import choose_device, prepare
+from attakit.nn.named import named_model
+from attakit.nn.weights import load_weights, save_weights
+from attakit.stream.digits import DIGITS_VERSION
+from attakit.train.source import SourceTraining, train_source
+
+CACHE_VARIABLE = "ATTAKIT_CACHE"
+
+# From scratch, so batch-norm statistics are learned too.
+DIGITS_TRAINING = TrainingTable(
+    updates=900, lr=2e-3, batch_size=64, norm="running", validate_every=100
+)
+
+
+def source_classifier(experiment: Experiment, task: Task) -> Classifier:
+    """The trained source model of an experiment, on its device."""
+    table = experiment.model
+    if table.weights is not None:
+        model = named_model(table.name, classes=len(task.classes))
+        load_weights(model, table.weights)
+    elif experiment.stream.name == "digits":
+        model = digits_model(task)
+    else:
+        raise SettingError(
+            f"model.weights is missing: the source model for {experiment.stream.name}. Train one "
+            f"with `attakit pretrain`, then set model.weights to the file it writes."
+        )
+    classifier = Classifier(model, features=table.features, precision=table.precision)
+    return prepare(classifier, choose_device(table.device))
+
+
+def digits_model(task: Task, progress: Callable[[int, dict[str, float]], None] | None = None) -> nn.Module:
+    """The digits source model, trained on first use (some seconds) and cached."""
+    model = named_model("small_cnn", classes=len(task.classes))
+    path = cache_folder() / f"digits-{DIGITS_VERSION}-{torch.__version__}.safetensors"
+    if path.exists():
+        load_weights(model, path)
+        return model
+    _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
+    save_weights(model, path)
+    return model
+
+
+def pretrain(
+    experiment: Experiment, task: Task, progress: Callable[[int, dict[str, float]], None] | None = None
+) -> SourceTraining:
+    """Train a source model as the [training] table says, and write its weights."""
+    table = experiment.training
+    model = named_model(experiment.model.name, classes=len(task.classes))
+    if experiment.model.weights is not None:
+        load_weights(model, experiment.model.weights, allow_new_head=True)
+    prepare(model, choose_device(experiment.model.device))
+    training = _train(model, task, table, seed=experiment.seed, progress=progress)
+    save_weights(model, table.weights)
+    return training
+
+
+def cache_folder() -> Path:
+    """Where trained source models are kept."""
+    given = os.environ.get(CACHE_VARIABLE)
+    return Path(given) if given else Path.home() / ".cache" / "attakit"
+
+
+def _train(model: nn.Module, task: Task, table: TrainingTable, seed: int, progress: Any) -> SourceTraining:
+    if task.source_train is None:
+        raise SettingError("This data set has no source domain to train on.")
+    return train_source(
+        model,
+        task.source_train,
+        held_out=task.source_test,
+        updates=table.updates,
+        lr=table.lr,
+        batch_size=table.batch_size,
+        norm=table.norm,
+        validate_every=table.validate_every,
+        keep=table.keep,
+        seed=seed,
+        progress=progress,
+    )

@@ -1,0 +1,25 @@
+"""Accuracy of a method on labelled samples, without letting it learn from them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attakit.protocols import Method
+from attakit.stream.samples import Domains, Samples
+
+SCORE_BATCH = 100
+
+
+def sample_accuracy(method: Method, samples: Samples) -> float:
+    """Percent of samples that the method, as it is now, puts in the right class."""
+    correct = 0
+    for start in range(0, len(samples.names), SCORE_BATCH):
+        places = list(range(start, min(start + SCORE_BATCH, len(samples.names))))
+        given = method.predict(samples.load(places)).logits.argmax(dim=1).cpu().numpy()
+        correct += int(np.sum(given == np.asarray(samples.labels)[places]))
+    return 100 * correct / len(samples.names)
+
+
+def post_adaptation(method: Method, domains: Domains) -> dict[str, float]:
+    """Accuracy on every whole domain after the stream, the labelled samples included."""
+    return {name: sample_accuracy(method, samples) for name, samples in domains.parts.items()}

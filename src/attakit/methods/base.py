@@ -1,0 +1,81 @@
+"""What every method shares: its own copy of the model, predicting, and saving."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from attakit.errors import StateError
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place
+from attakit.queries import Answer
+from attakit.records import Batch, Prediction, Step, Training
+
+
+class BaseMethod:
+    """Holds a copy of the model, answers with it, and saves what `stateful` names.
+
+    A subclass overrides `step`, and `learn` if it uses labels. Everything that changes during a
+    run must be named in `stateful`, the model first.
+
+    Parameters
+    ----------
+    model
+        Classifier to adapt; it is copied and never changed.
+    """
+
+    stateful: ClassVar[tuple[str, ...]] = ("model",)
+
+    def __init__(self, model: nn.Module) -> None:
+        given = model if isinstance(model, Classifier) else Classifier(model)
+        self.model = copy.deepcopy(given).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+        self.model.requires_grad_(False)
+
+    def place(self, inputs: Tensor) -> Tensor:
+        """Bring a batch to the model's device, once."""
+        return place(inputs, self.model.device)
+
+    def predict(self, inputs: Tensor) -> Prediction:
+        """Answer without changing anything."""
+        return self.answer(self.model, self.place(inputs))
+
+    def answer(self, model: Classifier, inputs: Tensor) -> Prediction:
+        """One forward pass without gradients; an empty batch gets an empty answer."""
+        with torch.no_grad():
+            if len(inputs):
+                prediction: Prediction = model(inputs)
+                return prediction
+            blank = model(inputs.new_zeros((1, *inputs.shape[1:])))
+            return Prediction(blank.logits[:0], blank.features[:0])
+
+    def step(self, batch: Batch, allowance: int) -> Step:  # noqa: ARG002
+        """Answer the batch; ask nothing."""
+        return Step(self.predict(batch.inputs))
+
+    def learn(self, answers: Sequence[Answer]) -> Training:  # noqa: ARG002
+        """Make no use of labels."""
+        return Training()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: _state(getattr(self, name)) for name in self.stateful}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if set(state) != set(self.stateful):
+            raise StateError(
+                f"{type(self).__name__}: the saved state has {sorted(state)}, this method needs "
+                f"{sorted(self.stateful)}. Continue it with the method and settings that wrote it."
+            )
+        for name in self.stateful:
+            part = getattr(self, name)
+            if hasattr(part, "load_state_dict"):
+                part.load_state_dict(state[name])
+            else:
+                setattr(self, name, state[name])
+
+
+def _state(part: Any) -> Any:
+    return part.state_dict() if hasattr(part, "state_dict") else part

@@ -1,0 +1,49 @@
+"""Snapshots: a whole run in one file, written so that a crash cannot spoil it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attakit.errors import StateError
+
+FORMAT = 1
+
+
+def save_snapshot(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a state; the old file stays whole until the new one is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("wb") as file:
+            torch.save({"format": FORMAT, **state}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def load_snapshot(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Read a state that `save_snapshot` wrote. Never runs code from the file."""
+    try:
+        state = torch.load(path, map_location=device, weights_only=True)
+    except FileNotFoundError as error:
+        raise StateError(f"There is no saved run at {path}. Start it without --resume.") from error
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        raise StateError(
+            f"{path} is not a saved run, or it is damaged. Start the run anew without --resume."
+        ) from error
+    found = state.get("format") if isinstance(state, dict) else None
+    if found != FORMAT:
+        raise StateError(
+            f"{path} was written in format {found}; this version reads format {FORMAT}. "
+            f"Start the run anew without --resume."
+        )
+    del state["format"]
+    return dict(state)

@@ -1,0 +1,208 @@
+"""`check_method`: what every method must keep to, including ones written tomorrow."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import io
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from attakit.errors import ModelError
+from attakit.protocols import Method
+from attakit.queries import Answer, Query
+from attakit.records import Batch, Step
+from attakit.testing.tiny import CLASSES, tiny_batch, tiny_classifier
+
+Factory = Callable[[nn.Module], Method]
+
+
+def check_method(factory: Factory) -> None:
+    """Raise AssertionError, in a sentence, where a method breaks the contract.
+
+    Parameters
+    ----------
+    factory
+        Builds the method from a model, for example the class itself or
+        ``lambda model: MyMethod(model, lr=0.1)``.
+
+    Examples
+    --------
+    >>> from attakit.methods import Tent
+    >>> check_method(Tent)
+    """
+    for check in CHECKS:
+        check(factory)
+
+
+def check_prediction_repeats(factory: Factory) -> None:
+    method = _warmed_up(factory)
+    before = copy.deepcopy(method.state_dict())
+    inputs = tiny_batch(9).inputs
+    first, second = method.predict(inputs), method.predict(inputs)
+    assert torch.equal(first.logits, second.logits), "predict gave two answers to one question"
+    assert same_state(before, method.state_dict()), "predict changed the method's state"
+
+
+def check_answers_come_before_adaptation(factory: Factory) -> None:
+    method = _warmed_up(factory)
+    batch = tiny_batch(9)
+    expected = method.predict(batch.inputs).logits
+    given = method.step(batch, allowance=2).prediction.logits
+    assert given.shape == (len(batch), CLASSES), f"step gave logits of shape {tuple(given.shape)}"
+    assert bool(given.isfinite().all()), "step gave logits that are not finite"
+    assert torch.allclose(given, expected, atol=1e-5), "step answered from a changed model"
+
+
+def check_caller_keeps_model_and_inputs(factory: Factory) -> None:
+    model, batch = tiny_classifier(), tiny_batch()
+    weights, inputs = copy.deepcopy(model.state_dict()), batch.inputs.clone()
+    training, hooks = model.training, _hook_count(model)
+    method = factory(model)
+    _turn(method, batch)
+    assert same_state(weights, model.state_dict()), "the caller's model was changed"
+    assert model.training == training, "the caller's model was switched between train and eval"
+    assert _hook_count(model) == hooks, "hooks were left on the caller's model"
+    assert torch.equal(inputs, batch.inputs), "the caller's inputs were changed"
+
+
+def check_questions_stay_within_allowance(factory: Factory) -> None:
+    method = factory(tiny_classifier())
+    asked: list[Query] = []
+    for number, allowance in enumerate((0, 1, 3, 0)):
+        step = method.step(tiny_batch(number), allowance=allowance)
+        assert len(step.queries) <= allowance, f"{len(step.queries)} questions for {allowance}"
+        names = set(tiny_batch(number).samples)
+        assert {query.sample for query in step.queries} <= names, "asked about a foreign sample"
+        asked += step.queries
+        method.learn(answers_to(step.queries))
+    assert len({query.sample for query in asked}) == len(asked), "a sample was asked twice"
+
+
+def check_learning_takes_any_answers(factory: Factory) -> None:
+    method = factory(tiny_classifier())
+    steps = [method.step(tiny_batch(number), allowance=3) for number in range(3)]
+    queries = [query for step in steps for query in step.queries]
+    late = answers_to(queries)[::-1]
+    method.learn([])
+    method.learn(late[:2])
+    method.learn(late[:2])
+    method.learn([Answer(query, None, "skipped") for query in queries[:1]])
+    method.learn(late[2:])
+
+
+def check_resumed_run_equals_unbroken(factory: Factory) -> None:
+    unbroken, broken = factory(tiny_classifier()), factory(tiny_classifier())
+    batches = [tiny_batch(number) for number in range(4)]
+    for batch in batches[:2]:
+        _turn(unbroken, batch)
+        _turn(broken, batch)
+    buffer = io.BytesIO()
+    torch.save(broken.state_dict(), buffer)
+    buffer.seek(0)
+    resumed = factory(tiny_classifier())
+    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    for batch in batches[2:]:
+        one, other = _turn(unbroken, batch), _turn(resumed, batch)
+        assert torch.equal(one.prediction.logits, other.prediction.logits), "resumed run differs"
+        assert one.queries == other.queries, "resumed run asks other questions"
+    assert same_state(unbroken.state_dict(), resumed.state_dict()), "resumed state differs"
+
+
+def check_global_randomness_is_left_alone(factory: Factory) -> None:
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
+    first = _turns(factory(tiny_classifier()))
+    assert torch.equal(torch_state, torch.get_rng_state()), "torch's global randomness was used"
+    after = np.random.get_state()  # noqa: NPY002
+    assert same_state(list(numpy_state), list(after)), "numpy's global randomness was used"
+    second = _turns(factory(tiny_classifier()))
+    for one, other in zip(first, second, strict=True):
+        assert torch.equal(one.prediction.logits, other.prediction.logits), "two runs differ"
+        assert one.queries == other.queries, "two runs ask different questions"
+
+
+def check_odd_batches(factory: Factory) -> None:
+    method = factory(tiny_classifier())
+    for number, size in enumerate((0, 1, 2, 0, 1)):
+        batch = tiny_batch(number, size=size)
+        try:
+            step = _turn(method, batch)
+        except ModelError:
+            continue
+        assert step.prediction.logits.shape == (size, CLASSES), f"wrong answer to {size} samples"
+    sure = Batch(9, tiny_batch(9).samples, tiny_batch(9).inputs * 100)
+    _turn(method, sure)
+
+
+def check_settings_are_documented(factory: Factory) -> None:
+    kind = type(factory(tiny_classifier()))
+    text = f"{inspect.getdoc(kind)} {inspect.getdoc(kind.__init__)}"
+    for name, parameter in inspect.signature(kind).parameters.items():
+        assert name in text, f"the setting {name} is not documented"
+        if name != "model":
+            assert parameter.kind is parameter.KEYWORD_ONLY, f"{name} must be keyword-only"
+            assert parameter.default is not parameter.empty, f"{name} has no default"
+
+
+def check_nothing_is_printed(factory: Factory) -> None:
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        _turns(factory(tiny_classifier()))
+    assert output.getvalue() == "", f"the method printed {output.getvalue()!r}"
+
+
+CHECKS: tuple[Callable[[Factory], None], ...] = (
+    check_prediction_repeats,
+    check_answers_come_before_adaptation,
+    check_caller_keeps_model_and_inputs,
+    check_questions_stay_within_allowance,
+    check_learning_takes_any_answers,
+    check_resumed_run_equals_unbroken,
+    check_global_randomness_is_left_alone,
+    check_odd_batches,
+    check_settings_are_documented,
+    check_nothing_is_printed,
+)
+
+
+def answers_to(queries: Iterable[Query]) -> list[Answer]:
+    """Some label for every query, always the same."""
+    return [Answer(query, sum(query.sample.encode()) % CLASSES, "check") for query in queries]
+
+
+def same_state(one: Any, other: Any) -> bool:
+    """Whether two nested states are equal, tensors bit for bit."""
+    if isinstance(one, Tensor):
+        return isinstance(other, Tensor) and torch.equal(one, other)
+    if isinstance(one, np.ndarray):
+        return bool(np.array_equal(one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_state(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same_state, one, other))
+    return bool(one == other)
+
+
+def _turn(method: Method, batch: Batch) -> Step:
+    step = method.step(batch, allowance=2)
+    method.learn(answers_to(step.queries))
+    return step
+
+
+def _turns(method: Method) -> list[Step]:
+    return [_turn(method, tiny_batch(number)) for number in range(3)]
+
+
+def _warmed_up(factory: Factory) -> Method:
+    method = factory(tiny_classifier())
+    _turns(method)
+    return method
+
+
+def _hook_count(model: nn.Module) -> int:
+    return sum(len(layer._forward_hooks) + len(layer._forward_pre_hooks) for layer in model.modules())

@@ -1,0 +1,206 @@
+"""Training on source-like and labelled anchors in balance (SimATTA, Algorithm 1, lines 6 to 11)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.optim import SGD
+
+from attakit.errors import ModelError, check_choice, check_range
+from attakit.nn.classifier import Classifier
+from attakit.nn.norm import moving_statistics
+from attakit.randomness import generator
+from attakit.records import LabelledRows, Training
+from attakit.store.anchors import Anchors
+from attakit.train.draws import Draw, draw_batches
+from attakit.train.plateau import Plateau
+from attakit.train.weighting import Weighting, low_share
+
+Updates = int | Literal["unlimited"]
+
+
+class BalancedTrainer:
+    """Momentum SGD on w₀·CE(source-like) + (1 - w₀)·CE(labelled) until the labelled loss levels off.
+
+    Parameters
+    ----------
+    lr, momentum, batch_size
+        Of the gradient step. The batch size is that of each half.
+    weighting
+        How w₀ follows from the anchor counts.
+    max_updates
+        Never more updates than this in one call; "unlimited" trusts the plateau alone.
+    window, patience, gap
+        Of the `Plateau` that ends a call.
+    draw
+        How mini-batches are drawn, see `draw_batches`.
+    shared_forward
+        Send both halves through the model in one pass. Only done with frozen norm statistics,
+        where it changes nothing but the time.
+    fresh_optimizer
+        Start every call without momentum, as the public code does; otherwise momentum is kept.
+    fill_missing_low
+        While there are no source-like anchors, draw that half from the labelled ones, as the
+        public code does; otherwise the half is left out.
+    seed
+        Of the draws.
+
+    Examples
+    --------
+    >>> BalancedTrainer(lr=-1.0)
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: BalancedTrainer: lr must be greater than 0, got -1.0.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float = 1e-3,
+        momentum: float = 0.9,
+        batch_size: int = 16,
+        weighting: Weighting | None = None,
+        max_updates: Updates = 30,
+        window: int = 5,
+        patience: int = 2,
+        gap: int = 0,
+        draw: Draw = "shuffled",
+        shared_forward: bool = True,
+        fresh_optimizer: bool = True,
+        fill_missing_low: bool = False,
+        seed: int = 0,
+    ) -> None:
+        who = "BalancedTrainer"
+        check_range(who, "lr", lr, above=0)
+        check_range(who, "momentum", momentum, at_least=0, at_most=1)
+        check_range(who, "batch_size", batch_size, at_least=1)
+        if max_updates != "unlimited":
+            check_range(who, "max_updates", max_updates, at_least=1)
+        check_choice(who, "draw", draw, ("shuffled", "replacement"))
+        Plateau(window=window, patience=patience, gap=gap)
+        self.lr = lr
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.weighting = weighting or Weighting()
+        self.max_updates = max_updates
+        self.window = window
+        self.patience = patience
+        self.gap = gap
+        self.draw = draw
+        self.shared_forward = shared_forward
+        self.fresh_optimizer = fresh_optimizer
+        self.fill_missing_low = fill_missing_low
+        self.seed = seed
+        self._optimizer: SGD | None = None
+        self._saved: Mapping[str, Any] | None = None
+
+    def fit(self, model: Classifier, low: Anchors, high: Anchors, step: int) -> Training:
+        """Train the model in place. Without labelled anchors there is nothing to learn."""
+        if len(high) == 0:
+            return Training()
+        optimizer = self._optimizer_for(model)
+        plateau = Plateau(window=self.window, patience=self.patience, gap=self.gap)
+        halves = self._halves(low, high, step)
+        updates, losses = 0, _Losses()
+        with moving_statistics(model) if model.norm == "running" else nullcontext():
+            while True:
+                losses = self._update(model, optimizer, halves)
+                updates += 1
+                if plateau.is_reached(losses.high) or updates == self.max_updates:
+                    break
+        return Training(updates, self._numbers(low, high, halves, losses))
+
+    def _halves(self, low: Anchors, high: Anchors, step: int) -> list[_Half]:
+        if len(low) == 0 and not self.fill_missing_low:
+            return [self._half("high", high.rows, 1.0, step)]
+        weight = self.weighting.low_weight(len(low), len(high))
+        low_rows = low.rows if len(low) else high.rows
+        return [
+            self._half("high", high.rows, 1 - weight, step),
+            self._half("low", low_rows, weight, step),
+        ]
+
+    def _half(self, name: str, rows: LabelledRows, weight: float, step: int) -> _Half:
+        random = generator(self.seed, f"train {name}", step)
+        batches = draw_batches(len(rows), self.batch_size, random, draw=self.draw)
+        return _Half(rows, weight, batches)
+
+    def _update(self, model: Classifier, optimizer: SGD, halves: list[_Half]) -> _Losses:
+        drawn = [half.next() for half in halves]
+        if self.shared_forward and model.norm == "frozen":
+            logits = model(torch.cat([inputs for inputs, _ in drawn])).logits
+            parts = torch.split(logits, [len(labels) for _, labels in drawn])
+        else:
+            parts = tuple(model(inputs).logits for inputs, _ in drawn)
+        losses = [
+            F.cross_entropy(part, labels) for part, (_, labels) in zip(parts, drawn, strict=True)
+        ]
+        total = torch.stack(
+            [half.weight * loss for half, loss in zip(halves, losses, strict=True)]
+        ).sum()
+        values = [loss.item() for loss in losses]
+        if not all(map(math.isfinite, values)):
+            raise ModelError(
+                f"BalancedTrainer: the loss became {values[0]} while training. Lower lr (now "
+                f"{self.lr}), or check the inputs for values the model was not made for."
+            )
+        optimizer.zero_grad(set_to_none=True)
+        total.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        return _Losses(values[0], values[1] if len(values) > 1 else math.nan)
+
+    def _numbers(
+        self, low: Anchors, high: Anchors, halves: list[_Half], losses: _Losses
+    ) -> dict[str, float]:
+        return {
+            "loss_high": losses.high,
+            "loss_low": losses.low,
+            "low_share": low_share(len(low), len(high)),
+            "low_weight": 1 - halves[0].weight,
+            "low_anchors": len(low),
+            "high_anchors": len(high),
+        }
+
+    def _optimizer_for(self, model: Classifier) -> SGD:
+        if self._optimizer is None or self.fresh_optimizer:
+            trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+            self._optimizer = SGD(trained, lr=self.lr, momentum=self.momentum)
+            if self._saved is not None:
+                self._optimizer.load_state_dict(dict(self._saved))
+                self._saved = None
+        return self._optimizer
+
+    def state_dict(self) -> dict[str, Any]:
+        if self.fresh_optimizer or self._optimizer is None:
+            return {"optimizer": self._saved}
+        return {"optimizer": self._optimizer.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        # The optimiser belongs to a model, which only `fit` knows.
+        self._optimizer = None
+        self._saved = state["optimizer"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Losses:
+    high: float = math.nan
+    low: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class _Half:
+    rows: LabelledRows
+    weight: float
+    batches: Iterator[np.ndarray]
+
+    def next(self) -> tuple[Tensor, Tensor]:
+        positions = torch.from_numpy(next(self.batches)).to(self.rows.labels.device)
+        return self.rows.inputs[positions], self.rows.labels[positions]

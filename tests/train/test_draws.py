@@ -1,0 +1,30 @@
+from itertools import islice
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attakit.train.draws import draw_batches
+
+
+@given(st.integers(1, 30), st.integers(1, 40), st.integers(1, 5))
+def test_shuffled_draws_show_all_positions_before_any_comes_again(count, size, rounds):
+    batches = draw_batches(count, size, np.random.default_rng(0))
+    width = min(size, count)
+    drawn = np.concatenate(list(islice(batches, rounds * count)))
+
+    assert len(drawn) == rounds * count * width
+    for start in range(0, len(drawn) - count + 1, count):
+        assert sorted(drawn[start : start + count]) == list(range(count))
+
+
+def test_replacement_draws_have_a_smaller_last_batch_in_each_pass():
+    batches = draw_batches(10, 4, np.random.default_rng(0), draw="replacement")
+
+    assert [len(batch) for batch in islice(batches, 6)] == [4, 4, 2, 4, 4, 2]
+
+
+def test_replacement_draws_repeat_positions_within_a_pass():
+    batches = draw_batches(50, 50, np.random.default_rng(0), draw="replacement")
+
+    assert len(set(next(batches).tolist())) < 50
