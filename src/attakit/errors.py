@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Integral
 
 
 class AttaError(Exception):
@@ -89,6 +90,21 @@ def check_range(
     if not all(holds for holds, _ in bounds):
         wanted = " and ".join(words for _, words in bounds)
         raise SettingError(f"{who}: {name} must be {wanted}, got {value}.")
+
+
+def check_count(
+    who: str, name: str, value: object, *, at_least: int = 1, at_most: int | None = None
+) -> None:
+    """Raise `SettingError` unless a value is a whole number within its bounds.
+
+    >>> check_count("Stream", "batch_size", 0.5)
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: Stream: batch_size must be a whole number, got 0.5.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise SettingError(f"{who}: {name} must be a whole number, got {value!r}.")
+    check_range(who, name, int(value), at_least=at_least, at_most=at_most)
 
 
 def check_choice(who: str, name: str, value: object, choices: Iterable[str]) -> None:

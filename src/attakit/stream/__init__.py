@@ -1,0 +1,47 @@
+"""Where batches come from: data sets, orders, and streams that hide the labels."""
+
+from attakit.stream.batches import Stream
+from attakit.stream.digits import Digits, digits
+from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD, ImageFolders, ImageSamples
+from attakit.stream.iterables import from_iterable
+from attakit.stream.order import (
+    ORDERS,
+    Arrangement,
+    Order,
+    Place,
+    arrange,
+    correlated,
+    domain_after_domain,
+    gradual,
+    random_splits,
+    recurring,
+)
+from attakit.stream.samples import ArraySamples, Domains, Samples
+from attakit.stream.toy import blobs
+from attakit.stream.truth import Truth
+
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "ORDERS",
+    "Arrangement",
+    "ArraySamples",
+    "Digits",
+    "Domains",
+    "ImageFolders",
+    "ImageSamples",
+    "Order",
+    "Place",
+    "Samples",
+    "Stream",
+    "Truth",
+    "arrange",
+    "blobs",
+    "correlated",
+    "digits",
+    "domain_after_domain",
+    "from_iterable",
+    "gradual",
+    "random_splits",
+    "recurring",
+]

@@ -1,0 +1,133 @@
+"""Streams: batches of inputs and sample names, without labels and without domains."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attakit.errors import StreamError, check_count
+from attakit.queries import SampleId
+from attakit.records import Batch
+from attakit.stream.order import Arrangement, Place
+from attakit.stream.samples import Domains
+from attakit.stream.truth import Truth
+
+
+class Stream:
+    """Batches of an arrangement of domains.
+
+    Iterating gives `Batch` objects, loaded one at a time; the last may be smaller. What is true
+    about the samples is in `truth`, for oracle and scorer only.
+
+    Parameters
+    ----------
+    domains
+        Where the samples come from.
+    arrangement
+        Which sample stands at which place, from one of the `ORDERS`.
+    batch_size
+        Samples per batch, from 1 on.
+
+    Examples
+    --------
+    >>> from attakit.stream import blobs, domain_after_domain
+    >>> domains = blobs()
+    >>> stream = Stream(domains, domain_after_domain(domains), batch_size=50)
+    >>> len(stream)
+    12
+    >>> next(iter(stream)).inputs.shape
+    torch.Size([50, 2])
+    """
+
+    def __init__(self, domains: Domains, arrangement: Arrangement, *, batch_size: int) -> None:
+        check_count("Stream", "batch_size", batch_size)
+        _check_places(domains, arrangement)
+        self.batch_size = int(batch_size)
+        self._domains = domains
+        self._places = tuple(arrangement)
+        self._names = tuple(_name(domains, place) for place in self._places)
+        self._check_unique()
+        self.truth = self._build_truth()
+
+    def __len__(self) -> int:
+        """Number of steps."""
+        return -(-len(self._places) // self.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.batches()
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """Iterate from a step on, without loading what comes before it."""
+        check_count("Stream", "start", start, at_least=0, at_most=len(self))
+        return (self._batch(step) for step in range(start, len(self)))
+
+    def describe(self) -> dict[str, Any]:
+        """Facts about the stream, ready for JSON."""
+        return {
+            "samples": len(self._places),
+            "steps": len(self),
+            "batch_size": self.batch_size,
+            "input_shape": list(self._domains.shape),
+            "classes": list(self._domains.classes),
+            "domains": dict(Counter(place.domain for place in self._places)),
+            "segments": dict(Counter(place.segment for place in self._places)),
+        }
+
+    def _batch(self, step: int) -> Batch:
+        part = slice(step * self.batch_size, (step + 1) * self.batch_size)
+        return Batch(step, self._names[part], self._load(self._places[part]))
+
+    def _load(self, places: Sequence[Place]) -> Tensor:
+        rows: dict[str, list[int]] = {}
+        for row, place in enumerate(places):
+            rows.setdefault(place.domain, []).append(row)
+        loaded = [
+            self._domains.parts[domain].load([places[row].position for row in group])
+            for domain, group in rows.items()
+        ]
+        if len(loaded) == 1:
+            return loaded[0]
+        together = torch.cat(loaded)
+        order = torch.tensor([row for group in rows.values() for row in group])
+        return together[order.argsort().to(together.device)]
+
+    def _build_truth(self) -> Truth:
+        parts = self._domains.parts
+        named = list(zip(self._names, self._places, strict=True))
+        return Truth(
+            {name: parts[place.domain].labels[place.position] for name, place in named},
+            {name: place.domain for name, place in named},
+            {name: place.segment for name, place in named},
+            self._domains.classes,
+        )
+
+    def _check_unique(self) -> None:
+        if len(set(self._names)) < len(self._names):
+            name, times = Counter(self._names).most_common(1)[0]
+            raise StreamError(
+                f"Stream: every sample may appear once, but '{name}' appears {times} times. "
+                f"Places that repeat a sample must count their visit: visit=2, 3, …"
+            )
+
+
+def _name(domains: Domains, place: Place) -> SampleId:
+    name = domains.parts[place.domain].names[place.position]
+    return name if place.visit == 1 else SampleId(f"{name}@{place.visit}")
+
+
+def _check_places(domains: Domains, arrangement: Arrangement) -> None:
+    counts = {domain: len(samples.names) for domain, samples in domains.parts.items()}
+    if not arrangement:
+        raise StreamError("Stream: the arrangement is empty. Make one with arrange(domains, …).")
+    for place in arrangement:
+        if not 0 <= place.position < counts.get(place.domain, 0):
+            raise StreamError(
+                f"Stream: the arrangement asks for sample {place.position} of '{place.domain}', "
+                f"but the domains are "
+                f"{', '.join(f'{name} ({count} samples)' for name, count in counts.items())}. "
+                f"Arrange the same domains that the stream is given."
+            )

@@ -1,0 +1,61 @@
+"""Turn an image file into RGB bytes of a fixed size, whatever kind of image it is."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from attakit.errors import StreamError
+
+# What Pillow is known to raise on damaged files, depending on the format and on the damage.
+_DAMAGE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    IndexError,
+    TypeError,
+    struct.error,
+    zlib.error,
+    Image.DecompressionBombError,
+)
+_SIXTEEN_TO_EIGHT_BITS = 257  # 65535 / 255
+
+
+def decode_image(path: Path, size: int) -> NDArray[np.uint8]:
+    """Read an image as an array (size, size, 3), which cannot be written to.
+
+    Grey becomes RGB, transparency is laid over white, 16 bits are brought to 8, the orientation
+    noted by the camera is applied, and the aspect is not kept.
+    """
+    try:
+        with Image.open(path) as image:
+            upright = _as_rgb(ImageOps.exif_transpose(image))
+            if upright.size != (size, size):
+                upright = upright.resize((size, size), Image.Resampling.BILINEAR)
+            pixels = np.array(upright, dtype=np.uint8)
+    except _DAMAGE as error:
+        raise StreamError(
+            f"ImageFolders: cannot read {path} as an image: {error}. Repair or delete the file, "
+            f"or leave all such files out with skip_corrupt=True."
+        ) from error
+    pixels.flags.writeable = False
+    return pixels
+
+
+def _as_rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "F":
+        raise ValueError("its pixels are floating-point numbers, whose range is not known")
+    if image.mode.startswith("I"):
+        grey = np.clip(np.asarray(image, dtype=np.int64), 0, 65535) // _SIXTEEN_TO_EIGHT_BITS
+        return Image.fromarray(grey.astype(np.uint8)).convert("RGB")
+    if image.has_transparency_data:
+        opaque = Image.new("RGBA", image.size, "white")
+        opaque.alpha_composite(image.convert("RGBA"))
+        return opaque.convert("RGB")
+    return image.convert("RGB")

@@ -1,0 +1,107 @@
+"""Find image files laid out as ROOT/domain/class/image.jpg."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attakit.errors import SettingError, StreamError, unknown_name
+from attakit.stream.decode import decode_image
+
+_LAYOUT = "The layout must be ROOT/domain/class/image.jpg"
+_EXTENSIONS = frozenset(
+    (".bmp", ".gif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm")
+    + (".png", ".ppm", ".tif", ".tiff", ".webp")
+)
+
+_log = logging.getLogger(__name__)
+
+
+def find_folders(root: Path) -> dict[str, list[Path]]:
+    """Class folders of each domain, all sorted."""
+    if not root.is_dir():
+        problem = "is not a folder" if root.exists() else "does not exist"
+        raise StreamError(f"ImageFolders: {root.absolute()} {problem}. {_LAYOUT}.")
+    return {domain.name: _subfolders(domain) for domain in _subfolders(root)}
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    return sorted(
+        entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+    )
+
+
+def choose_domains(folders: Mapping[str, list[Path]], domains: Sequence[str] | None) -> list[str]:
+    """The domains asked for, or all that there are."""
+    if domains is None:
+        return list(folders)
+    if isinstance(domains, str) or not domains:
+        raise SettingError(f"ImageFolders: domains must be a list of names, got {domains!r}.")
+    for domain in domains:
+        if domain not in folders:
+            raise unknown_name("domain", domain, folders)
+    return list(domains)
+
+
+def find_images(folders: Sequence[Path]) -> list[Path]:
+    """Image files below these class folders, sorted; hidden and other files are ignored."""
+    return [
+        path
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.suffix.lower() in _EXTENSIONS
+        and not any(name.startswith(".") for name in path.relative_to(folder).parts)
+        and path.is_file()
+    ]
+
+
+def keep_readable(domain: str, paths: Sequence[Path], size: int) -> list[Path]:
+    """The files that can be decoded. How many are left out is logged, and why for each."""
+    good = []
+    for path in paths:
+        try:
+            decode_image(path, size)
+        except StreamError as error:
+            _log.info("%s", error)
+        else:
+            good.append(path)
+    if len(good) < len(paths):
+        _log.warning(
+            "ImageFolders: left out %d of %d files in %s that cannot be read as images",
+            len(paths) - len(good),
+            len(paths),
+            domain,
+        )
+    return good
+
+
+def class_name(path: Path, domain: Path) -> str:
+    """The class folder a file lies in, at whatever depth."""
+    return path.relative_to(domain).parts[0]
+
+
+def check_found(
+    root: Path, files: Mapping[str, list[Path]], classes: Sequence[str], *, named: bool
+) -> None:
+    """Raise `StreamError` where images are missing altogether; log where a class has none."""
+    if not any(files.values()):
+        raise StreamError(
+            f"ImageFolders: no images found under {root.absolute()}. {_LAYOUT}, with one of the "
+            f"extensions {', '.join(sorted(_EXTENSIONS))}."
+        )
+    for domain, paths in files.items():
+        if paths:
+            _log_missing(domain, classes, {class_name(path, root / domain) for path in paths})
+        elif named:
+            raise StreamError(
+                f"ImageFolders: domain '{domain}' has no images under {root.absolute()}. {_LAYOUT}."
+            )
+        else:
+            _log.warning("ImageFolders: %s holds no images and is left out", domain)
+
+
+def _log_missing(domain: str, classes: Sequence[str], present: set[str]) -> None:
+    missing = [name for name in classes if name not in present]
+    if missing:
+        _log.info("ImageFolders: %s has no images of %s", domain, ", ".join(missing))

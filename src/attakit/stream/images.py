@@ -1,0 +1,165 @@
+"""Images in a folder per domain with a folder per class inside: PACS, VLCS, Office-Home, …"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attakit.errors import SettingError, check_count, check_range
+from attakit.queries import SampleId
+from attakit.stream.decode import decode_image
+from attakit.stream.folders import (
+    check_found,
+    choose_domains,
+    class_name,
+    find_folders,
+    find_images,
+    keep_readable,
+)
+from attakit.stream.samples import Domains
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+_CACHE_BYTES = 256 * 2**20
+
+Decode = Callable[[Path], NDArray[np.uint8]]
+
+
+class ImageSamples:
+    """Image files of one domain, decoded when they are asked for.
+
+    Examples
+    --------
+    >>> grey = np.full((4, 4, 3), 51, dtype=np.uint8)
+    >>> file = Path("photo/dog/1.jpg")
+    >>> samples = ImageSamples([file], [str(file)], [0], size=4, decode=lambda path: grey)
+    >>> samples.load([0, 0]).shape
+    torch.Size([2, 3, 4, 4])
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        names: Sequence[str],
+        labels: Sequence[int],
+        *,
+        size: int,
+        decode: Decode,
+        mean: Sequence[float] = IMAGENET_MEAN,
+        std: Sequence[float] = IMAGENET_STD,
+    ) -> None:
+        self.names = tuple(SampleId(name) for name in names)
+        self.labels = tuple(labels)
+        self.shape = (3, size, size)
+        self._files = tuple(files)
+        self._decode = decode
+        deviation = np.asarray(std, dtype=np.float32)
+        self._scale = 1 / (255 * deviation)
+        self._offset = np.asarray(mean, dtype=np.float32) / deviation
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def load(self, positions: Sequence[int]) -> Tensor:
+        """Normalised images (positions, 3, size, size), with channels last in memory."""
+        if not positions:
+            return torch.empty(0, *self.shape)
+        pixels = np.stack([self._decode(self._files[position]) for position in positions])
+        return torch.from_numpy(pixels * self._scale - self._offset).permute(0, 3, 1, 2)
+
+
+class ImageFolders(Domains):
+    """Domains read from ROOT/domain/class/image.jpg, as DomainBed lays them out.
+
+    Files are listed at once, in sorted order, and decoded when a batch asks for them. A sample
+    is named by its path below the root. The classes are those of all domains under the root
+    together, whichever are chosen, so that labels mean the same in source and target. Hidden
+    files and files that are not images by their extension are ignored.
+
+    Parameters
+    ----------
+    root
+        The folder that holds the domains.
+    domains
+        Domains to use, in this order; all of them, sorted, if not given.
+    size
+        Images are scaled to this many pixels in both directions.
+    mean, std
+        Per-channel normalisation; that of ImageNet if not given.
+    cache_bytes
+        Most memory that decoded images may take; those used least recently make room.
+    skip_corrupt
+        Decode every file once at the start and leave out those that cannot be read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from PIL import Image
+    >>> with TemporaryDirectory() as root:
+    ...     folder = Path(root, "photo", "dog")
+    ...     folder.mkdir(parents=True)
+    ...     Image.new("L", (9, 5)).save(folder / "rex.png")
+    ...     images = ImageFolders(root, size=8)
+    ...     images.classes, images.parts["photo"].names, images.parts["photo"].load([0]).shape
+    (('dog',), ('photo/dog/rex.png',), torch.Size([1, 3, 8, 8]))
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        domains: Sequence[str] | None = None,
+        size: int = 128,
+        mean: Sequence[float] = IMAGENET_MEAN,
+        std: Sequence[float] = IMAGENET_STD,
+        cache_bytes: int = _CACHE_BYTES,
+        skip_corrupt: bool = False,
+    ) -> None:
+        check_count("ImageFolders", "size", size)
+        check_count("ImageFolders", "cache_bytes", cache_bytes, at_least=0)
+        _check_normalisation(mean, std)
+        self.root = Path(root)
+        # All decoded images are equally large, so a bound on their number is a bound on bytes.
+        self.decode = lru_cache(maxsize=cache_bytes // (3 * size * size))(
+            lambda path: decode_image(path, size)
+        )
+        folders = find_folders(self.root)
+        chosen = choose_domains(folders, domains)
+        files = {domain: find_images(folders[domain]) for domain in chosen}
+        if skip_corrupt:
+            files = {domain: keep_readable(domain, files[domain], size) for domain in chosen}
+        classes = sorted({folder.name for inside in folders.values() for folder in inside})
+        check_found(self.root, files, classes, named=domains is not None)
+
+        def samples(paths: Sequence[Path], domain: str) -> ImageSamples:
+            return ImageSamples(
+                paths,
+                [path.relative_to(self.root).as_posix() for path in paths],
+                [classes.index(class_name(path, self.root / domain)) for path in paths],
+                size=size,
+                decode=self.decode,
+                mean=mean,
+                std=std,
+            )
+
+        parts = {domain: samples(paths, domain) for domain, paths in files.items() if paths}
+        super().__init__(tuple(classes), parts)
+
+
+def _check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
+    for name, values in (("mean", mean), ("std", std)):
+        if isinstance(values, int | float | str) or len(values) != 3:
+            raise SettingError(
+                f"ImageFolders: {name} must be three numbers, one per channel, got {values!r}."
+            )
+    for value in std:
+        check_range("ImageFolders", "std", value, above=0)
+    for value in mean:
+        check_range("ImageFolders", "mean", value)

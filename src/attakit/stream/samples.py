@@ -1,0 +1,200 @@
+"""Named samples with labels, and domains of them. A `Stream` turns these into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attakit.errors import SettingError, StreamError, unknown_name
+from attakit.queries import SampleId
+from attakit.stream.arrays import Array, as_inputs, check_array, first_bad_row
+
+Labels = Sequence[int] | Array
+
+
+class Samples(Protocol):
+    """A set of samples that are loaded when they are needed."""
+
+    @property
+    def names(self) -> Sequence[SampleId]: ...
+
+    @property
+    def labels(self) -> Sequence[int]: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one input, known without loading any."""
+        ...
+
+    def load(self, positions: Sequence[int]) -> Tensor:
+        """Inputs at these positions, in this order, as one tensor (positions, *shape)."""
+        ...
+
+
+class ArraySamples:
+    """Samples that lie in a tensor or array, which is never modified.
+
+    Arrays that are mapped from disk stay there: only the rows asked for are read.
+
+    Parameters
+    ----------
+    inputs
+        One row per sample. Double precision is delivered as single precision.
+    labels
+        One class index per sample.
+    prefix
+        What sample names start with; the row number follows.
+
+    Examples
+    --------
+    >>> samples = ArraySamples(torch.zeros(3, 2), [0, 1, 1], prefix="day/")
+    >>> samples.names
+    ('day/0', 'day/1', 'day/2')
+    >>> samples.load([2, 0]).shape
+    torch.Size([2, 2])
+    """
+
+    def __init__(self, inputs: Array, labels: Labels, *, prefix: str = "") -> None:
+        check_array("ArraySamples", inputs)
+        self.labels = _as_labels(labels)
+        if len(inputs) != len(self.labels):
+            raise StreamError(
+                f"ArraySamples: inputs and labels must be equally many, got {len(inputs)} inputs "
+                f"and {len(self.labels)} labels."
+            )
+        bad = first_bad_row(inputs)
+        if bad is not None:
+            raise StreamError(
+                f"ArraySamples: inputs must be finite, but row {bad} holds NaN or infinity. "
+                f"Repair the row or leave it out."
+            )
+        self.names = tuple(SampleId(f"{prefix}{row}") for row in range(len(inputs)))
+        self.shape = tuple(inputs.shape[1:])
+        self._inputs = inputs
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def load(self, positions: Sequence[int]) -> Tensor:
+        rows = np.asarray(positions, dtype=np.int64)
+        if isinstance(self._inputs, Tensor):
+            return as_inputs(self._inputs[torch.from_numpy(rows).to(self._inputs.device)])
+        return as_inputs(self._inputs[rows])
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Samples of several domains that share their classes and the shape of their inputs.
+
+    Parameters
+    ----------
+    classes
+        Class names; a label is a position in this tuple.
+    parts
+        The samples of each domain, by the domain's name.
+
+    Examples
+    --------
+    >>> domains = Domains.from_arrays(
+    ...     ("cat", "dog"),
+    ...     {"day": (torch.zeros(3, 2), [0, 1, 1]), "night": (torch.zeros(1, 2), [0])},
+    ... )
+    >>> domains.parts["night"].names
+    ('night/0',)
+    """
+
+    classes: tuple[str, ...]
+    parts: Mapping[str, Samples]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", _as_classes(self.classes))
+        object.__setattr__(self, "parts", dict(self.parts))
+        if not self.parts:
+            raise StreamError("Domains: there must be at least one domain, got none.")
+        for domain, samples in self.parts.items():
+            _check_part(domain, samples, len(self.classes))
+        self._check_shapes()
+        self._check_names()
+
+    @staticmethod
+    def from_arrays(classes: Sequence[str], arrays: Mapping[str, tuple[Array, Labels]]) -> Domains:
+        """Build domains from (inputs, labels) pairs, naming samples after their domain."""
+        parts = {
+            domain: ArraySamples(inputs, labels, prefix=f"{domain}/")
+            for domain, (inputs, labels) in arrays.items()
+        }
+        return Domains(tuple(classes), parts)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one input."""
+        return tuple(next(iter(self.parts.values())).shape)
+
+    def only(self, *names: str) -> Domains:
+        """The named domains, in the order given, with the same classes."""
+        for name in names:
+            if name not in self.parts:
+                raise unknown_name("domain", name, self.parts)
+        return Domains(self.classes, {name: self.parts[name] for name in names})
+
+    def _check_shapes(self) -> None:
+        for domain, samples in self.parts.items():
+            if tuple(samples.shape) != self.shape:
+                first = next(iter(self.parts))
+                raise StreamError(
+                    f"Domains: inputs must have one shape, but '{first}' has {self.shape} and "
+                    f"'{domain}' has {tuple(samples.shape)}. Bring them to the same size."
+                )
+
+    def _check_names(self) -> None:
+        owner: dict[SampleId, str] = {}
+        for domain, samples in self.parts.items():
+            for name in samples.names:
+                if name in owner:
+                    raise StreamError(
+                        f"Domains: sample names must be unique, but '{name}' is in "
+                        f"'{owner[name]}' and in '{domain}'. Give each domain its own prefix."
+                    )
+                owner[name] = domain
+
+
+def _as_classes(classes: object) -> tuple[str, ...]:
+    if isinstance(classes, str) or not isinstance(classes, Sequence):
+        raise SettingError(f"Domains: classes must be a sequence of names, got {classes!r}.")
+    names = tuple(str(name) for name in classes)
+    if not names:
+        raise SettingError("Domains: there must be at least one class, got none.")
+    if len(set(names)) < len(names):
+        raise SettingError(f"Domains: class names must differ, got {', '.join(names)}.")
+    return names
+
+
+def _as_labels(labels: Labels) -> tuple[int, ...]:
+    values: np.ndarray[Any, Any]
+    values = labels.cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        raise StreamError(
+            f"ArraySamples: labels must be one row of whole numbers, got shape {values.shape} "
+            f"and type {values.dtype}."
+        )
+    return tuple(values.tolist())
+
+
+def _check_part(domain: str, samples: Samples, class_count: int) -> None:
+    if len(samples.names) != len(samples.labels):
+        raise StreamError(
+            f"Domains: '{domain}' has {len(samples.names)} names but {len(samples.labels)} labels."
+        )
+    if not samples.names:
+        raise StreamError(f"Domains: '{domain}' has no samples. Leave it out or fill it.")
+    low, high = min(samples.labels), max(samples.labels)
+    if low < 0 or high >= class_count:
+        raise StreamError(
+            f"Domains: labels must lie between 0 and {class_count - 1} (there are {class_count} "
+            f"classes), but '{domain}' has {low if low < 0 else high}."
+        )
