@@ -1,0 +1,48 @@
+"""Arithmetic on models, each idea once: any classifier, its norm layers, weights and devices."""
+
+from attakit.nn.classifier import PRECISIONS, Classifier, EncoderHead, Precision
+from attakit.nn.devices import available_devices, choose_device, place, prepare
+from attakit.nn.entropy import softmax_entropy
+from attakit.nn.named import OWN_MODELS, named_model
+from attakit.nn.norm import (
+    NORM_POLICIES,
+    NormPolicy,
+    is_norm_layer,
+    moving_statistics,
+    norm_parameters,
+    use_batch_statistics,
+)
+from attakit.nn.seeding import seeded
+from attakit.nn.small import SmallCNN
+from attakit.nn.trainable import find_stages, trainable_parameters
+from attakit.nn.vision import import_timm, import_torchvision
+from attakit.nn.weights import load_weights, save_weights, weights_hash
+
+__all__ = [
+    "NORM_POLICIES",
+    "OWN_MODELS",
+    "PRECISIONS",
+    "Classifier",
+    "EncoderHead",
+    "NormPolicy",
+    "Precision",
+    "SmallCNN",
+    "available_devices",
+    "choose_device",
+    "find_stages",
+    "import_timm",
+    "import_torchvision",
+    "is_norm_layer",
+    "load_weights",
+    "moving_statistics",
+    "named_model",
+    "norm_parameters",
+    "place",
+    "prepare",
+    "save_weights",
+    "seeded",
+    "softmax_entropy",
+    "trainable_parameters",
+    "use_batch_statistics",
+    "weights_hash",
+]

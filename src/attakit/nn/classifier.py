@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from attakit.errors import ModelError, check_choice
+from attakit.nn.shapes import as_logits, as_rows
 from attakit.records import Prediction
 
 Precision = Literal["full", "mixed"]
+PRECISIONS: tuple[Precision, ...] = ("full", "mixed")
+
+# What a model raises on inputs it was not made for. Out of memory is not among them.
+_INPUT_FAULTS = (AssertionError, IndexError, RuntimeError, TypeError, ValueError)
 
 
 class EncoderHead(nn.Module):
-    """A classifier given as two parts."""
+    """A classifier given as two parts.
+
+    >>> EncoderHead(nn.Flatten(), nn.Linear(4, 2))(torch.zeros(3, 2, 2)).shape
+    torch.Size([3, 2])
+    """
 
     def __init__(self, encoder: nn.Module, head: nn.Module) -> None:
         super().__init__()
@@ -28,6 +39,8 @@ class EncoderHead(nn.Module):
 
 class Classifier(nn.Module):
     """A model that maps a batch to logits, with its penultimate features.
+
+    The model is used as it is, not copied. One classifier serves one thread at a time.
 
     Parameters
     ----------
@@ -56,20 +69,15 @@ class Classifier(nn.Module):
         precision: Precision = "full",
     ) -> None:
         super().__init__()
-        check_choice("Classifier", "precision", precision, ("full", "mixed"))
+        check_choice("Classifier", "precision", precision, PRECISIONS)
         if isinstance(model, tuple):
-            model, features = EncoderHead(*model), "head"
-        if not isinstance(model, nn.Module):
-            raise ModelError(
-                f"Classifier: the model must be a torch.nn.Module or an (encoder, head) pair, "
-                f"got {type(model).__name__}."
-            )
-        if next(model.parameters(), None) is None:
-            raise ModelError("Classifier: the model has no parameters, so there is nothing to use.")
+            model, features = _join(model, features), "head"
+        _check_model(model)
         self.model = model
         self.features = features
         self.precision = precision
-        self._assumed_head: nn.Module | None = None
+        # The name, not the layer: an attribute that is a module would enter the state dict.
+        self._head_name: str | None = None
         self._candidates()
 
     @property
@@ -79,51 +87,75 @@ class Classifier(nn.Module):
     @property
     def head(self) -> nn.Module:
         """The last layer. Before it has been seen to run, the one that was registered last."""
-        if self._assumed_head is None:
-            self._assumed_head = self._candidates()[-1]
-        return self._assumed_head
+        if self._head_name is None:
+            self._head_name = list(self._candidates())[-1]
+        return self.model.get_submodule(self._head_name)
 
     def forward(self, inputs: Tensor) -> Prediction:
-        seen: list[tuple[nn.Module, Tensor]] = []
+        if not isinstance(inputs, Tensor) or inputs.ndim == 0:
+            raise ModelError(
+                f"Classifier: inputs must be a tensor whose first dimension is the batch, got "
+                f"{inputs if isinstance(inputs, Tensor) else type(inputs).__name__}."
+            )
+        output, name, features = self._run_and_watch(inputs)
+        logits = as_logits(output, len(inputs))
+        self._remember_head(name)
+        return Prediction(logits.float(), as_rows(self.head, features, len(inputs)).float())
 
-        def remember(layer: nn.Module, arguments: tuple[Tensor, ...]) -> None:
-            seen[:] = [(layer, arguments[0])]
+    def _run_and_watch(self, inputs: Tensor) -> tuple[object, str, Tensor]:
+        """Run the model; say which candidate ran last, and on what."""
+        candidates = self._candidates()
+        names = {layer: name for name, layer in candidates.items()}
+        seen: list[tuple[str, Tensor]] = []
 
-        hooks = [layer.register_forward_pre_hook(remember) for layer in self._candidates()]
+        def watch(layer: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
+            tensors = [value for value in (*positional, *named.values()) if _is_tensor(value)]
+            if tensors:
+                seen[:] = [(names[layer], tensors[0])]
+
+        # All candidates are watched every time: watching fewer would let attention layers switch
+        # to a fused kernel with other rounding, and two equal calls would not quite agree.
+        hooks = [
+            layer.register_forward_pre_hook(watch, with_kwargs=True)
+            for layer in candidates.values()
+        ]
         try:
             output = self._run(inputs)
         finally:
             for hook in hooks:
                 hook.remove()
-        logits = _two_or_more_columns(_as_tensor(output), len(inputs))
-        return Prediction(logits.float(), self._features(seen, len(inputs)).float())
+        if not seen:
+            raise ModelError(
+                "Classifier: the layer that should show the features did not run. "
+                'Name another one (features="…") or pass an (encoder, head) pair.'
+            )
+        return output, *seen[0]
 
     def _run(self, inputs: Tensor) -> object:
+        mixed = self.precision == "mixed"
         try:
-            with torch.autocast(
-                self.device.type, torch.bfloat16, enabled=self.precision == "mixed"
-            ):
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
                 return self.model(inputs)
         except torch.OutOfMemoryError:
             raise
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        except _INPUT_FAULTS as error:
             raise ModelError(
                 f"Classifier: {type(self.model).__name__} failed on inputs of shape "
-                f"{tuple(inputs.shape)} and type {inputs.dtype}: {error}. Check that the stream "
-                f"delivers what the model was trained on (size, channels, type)."
+                f"{tuple(inputs.shape)}, type {inputs.dtype}, on {inputs.device}: {error} "
+                f"Check that the stream delivers what the model was trained on (size, channels, "
+                f"type), on the model's device ({self.device})."
             ) from error
 
-    def _candidates(self) -> list[nn.Module]:
-        """Layers whose input may be the features."""
+    def _candidates(self) -> Mapping[str, nn.Module]:
+        """Layers whose input may be the features, by name."""
+        layers = {name: layer for name, layer in self.model.named_modules() if name}
         if self.features is not None:
-            layers = dict(self.model.named_modules())
             if self.features not in layers:
-                raise ModelError(
-                    f"Classifier: the model has no layer named {self.features!r}. "
-                    f"Its last layers are {', '.join(list(layers)[-5:])}."
-                )
-            return [layers[self.features]]
-        linear: list[nn.Module] = [m for m in self.model.modules() if isinstance(m, nn.Linear)]
+                raise _no_such_layer(self.features, list(layers))
+            return {self.features: layers[self.features]}
+        if isinstance(self.model, nn.Linear):
+            return {"": self.model}
+        linear = {name: layer for name, layer in layers.items() if isinstance(layer, nn.Linear)}
         if not linear:
             raise ModelError(
                 f"Classifier: {type(self.model).__name__} has no linear layer, so its features "
@@ -132,44 +164,51 @@ class Classifier(nn.Module):
             )
         return linear
 
-    def _features(self, seen: list[tuple[nn.Module, Tensor]], rows: int) -> Tensor:
-        if not seen:
+    def _remember_head(self, name: str) -> None:
+        if self._head_name not in (None, name):
             raise ModelError(
-                "Classifier: the layer that should show the features did not run. "
-                'Name another one (features="…") or pass an (encoder, head) pair.'
+                f"Classifier: the linear layer that ran last is {name!r}, but {self._head_name!r} "
+                f'was taken for the head before. Name the head (features="{name}") or pass an '
+                f"(encoder, head) pair."
             )
-        layer, features = seen[0]
-        if features.shape[0] != rows:
-            raise ModelError(
-                f"Classifier: {rows} inputs gave features of shape {tuple(features.shape)}; the "
-                f'first dimension must be the batch. Name another layer (features="…").'
-            )
-        if self._assumed_head not in (None, layer):
-            raise ModelError(
-                "Classifier: the linear layer that runs last is not the one registered last, so "
-                'the head is not clear. Name it (features="…") or pass an (encoder, head) pair.'
-            )
-        self._assumed_head = layer
-        return features.flatten(1)
+        self._head_name = name
 
 
-def _as_tensor(output: object) -> Tensor:
-    logits = getattr(output, "logits", output)
-    if not isinstance(logits, Tensor):
+def _join(pair: tuple[nn.Module, ...], features: str | None) -> EncoderHead:
+    if len(pair) != 2 or not all(isinstance(part, nn.Module) for part in pair):
+        given = ", ".join(type(part).__name__ for part in pair)
         raise ModelError(
-            f"Classifier: the model returned {type(output).__name__}; it must return a tensor of "
-            f"logits (or an object with .logits). Wrap it in a module that does."
+            f"Classifier: a model in parts must be two modules, (encoder, head), got ({given})."
         )
-    return logits
-
-
-def _two_or_more_columns(logits: Tensor, rows: int) -> Tensor:
-    if logits.shape in ((rows,), (rows, 1)):
-        positive = logits.reshape(rows, 1)
-        return torch.cat([torch.zeros_like(positive), positive], dim=1)
-    if logits.ndim != 2 or logits.shape[0] != rows:
+    if features is not None:
         raise ModelError(
-            f"Classifier: {rows} inputs gave logits of shape {tuple(logits.shape)}; expected "
-            f"({rows}, classes). Only classifiers with one label per input can be adapted."
+            f"Classifier: in an (encoder, head) pair the features are what the encoder returns; "
+            f"leave out features={features!r}."
         )
-    return logits
+    return EncoderHead(*pair)
+
+
+def _check_model(model: object) -> None:
+    if not isinstance(model, nn.Module):
+        raise ModelError(
+            f"Classifier: the model must be a torch.nn.Module or an (encoder, head) pair, "
+            f"got {type(model).__name__}."
+        )
+    if next(model.parameters(), None) is None:
+        raise ModelError(
+            f"Classifier: {type(model).__name__} has no parameters, so there is nothing to adapt. "
+            f"Pass the trained model itself."
+        )
+
+
+def _no_such_layer(name: str, known: list[str]) -> ModelError:
+    near = get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ModelError(
+        f"Classifier: the model has no layer named {name!r}.{hint} "
+        f"Its last layers are {', '.join(known[-5:])}."
+    )
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, Tensor)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import MethodType
 from typing import Literal
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
@@ -14,75 +15,129 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 NormPolicy = Literal["frozen", "batch", "running"]
 NORM_POLICIES: tuple[NormPolicy, ...] = ("frozen", "batch", "running")
 
-
-class BatchStatistics(nn.Module):
-    """A batch-norm layer that always normalises with the statistics of the current batch.
-
-    It keeps the stored statistics and falls back on them where a batch has a single value per
-    channel, whose variance says nothing. Parameter and buffer names stay those of the layer it
-    replaces, so saved weights fit both.
-    """
-
-    def __init__(self, layer: _BatchNorm) -> None:
-        super().__init__()
-        self.weight = layer.weight
-        self.bias = layer.bias
-        self.eps = layer.eps
-        self.running_mean: Tensor | None
-        self.running_var: Tensor | None
-        for name in ("running_mean", "running_var", "num_batches_tracked"):
-            self.register_buffer(name, getattr(layer, name))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        values_per_channel = inputs.numel() // inputs.shape[1]
-        if values_per_channel == 1 and self.running_mean is not None:
-            return F.batch_norm(
-                inputs, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-            )
-        return F.batch_norm(inputs, None, None, self.weight, self.bias, training=True, eps=self.eps)
-
-
 NORM_LAYERS: tuple[type[nn.Module], ...] = (
     _BatchNorm,
     _InstanceNorm,
-    BatchStatistics,
     nn.GroupNorm,
     nn.LayerNorm,
-    nn.LocalResponseNorm,
     nn.RMSNorm,
 )
 
+# Model libraries write norm layers of their own (LlamaRMSNorm, EvoNorm2dS0): known by their names.
+_NORM_NAME = re.compile(r"Norm(Act)?(\d\w*)?$")
+
+
+def is_norm_layer(layer: nn.Module) -> bool:
+    """Whether a layer normalises, by its type or by its name.
+
+    >>> is_norm_layer(nn.GroupNorm(1, 4)), is_norm_layer(nn.Linear(4, 4))
+    (True, False)
+    """
+    return isinstance(layer, NORM_LAYERS) or bool(_NORM_NAME.search(type(layer).__name__))
+
 
 def norm_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """Scales and shifts of all normalisation layers, in model order.
+    """Scales and shifts of all normalisation layers, each once, in model order.
 
     >>> len(norm_parameters(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.LayerNorm(3))))
     4
     """
-    return [
-        parameter
-        for layer in model.modules()
-        if isinstance(layer, NORM_LAYERS)
-        for parameter in layer.parameters(recurse=False)
-    ]
+    layers = (layer for layer in model.modules() if is_norm_layer(layer))
+    found = [parameter for layer in layers for parameter in layer.parameters(recurse=False)]
+    return list(dict.fromkeys(found))
 
 
 def use_batch_statistics(model: nn.Module) -> None:
-    """Make every batch-norm layer of the model normalise with the current batch, in place."""
-    for parent in list(model.modules()):
-        for name, child in parent.named_children():
-            if isinstance(child, _BatchNorm):
-                setattr(parent, name, BatchStatistics(child))
+    """Make every batch-norm layer of the model normalise with the current batch, in place.
+
+    The stored statistics stay as they are, and serve where a batch has a single value per channel,
+    whose variance says nothing. Layers keep their class, names and activations, so saved weights
+    fit before and after.
+
+    >>> import torch
+    >>> layer = nn.BatchNorm1d(1).eval()
+    >>> use_batch_statistics(layer)
+    >>> layer(torch.tensor([[10.0], [12.0]])).detach().round().flatten().tolist()
+    [-1.0, 1.0]
+    """
+    for layer in _batch_norms(model):
+        _replace_forward(layer, _forward_on_batch)
 
 
 @contextmanager
 def moving_statistics(model: nn.Module) -> Iterator[None]:
-    """Inside, batch-norm layers use batch statistics and move their stored ones along."""
-    layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
-    for layer in layers:
-        layer.train()
+    """Inside, batch-norm layers use batch statistics and move their stored ones along.
+
+    A batch with a single value per channel is normalised with the stored statistics, and moves
+    nothing. Other layers (dropout!) are not touched.
+
+    >>> import torch
+    >>> layer = nn.BatchNorm1d(1).eval()
+    >>> with moving_statistics(layer):
+    ...     _ = layer(torch.tensor([[10.0], [12.0]]))
+    >>> round(float(layer.running_mean), 1), layer.training
+    (1.1, False)
+    """
+    before = [
+        (layer, layer.training, layer.__dict__.get("forward")) for layer in _batch_norms(model)
+    ]
+    for layer, _, _ in before:
+        layer.training = True
+        _replace_forward(layer, _forward_and_move)
     try:
         yield
     finally:
-        for layer in layers:
-            layer.eval()
+        for layer, training, forward in before:
+            layer.training = training
+            del layer.__dict__["forward"]
+            if forward is not None:
+                layer.__dict__["forward"] = forward
+
+
+def _batch_norms(model: nn.Module) -> list[_BatchNorm]:
+    return [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
+
+
+def _replace_forward(layer: _BatchNorm, forward: object) -> None:
+    """Give one layer another forward.
+
+    Replacing the layer by one of another class would lose what subclasses add, such as the
+    activation inside timm's BatchNormAct2d. A bound method follows its layer through deepcopy.
+    """
+    layer.__dict__["forward"] = MethodType(forward, layer)  # type: ignore[arg-type]
+
+
+def _forward_on_batch(layer: _BatchNorm, inputs: Tensor) -> Tensor:
+    if _has_no_variance(inputs):
+        return _forward_with_stored(layer, inputs)
+    stored = layer.running_mean, layer.running_var
+    # Without stored statistics a batch-norm layer in evaluation mode takes those of the batch.
+    layer.running_mean = layer.running_var = None
+    try:
+        return _own_forward(layer, inputs)
+    finally:
+        layer.running_mean, layer.running_var = stored
+
+
+def _forward_and_move(layer: _BatchNorm, inputs: Tensor) -> Tensor:
+    if _has_no_variance(inputs):
+        return _forward_with_stored(layer, inputs)
+    return _own_forward(layer, inputs)
+
+
+def _forward_with_stored(layer: _BatchNorm, inputs: Tensor) -> Tensor:
+    training, layer.training = layer.training, False
+    try:
+        return _own_forward(layer, inputs)
+    finally:
+        layer.training = training
+
+
+def _own_forward(layer: _BatchNorm, inputs: Tensor) -> Tensor:
+    outputs: Tensor = type(layer).forward(layer, inputs)
+    return outputs
+
+
+def _has_no_variance(inputs: Tensor) -> bool:
+    """Whether there is at most one value per channel."""
+    return inputs.numel() <= inputs.shape[1]

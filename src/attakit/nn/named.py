@@ -1,0 +1,87 @@
+"""Models by name: a small one of our own, and those of timm."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from torch import nn
+
+from attakit.errors import ModelError, UnknownName, check_range
+from attakit.nn.seeding import seeded
+from attakit.nn.small import SmallCNN
+from attakit.nn.vision import import_timm
+from attakit.nn.weights import load_weights
+
+OWN_MODELS = {"small_cnn": SmallCNN}
+
+
+def named_model(
+    name: str,
+    *,
+    classes: int,
+    weights: Path | str | None = None,
+    channels: int | None = None,
+    image_size: int | None = None,
+    seed: int = 0,
+) -> nn.Module:
+    """Build a model by name. Nothing is ever downloaded: weights come from a local file.
+
+    Parameters
+    ----------
+    name
+        "small_cnn", or any model of timm (extra `models`).
+    classes
+        Number of classes.
+    weights
+        File to load; its last layer may be missing or have another number of classes, in which
+        case a new one stays.
+    channels
+        Channels of the input images; by default what the model was made for.
+    image_size
+        Side of the input images, for models that must know it (a ViT); by default theirs.
+    seed
+        Of the first weights.
+
+    Examples
+    --------
+    >>> model = named_model("small_cnn", classes=4)
+    >>> model.head.out_features
+    4
+    """
+    check_range("named_model", "classes", classes, at_least=1)
+    options = {"in_chans": channels, "img_size": image_size}
+    given = {option: value for option, value in options.items() if value is not None}
+    for option, value in given.items():
+        check_range("named_model", option, value, at_least=1)
+    with seeded(seed, "weights"):
+        if name in OWN_MODELS:
+            model: nn.Module = OWN_MODELS[name](classes=classes, channels=channels or 1)
+        else:
+            model = _build_timm(name, classes, given)
+    if weights is not None:
+        load_weights(model, weights, allow_new_head=True)
+    return model
+
+
+def _build_timm(name: str, classes: int, options: dict[str, int]) -> nn.Module:
+    timm = import_timm()
+    if not timm.is_model(name):
+        raise _unknown_model(name, timm.list_models())
+    try:
+        model: nn.Module = timm.create_model(name, pretrained=False, num_classes=classes, **options)
+    except TypeError as error:
+        raise ModelError(
+            f"named_model: {name} does not take {' or '.join(options) or 'these settings'} "
+            f"({error}). Leave image_size out for models that take images of any size."
+        ) from error
+    return model
+
+
+def _unknown_model(name: str, known: list[str]) -> UnknownName:
+    near = get_close_matches(name, [*OWN_MODELS, *known], n=3)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return UnknownName(
+        f"Unknown model '{name}'.{hint} Known: {', '.join(OWN_MODELS)} and the {len(known)} models "
+        f"of timm (timm.list_models() names them)."
+    )

@@ -1,0 +1,34 @@
+"""Seeds for what torch draws from its global generators: first weights, dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from attakit.randomness import derived_seed
+
+_CPU = torch.device("cpu")
+
+
+@contextmanager
+def seeded(
+    seed: int, purpose: str, step: int | str = 0, *, device: torch.device = _CPU
+) -> Iterator[None]:
+    """Inside, torch's generators depend only on (seed, purpose, step); after, they are as before.
+
+    >>> with seeded(1, "weights"):
+    ...     first = torch.rand(2)
+    >>> with seeded(1, "weights"):
+    ...     bool((torch.rand(2) == first).all())
+    True
+    """
+    on_card = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_card else []):
+        # torch.manual_seed would reseed every card, and only the one named is put back.
+        torch.default_generator.manual_seed(derived_seed(seed, purpose, step))
+        if on_card:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(derived_seed(seed, purpose, step))
+        yield

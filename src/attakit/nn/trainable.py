@@ -1,0 +1,121 @@
+"""Which parameters train: all, those of the norm layers, the head, or the last stages."""
+
+from __future__ import annotations
+
+import re
+
+from torch import nn
+
+from attakit.errors import ModelError, SettingError
+from attakit.nn.classifier import Classifier
+from attakit.nn.norm import norm_parameters
+
+# A child with more of the model's parameters than this is no stage but a container of stages.
+CONTAINER_SHARE = 0.9
+
+_WHO = "trainable_parameters"
+_LAST = re.compile(r"last:([1-9]\d*)")
+
+
+def trainable_parameters(classifier: Classifier, which: str) -> list[nn.Parameter]:
+    """Let exactly the named parameters train, freeze the others, and return those that train.
+
+    Parameters
+    ----------
+    classifier
+        Its parameters' `requires_grad` is set in place.
+    which
+        "all", "norm" (scales and shifts of normalisation layers), "head" (the last layer) or
+        "last:N" (the last N stages, in the order in which the model registers them; of a ResNet,
+        "last:2" is layer4 and fc, and of a ViT every block counts as one).
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    >>> classifier = Classifier(model)
+    >>> [len(trainable_parameters(classifier, name)) for name in ("all", "norm", "head", "last:2")]
+    [6, 2, 2, 4]
+    """
+    chosen = [
+        parameter for parameter in _choose(classifier, which) if parameter.is_floating_point()
+    ]
+    for parameter in classifier.parameters():
+        parameter.requires_grad_(False)
+    for parameter in chosen:
+        parameter.requires_grad_(True)
+    return chosen
+
+
+def find_stages(model: nn.Module) -> list[list[nn.Parameter]]:
+    """The parameters of a model, stage by stage.
+
+    A stage is a child that has parameters; a child with nearly all of them is opened up. What a
+    container holds besides its children (position embeddings) goes with its first stage.
+
+    >>> [len(stage) for stage in find_stages(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)))]
+    [2, 2]
+    """
+    return _open(model, CONTAINER_SHARE * _count(model))
+
+
+def _choose(classifier: Classifier, which: str) -> list[nn.Parameter]:
+    if which == "all":
+        return list(classifier.parameters())
+    if which == "norm":
+        return _norm(classifier)
+    if which == "head":
+        return _head(classifier)
+    last = _LAST.fullmatch(which) if isinstance(which, str) else None
+    if last is None:
+        raise SettingError(
+            f"{_WHO}: which must be all, norm, head or last:N with N at least 1, got {which!r}."
+        )
+    return _last(classifier, int(last[1]))
+
+
+def _norm(classifier: Classifier) -> list[nn.Parameter]:
+    found = norm_parameters(classifier.model)
+    if not found:
+        raise ModelError(
+            f"{_WHO}: {type(classifier.model).__name__} has no normalisation layers with "
+            f"parameters, so 'norm' leaves nothing to train. Choose all, head or last:N."
+        )
+    return found
+
+
+def _head(classifier: Classifier) -> list[nn.Parameter]:
+    found = list(classifier.head.parameters())
+    if not found:
+        raise ModelError(
+            f"{_WHO}: the head, a {type(classifier.head).__name__}, has no parameters. Choose all, "
+            f"norm or last:N, or name the last layer that has some (features=…)."
+        )
+    return found
+
+
+def _last(classifier: Classifier, count: int) -> list[nn.Parameter]:
+    stages = find_stages(classifier.model)
+    if count > len(stages):
+        raise SettingError(
+            f"{_WHO}: {type(classifier.model).__name__} has {len(stages)} stages, got "
+            f"last:{count}. Take at most last:{len(stages)}, or all."
+        )
+    found = [parameter for stage in stages[-count:] for parameter in stage]
+    return list(dict.fromkeys(found))
+
+
+def _open(module: nn.Module, limit: float) -> list[list[nn.Parameter]]:
+    stages: list[list[nn.Parameter]] = []
+    for child in module.children():
+        if _count(child) > limit:
+            stages += _open(child, limit)
+        elif _count(child) > 0:
+            stages.append(list(child.parameters()))
+    own = list(module.parameters(recurse=False))
+    if not stages:
+        return [own] if own else []
+    return [own + stages[0], *stages[1:]]
+
+
+def _count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())

@@ -1,0 +1,85 @@
+"""Reading files of tensors that may come from anywhere, without running what is in them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from attakit.errors import ModelError
+
+PICKLE_ENDINGS = (".pt", ".pth", ".bin", ".ckpt")
+_NESTS = ("state_dict", "model", "model_state_dict")
+# How torch says that a pickle wants to build more than tensors.
+_UNSAFE = ("unsupported global", "unsupported class")
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors in a file, by name.
+
+    >>> read_tensors(Path("nowhere.safetensors"))
+    Traceback (most recent call last):
+        ...
+    attakit.errors.ModelError: load_weights: there is no file nowhere.safetensors.
+    """
+    if not path.is_file():
+        raise ModelError(f"load_weights: there is no file {path}.")
+    if path.suffix == ".safetensors":
+        return _read_safetensors(path)
+    if path.suffix in PICKLE_ENDINGS:
+        return _read_pickle(path)
+    raise ModelError(
+        f"load_weights: cannot tell the kind of {path.name!r} by its ending. Known endings: "
+        f".safetensors, {', '.join(PICKLE_ENDINGS)}."
+    )
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise _unreadable(path, "safetensors", error) from error
+
+
+def _read_pickle(path: Path) -> dict[str, Tensor]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if any(words in str(error).lower() for words in _UNSAFE):
+            raise ModelError(
+                f"load_weights: {path} holds more than tensors, and opening it could run foreign "
+                f"code. If you trust it, load it yourself and save model.state_dict() alone."
+            ) from error
+        raise _unreadable(path, "torch", error) from error
+    except Exception as error:  # damaged pickles raise almost anything
+        raise _unreadable(path, "torch", error) from error
+    return _find_state(path, content)
+
+
+def _find_state(path: Path, content: object) -> dict[str, Tensor]:
+    while isinstance(content, Mapping):
+        nested = [content[key] for key in _NESTS if isinstance(content.get(key), Mapping)]
+        if not nested:
+            break
+        content = nested[0]
+    if isinstance(content, Mapping):
+        tensors = {str(name): value for name, value in content.items() if isinstance(value, Tensor)}
+        if tensors and len(tensors) == len(content):
+            return tensors
+    raise ModelError(
+        f"load_weights: {path} holds no state dict (names with tensors), neither alone nor under "
+        f"{' or '.join(_NESTS)}. Save model.state_dict()."
+    )
+
+
+def _unreadable(path: Path, kind: str, error: Exception) -> ModelError:
+    first_line = (str(error).splitlines() or [type(error).__name__])[0]
+    return ModelError(
+        f"load_weights: {path} is not a readable {kind} file ({first_line}). It may be truncated, "
+        f"a text page saved under this name, or of another format: fetch or save it again."
+    )

@@ -1,0 +1,164 @@
+"""Weights in files: loaded without running any code, saved all or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import uuid4
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from attakit.errors import ModelError
+from attakit.nn.classifier import Classifier
+from attakit.nn.weight_files import read_tensors
+
+_PREFIXES = ("module.", "model.")  # left by DataParallel, and by wrappers such as Classifier
+_SHOWN = 5
+_HASH_LENGTH = 16
+
+
+def load_weights(
+    module: nn.Module, path: Path | str, *, allow_new_head: bool = False
+) -> tuple[str, ...]:
+    """Load a file of weights into a module, all or nothing, and name what the file did not hold.
+
+    Parameters
+    ----------
+    module
+        Changed in place; numbers are cast to its types.
+    path
+        A .safetensors file, or a .pt, .pth, .bin or .ckpt file with nothing but tensors in it: a
+        state dict, alone or under "state_dict" or "model".
+    allow_new_head
+        Whether the last linear layer may be missing or have another shape in the file, as in
+        fine-tuning for other classes. It then stays as it is.
+    """
+    module = _unwrapped(module)
+    own = module.state_dict()
+    found = _match_prefix(read_tensors(Path(path)), own)
+    new = _new_head(module, own, found) if allow_new_head else ()
+    found = {name: tensor for name, tensor in found.items() if name not in new}
+    _check_names(path, own, found, new)
+    _check_tensors(path, own, found)
+    cast = {name: tensor.to(own[name].dtype) for name, tensor in found.items()}
+    module.load_state_dict(cast, strict=False)
+    return new
+
+
+def save_weights(module: nn.Module, path: Path | str) -> None:
+    """Save a module's weights as safetensors. A crash leaves the old file or the new, never half.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     save_weights(nn.Linear(2, 1), Path(folder, "model.safetensors"))
+    ...     load_weights(nn.Linear(2, 1), Path(folder, "model.safetensors"))
+    ()
+    """
+    path = Path(path)
+    if path.suffix != ".safetensors":
+        raise ModelError(
+            f"save_weights: weights are saved as safetensors, got the file name {path.name!r}. "
+            f"Give it the ending .safetensors."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Copies, because safetensors refuses tensors that share memory (tied weights).
+    tensors = {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in _unwrapped(module).state_dict().items()
+    }
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        save_file(tensors, beside)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def weights_hash(module: nn.Module) -> str:
+    """A short name for a module's weights: equal weights, and no others, have equal names.
+
+    >>> weights_hash(nn.ReLU()) == weights_hash(nn.Tanh())
+    True
+    """
+    digest = hashlib.sha256()
+    for name, tensor in sorted(_unwrapped(module).state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:_HASH_LENGTH]
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    """The caller's model, so that files fit it with and without a Classifier around it."""
+    return module.model if isinstance(module, Classifier) else module
+
+
+def _match_prefix(found: dict[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    for prefix in _PREFIXES * 2:
+        theirs = all(name.startswith(prefix) for name in found)
+        ours = all(name.startswith(prefix) for name in own)
+        if theirs and not ours:
+            found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
+    return found
+
+
+def _new_head(
+    module: nn.Module, own: Mapping[str, Tensor], found: Mapping[str, Tensor]
+) -> tuple[str, ...]:
+    """Names of the last linear layer's tensors, if the file lacks any or has other shapes."""
+    linear = [name for name, layer in module.named_modules() if isinstance(layer, nn.Linear)]
+    if not linear:
+        return ()
+    names = [f"{linear[-1]}.{part}".lstrip(".") for part in ("weight", "bias")]
+    present = tuple(name for name in names if name in own)
+    fits = all(name in found and found[name].shape == own[name].shape for name in present)
+    return () if fits else present
+
+
+def _check_names(
+    path: Path | str, own: Mapping[str, Tensor], found: Mapping[str, Tensor], new: tuple[str, ...]
+) -> None:
+    missing = [
+        name
+        for name in own
+        # Absent from files older than the counter, and used only without a momentum.
+        if name not in found and name not in new and not name.endswith("num_batches_tracked")
+    ]
+    unexpected = [name for name in found if name not in own]
+    if missing or unexpected:
+        raise ModelError(
+            f"load_weights: {path} does not fit the model. Missing in the file: "
+            f"{_listed(missing)}. Not in the model: {_listed(unexpected)}. Load weights of the "
+            f"same architecture; allow_new_head=True lets the last linear layer be missing."
+        )
+
+
+def _check_tensors(
+    path: Path | str, own: Mapping[str, Tensor], found: Mapping[str, Tensor]
+) -> None:
+    misfits = [
+        f"{name} {tuple(tensor.shape)} instead of {tuple(own[name].shape)}"
+        for name, tensor in found.items()
+        if tensor.shape != own[name].shape
+    ]
+    if misfits:
+        raise ModelError(
+            f"load_weights: {path} has tensors of other shapes: {_listed(misfits)}. Load weights "
+            f"of the same architecture; allow_new_head=True allows another number of classes."
+        )
+    broken = [name for name, tensor in found.items() if not tensor.isfinite().all()]
+    if broken:
+        raise ModelError(
+            f"load_weights: {path} holds numbers that are not finite, in {_listed(broken)}. The "
+            f"training that wrote it diverged, or the file is damaged."
+        )
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN]) or "nothing"
+    rest = len(names) - _SHOWN
+    return f"{shown} and {rest} more" if rest > 0 else shown

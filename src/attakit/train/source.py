@@ -1,0 +1,233 @@
+"""Supervised training of a source model, the one that later meets a changed world."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from attakit.errors import ModelError, SettingError, check_choice, check_range
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place, prepare
+from attakit.nn.norm import moving_statistics
+from attakit.nn.seeding import seeded
+from attakit.train.source_samples import (
+    LabelledSamples,
+    draw_batches,
+    read_labels,
+    split_positions,
+)
+from attakit.train.validation import Validation, Validator
+
+Progress = Callable[[int, dict[str, float]], None]
+
+NORM_CHOICES = ("frozen", "running")
+KEEP_CHOICES = ("best", "last")
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+}
+SGD_MOMENTUM = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTraining:
+    """What happened in training a source model."""
+
+    losses: tuple[float, ...]  # one per update
+    validations: tuple[Validation, ...]
+    update: int  # the one whose weights were kept
+    accuracy: float | None  # on held-out samples at that update
+    train_positions: tuple[int, ...]
+    held_out_positions: tuple[int, ...]  # empty with validation samples of their own
+
+
+def train_source(
+    model: nn.Module,
+    samples: LabelledSamples,
+    *,
+    validation: LabelledSamples | None = None,
+    updates: int = 3000,
+    lr: float = 1e-4,
+    batch_size: int = 16,
+    optimizer: str = "adam",
+    norm: Literal["frozen", "running"] = "frozen",
+    weight_decay: float = 0.0,
+    held_out: float = 0.2,
+    validate_every: int = 100,
+    keep: Literal["best", "last"] = "best",
+    seed: int = 0,
+    device: torch.device | None = None,
+    progress: Progress | None = None,
+) -> SourceTraining:
+    """Train a model on labelled samples, in place, and leave it in evaluation mode.
+
+    Parameters
+    ----------
+    model
+        Any module to logits, or a Classifier. Parameters that require no gradient stay.
+    samples
+        What to train on.
+    validation
+        What to validate on; without it, a share of the samples is held out.
+    updates
+        Optimiser steps.
+    lr
+        Learning rate.
+    batch_size
+        Samples per update.
+    optimizer
+        "adam", "adamw" or "sgd" (with momentum 0.9).
+    norm
+        Batch-norm statistics: "frozen" leaves them (pretrained models), "running" lets them
+        follow the data (models trained from scratch).
+    weight_decay
+        Of the optimiser.
+    held_out
+        Share of the samples to validate on, drawn from (seed, "source split").
+    validate_every
+        Updates between validations; the last update is always validated.
+    keep
+        "best" ends with the weights that validated best (accuracy, then loss), "last" with the
+        last ones.
+    seed
+        Of split, order and dropout.
+    device
+        Where to train; by default where the model is.
+    progress
+        Called after every update with its number and "loss", after validations with "accuracy".
+
+    Examples
+    --------
+    >>> class Halves:
+    ...     labels = [0, 1] * 10
+    ...     def __len__(self):
+    ...         return 20
+    ...     def load(self, positions):
+    ...         return torch.tensor([[float(self.labels[position])] for position in positions])
+    >>> with seeded(0, "weights"):
+    ...     model = nn.Sequential(nn.Linear(1, 2))
+    >>> train_source(model, Halves(), updates=100, lr=0.1).accuracy
+    1.0
+    """
+    counts = {"updates": updates, "batch_size": batch_size, "validate_every": validate_every}
+    _check_settings(counts, held_out=held_out, norm=norm, keep=keep)
+    labels = read_labels(samples)
+    share = held_out if validation is None else 0.0
+    train_positions, held_out_positions = split_positions(len(samples), share, seed)
+    if keep == "best":
+        _check_can_validate(validation, held_out_positions)
+    classifier = model if isinstance(model, Classifier) else Classifier(model)
+    prepare(classifier, device or classifier.device)
+    learn = _Learner(classifier, _build_optimizer(classifier, optimizer, lr, weight_decay), norm)
+    validator = Validator(classifier, samples, held_out_positions)
+    if validation is not None:
+        validator = Validator(classifier, validation, range(len(validation)))
+    losses: list[float] = []
+    with seeded(seed, "source training", device=classifier.device):
+        draws = islice(draw_batches(train_positions, batch_size, seed), updates)
+        for update, positions in enumerate(draws, start=1):
+            losses.append(learn(update, samples.load(positions), labels[positions]))
+            numbers = {"loss": losses[-1]}
+            if update % validate_every == 0 or update == updates:
+                numbers |= validator.validate(update)
+            if progress is not None:
+                progress(update, numbers)
+    kept = validator.restore_best() if keep == "best" else validator.last
+    classifier.eval()
+    return SourceTraining(
+        losses=tuple(losses),
+        validations=tuple(validator.validations),
+        update=kept.update if kept else updates,
+        accuracy=kept.accuracy if kept else None,
+        train_positions=tuple(train_positions),
+        held_out_positions=tuple(held_out_positions),
+    )
+
+
+class _Learner:
+    """Takes one optimiser step per call."""
+
+    def __init__(self, classifier: Classifier, optimizer: torch.optim.Optimizer, norm: str) -> None:
+        self.classifier = classifier
+        self.optimizer = optimizer
+        self.norm = norm
+
+    def __call__(self, update: int, inputs: Tensor, labels: Tensor) -> float:
+        device = self.classifier.device
+        self._set_mode()
+        with moving_statistics(self.classifier) if self.norm == "running" else nullcontext():
+            logits = self.classifier(place(inputs, device)).logits
+        _check_classes(labels, logits.shape[1])
+        loss = F.cross_entropy(logits, labels.to(device))
+        value = loss.item()
+        self._check_finite(update, value)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return value
+
+    def _set_mode(self) -> None:
+        """Training mode for all but batch norm, whose statistics are a setting of their own."""
+        self.classifier.train()
+        for layer in self.classifier.modules():
+            if isinstance(layer, _BatchNorm):
+                layer.eval()
+
+    def _check_finite(self, update: int, loss: float) -> None:
+        if math.isfinite(loss):
+            return
+        lr = self.optimizer.param_groups[0]["lr"]
+        raise ModelError(
+            f"train_source: the loss became {loss} at update {update} with lr={lr}. Lower lr, and "
+            f"check that the inputs are finite and scaled as the model expects."
+        )
+
+
+def _check_settings(counts: dict[str, int], *, held_out: float, norm: str, keep: str) -> None:
+    for name, value in counts.items():
+        check_range("train_source", name, value, at_least=1)
+    check_range("train_source", "held_out", held_out, at_least=0, at_most=1)
+    check_choice("train_source", "norm", norm, NORM_CHOICES)
+    check_choice("train_source", "keep", keep, KEEP_CHOICES)
+
+
+def _check_can_validate(validation: LabelledSamples | None, held_out: list[int]) -> None:
+    if validation is None and not held_out:
+        raise SettingError(
+            'train_source: keep="best" needs samples to validate on, got held_out=0. Hold some '
+            'out, pass validation samples, or set keep="last".'
+        )
+
+
+def _build_optimizer(
+    classifier: Classifier, name: str, lr: float, weight_decay: float
+) -> torch.optim.Optimizer:
+    check_choice("train_source", "optimizer", name, OPTIMIZERS)
+    check_range("train_source", "lr", lr, above=0)
+    check_range("train_source", "weight_decay", weight_decay, at_least=0)
+    parameters = [one for one in classifier.parameters() if one.requires_grad]
+    if not parameters:
+        raise ModelError(
+            "train_source: no parameter requires a gradient, so nothing would train. Call "
+            "model.requires_grad_(True), or do so for the layers that should train."
+        )
+    extra = {"momentum": SGD_MOMENTUM} if name == "sgd" else {}
+    return OPTIMIZERS[name](parameters, lr=lr, weight_decay=weight_decay, **extra)
+
+
+def _check_classes(labels: Tensor, classes: int) -> None:
+    if int(labels.max()) >= classes:
+        raise ModelError(
+            f"train_source: a sample has the label {int(labels.max())}, but the model knows "
+            f"{classes} classes (0 to {classes - 1}). Build it with more classes."
+        )

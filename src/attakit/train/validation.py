@@ -1,0 +1,93 @@
+"""Validation while a model trains, and the way back to the weights that did best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place
+from attakit.train.source_samples import LabelledSamples, read_labels
+
+BATCH_SIZE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """How well a model did on held-out samples after some updates."""
+
+    update: int
+    accuracy: float  # between 0 and 1
+    loss: float
+
+    def is_better_than(self, other: Validation) -> bool:
+        """More right, or as many right with more confidence where it counts.
+
+        >>> Validation(2, 0.5, 0.9).is_better_than(Validation(1, 0.5, 1.0))
+        True
+        """
+        return (self.accuracy, -self.loss) > (other.accuracy, -other.loss)
+
+
+class Validator:
+    """Validates a classifier now and then, and remembers its best weights.
+
+    Parameters
+    ----------
+    classifier
+        What is validated; left in evaluation mode.
+    samples
+        Where the held-out samples are.
+    positions
+        Which of them are held out; with none, nothing is ever validated.
+    """
+
+    def __init__(
+        self, classifier: Classifier, samples: LabelledSamples, positions: Sequence[int]
+    ) -> None:
+        self.classifier = classifier
+        self.samples = samples
+        self.positions = list(positions)
+        self.labels = read_labels(samples)
+        self.validations: list[Validation] = []
+        self._best: Validation | None = None
+        self._best_weights: dict[str, Tensor] = {}
+
+    @property
+    def last(self) -> Validation | None:
+        return self.validations[-1] if self.validations else None
+
+    def validate(self, update: int) -> dict[str, float]:
+        """Validate now; the numbers are empty when there is nothing to validate on."""
+        if not self.positions:
+            return {}
+        now = self._measure(update)
+        self.validations.append(now)
+        if self._best is None or now.is_better_than(self._best):
+            self._best = now
+            weights = self.classifier.state_dict()
+            self._best_weights = {name: value.clone() for name, value in weights.items()}
+        return {"accuracy": now.accuracy}
+
+    def restore_best(self) -> Validation | None:
+        """Put the best weights back, and say when they were reached."""
+        if self._best is not None:
+            self.classifier.load_state_dict(self._best_weights)
+        return self._best
+
+    @torch.no_grad()
+    def _measure(self, update: int) -> Validation:
+        self.classifier.eval()
+        right, loss = 0, 0.0
+        for start in range(0, len(self.positions), BATCH_SIZE):
+            positions = self.positions[start : start + BATCH_SIZE]
+            inputs = place(self.samples.load(positions), self.classifier.device)
+            logits = self.classifier(inputs).logits.cpu()
+            labels = self.labels[positions]
+            right += int((logits.argmax(dim=1) == labels).sum())
+            loss += float(F.cross_entropy(logits, labels, reduction="sum"))
+        return Validation(update, right / len(self.positions), loss / len(self.positions))
