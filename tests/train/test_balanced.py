@@ -7,7 +7,6 @@ from torch import nn
 
 from attakit.errors import ModelError, SettingError
 from attakit.nn.classifier import Classifier
-from attakit.nn.norm import set_norm_policy
 from attakit.queries import SampleId
 from attakit.records import LabelledRows
 from attakit.store.anchors import Anchors
@@ -68,7 +67,7 @@ def test_one_shared_forward_pass_equals_two_with_frozen_statistics():
 ])
 def test_halves_share_a_pass_only_with_frozen_statistics(norm, shared, passes):
     model = classifier()
-    set_norm_policy(model, norm)
+    model.use_norm(norm)
     calls = []
     model.register_forward_hook(lambda *_: calls.append(1))
 
@@ -81,7 +80,7 @@ def test_halves_share_a_pass_only_with_frozen_statistics(norm, shared, passes):
 @pytest.mark.parametrize(("norm", "moves"), [("frozen", False), ("batch", False), ("running", True)])
 def test_only_running_statistics_move(norm, moves):
     model = classifier()
-    set_norm_policy(model, norm)
+    model.use_norm(norm)
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
 
     BalancedTrainer(max_updates=2).fit(model, anchors(20, shift=3.0), anchors(5, shift=3.0), 0)

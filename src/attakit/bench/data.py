@@ -13,9 +13,9 @@ from attakit.randomness import generator
 from attakit.stream.batches import Stream
 from attakit.stream.digits import digits
 from attakit.stream.images import ImageFolders
-from attakit.stream.order import ORDERS
+from attakit.stream.order import arrange
 from attakit.stream.samples import Domains, Samples, Subset
-from attakit.train.source import split_positions
+from attakit.train.source_samples import split_positions
 
 DATA_VARIABLE = "ATTAKIT_DATA"
 
@@ -74,14 +74,9 @@ def load_task(table: StreamTable) -> Task:
 def build_stream(experiment: Experiment, task: Task) -> Stream:
     """Arrange the targets as the experiment says."""
     table = experiment.stream
-    if table.order not in ORDERS:
-        raise unknown_name("order", table.order, ORDERS)
-    try:
-        arrangement = ORDERS[table.order](
-            task.targets, seed=experiment.seed, **table.order_settings
-        )
-    except TypeError as error:
-        raise SettingError(f"stream.order_settings do not fit {table.order}: {error}.") from error
+    arrangement = arrange(
+        task.targets, table.order, seed=experiment.seed, settings=table.order_settings
+    )
     return Stream(task.targets, arrangement, batch_size=table.batch_size)
 
 
@@ -91,7 +86,7 @@ def _digits(table: StreamTable) -> Task:
     names = table.targets or tuple(data.targets.parts)
     return Task(
         data.targets.classes,
-        _chosen(data.targets, names),
+        data.targets.only(*names),
         data.source_train,
         data.source_test,
     )
@@ -113,15 +108,15 @@ def _folders(table: StreamTable) -> Task:
         domains=(source, *wanted) if wanted else None,
         size=table.size,
         skip_corrupt=table.skip_corrupt,
-    ).domains
+    )
     names = wanted or tuple(name for name in domains.parts if name != source)
-    parts = _chosen(domains, (source,)).parts
-    train, test = split_positions(len(parts[source].names), table.held_out)
+    samples = domains.only(source).parts[source]
+    train, test = split_positions(len(samples), table.held_out, seed=0)
     return Task(
         domains.classes,
-        _chosen(domains, names),
-        Subset(parts[source], train),
-        Subset(parts[source], test) if test else None,
+        domains.only(*names),
+        Subset(samples, train),
+        Subset(samples, test) if test else None,
     )
 
 
@@ -141,18 +136,11 @@ def _data_folder() -> Path:
     return Path(os.environ.get(DATA_VARIABLE, "data"))
 
 
-def _chosen(domains: Domains, names: tuple[str, ...]) -> Domains:
-    for name in names:
-        if name not in domains.parts:
-            raise unknown_name("domain", name, domains.parts)
-    return Domains(domains.classes, {name: domains.parts[name] for name in names})
-
-
 def _thinned(task: Task, share: float) -> Task:
     """A fixed random share of every target domain, for quicker experiments."""
     parts: dict[str, Samples] = {}
     for name, samples in task.targets.parts.items():
-        count = max(1, round(share * len(samples.names)))
-        chosen = generator(0, "share", name).permutation(len(samples.names))[:count]
+        count = max(1, round(share * len(samples)))
+        chosen = generator(0, "share", name).permutation(len(samples))[:count]
         parts[name] = Subset(samples, sorted(chosen.tolist()))
     return Task(task.classes, Domains(task.classes, parts), task.source_train, task.source_test)

@@ -101,7 +101,7 @@ def _run_chain(chain: Sequence[str], seed: int, folder: Path) -> dict[str, dict[
 def _matched(experiment: Experiment, labels: int) -> Experiment:
     """The same number of labels as SimATTA used, spread evenly over the stream."""
     task = load_task(experiment.stream)
-    count = sum(len(samples.names) for samples in task.targets.parts.values())
+    count = sum(len(samples) for samples in task.targets.parts.values())
     steps = -(-count // experiment.stream.batch_size)
     per_step = labels / steps
     tables = apply_overrides(

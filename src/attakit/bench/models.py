@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,6 @@ from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
 from attakit.nn.named import named_model
 from attakit.nn.weights import load_weights, save_weights
-from attakit.stream.digits import DIGITS_VERSION
 from attakit.train.source import SourceTraining, train_source
 
 CACHE_VARIABLE = "ATTAKIT_CACHE"
@@ -48,7 +48,7 @@ def source_classifier(experiment: Experiment, task: Task) -> Classifier:
 def digits_model(task: Task, progress: Callable[[int, dict[str, float]], None] | None = None) -> nn.Module:
     """The digits source model, trained on first use (some seconds) and cached."""
     model = named_model("small_cnn", classes=len(task.classes))
-    path = cache_folder() / f"digits-{DIGITS_VERSION}-{torch.__version__}.safetensors"
+    path = cache_folder() / f"digits-{_fingerprint(task)}.safetensors"
     if path.exists():
         load_weights(model, path)
         return model
@@ -71,6 +71,13 @@ def pretrain(
     return training
 
 
+def _fingerprint(task: Task) -> str:
+    """Changes with the training settings, the data and the version of torch."""
+    assert task.source_train is not None
+    told = f"{DIGITS_TRAINING} {torch.__version__} {task.source_train.load([0, 1, 2]).sum()}"
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
 def cache_folder() -> Path:
     """Where trained source models are kept."""
     given = os.environ.get(CACHE_VARIABLE)
@@ -83,7 +90,7 @@ def _train(model: nn.Module, task: Task, table: TrainingTable, seed: int, progre
     return train_source(
         model,
         task.source_train,
-        held_out=task.source_test,
+        validation=task.source_test,
         updates=table.updates,
         lr=table.lr,
         batch_size=table.batch_size,

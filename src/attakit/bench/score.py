@@ -13,11 +13,11 @@ SCORE_BATCH = 100
 def sample_accuracy(method: Method, samples: Samples) -> float:
     """Percent of samples that the method, as it is now, puts in the right class."""
     correct = 0
-    for start in range(0, len(samples.names), SCORE_BATCH):
-        places = list(range(start, min(start + SCORE_BATCH, len(samples.names))))
+    for start in range(0, len(samples), SCORE_BATCH):
+        places = list(range(start, min(start + SCORE_BATCH, len(samples))))
         given = method.predict(samples.load(places)).logits.argmax(dim=1).cpu().numpy()
         correct += int(np.sum(given == np.asarray(samples.labels)[places]))
-    return 100 * correct / len(samples.names)
+    return 100 * correct / len(samples)
 
 
 def post_adaptation(method: Method, domains: Domains) -> dict[str, float]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from torch import nn
 
 from attakit.methods.base import BaseMethod
-from attakit.nn.norm import use_batch_statistics
 
 
 class BatchNorm(BaseMethod):
@@ -32,4 +31,4 @@ class BatchNorm(BaseMethod):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)
-        use_batch_statistics(self.model)
+        self.model.use_norm("batch")

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from attakit.errors import SettingError, check_range
 from attakit.methods.base import BaseMethod
 from attakit.nn.entropy import softmax_entropy
-from attakit.nn.norm import NormPolicy, set_norm_policy
+from attakit.nn.norm import NormPolicy
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Selector, Trainer
 from attakit.queries import Answer, Query, SampleId
@@ -118,7 +118,7 @@ class SimATTA(BaseMethod):
         self.high_entropy_anchors = Anchors()
         self.waiting = Waiting()
         self.step_count = 0
-        set_norm_policy(self.model, norm)
+        self.model.use_norm(norm)
         trainable_parameters(self.model, trainable)
 
     def step(self, batch: Batch, allowance: int) -> Step:

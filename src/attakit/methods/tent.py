@@ -16,7 +16,6 @@ from torch.optim import SGD
 from attakit.errors import check_range
 from attakit.methods.base import BaseMethod
 from attakit.nn.entropy import softmax_entropy
-from attakit.nn.norm import use_batch_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.records import Batch, Step
 
@@ -50,7 +49,7 @@ class Tent(BaseMethod):
         check_range("Tent", "momentum", momentum, at_least=0, at_most=1)
         check_range("Tent", "updates", updates, at_least=1)
         self.updates = updates
-        use_batch_statistics(self.model)
+        self.model.use_norm("batch")
         parameters = trainable_parameters(self.model, "norm")
         self.optimizer = SGD(parameters, lr=lr, momentum=momentum)
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attakit.errors import ModelError, check_choice
 from attakit.nn.shapes import as_logits, as_rows
+from attakit.nn.norm import NORM_POLICIES, NormPolicy, use_batch_statistics
 from attakit.records import Prediction
 
 Precision = Literal["full", "mixed"]
@@ -76,6 +77,7 @@ class Classifier(nn.Module):
         self.model = model
         self.features = features
         self.precision = precision
+        self.norm: NormPolicy = "frozen"
         # The name, not the layer: an attribute that is a module would enter the state dict.
         self._head_name: str | None = None
         self._candidates()
@@ -90,6 +92,14 @@ class Classifier(nn.Module):
         if self._head_name is None:
             self._head_name = list(self._candidates())[-1]
         return self.model.get_submodule(self._head_name)
+
+    def use_norm(self, policy: NormPolicy) -> None:
+        """Say which statistics batch-norm layers use: the stored ones ("frozen"), those of the
+        batch ("batch"), or stored ones that follow the batches while training ("running")."""
+        check_choice("Classifier", "norm", policy, NORM_POLICIES)
+        if policy == "batch":
+            use_batch_statistics(self.model)
+        self.norm = policy
 
     def forward(self, inputs: Tensor) -> Prediction:
         if not isinstance(inputs, Tensor) or inputs.ndim == 0:

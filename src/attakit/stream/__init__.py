@@ -16,7 +16,7 @@ from attakit.stream.order import (
     random_splits,
     recurring,
 )
-from attakit.stream.samples import ArraySamples, Domains, Samples
+from attakit.stream.samples import ArraySamples, Domains, Samples, Subset
 from attakit.stream.toy import blobs
 from attakit.stream.truth import Truth
 
@@ -34,6 +34,7 @@ __all__ = [
     "Place",
     "Samples",
     "Stream",
+    "Subset",
     "Truth",
     "arrange",
     "blobs",

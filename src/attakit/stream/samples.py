@@ -23,6 +23,8 @@ class Samples(Protocol):
     @property
     def names(self) -> Sequence[SampleId]: ...
 
+    def __len__(self) -> int: ...
+
     @property
     def labels(self) -> Sequence[int]: ...
 
@@ -85,6 +87,37 @@ class ArraySamples:
         if isinstance(self._inputs, Tensor):
             return as_inputs(self._inputs[torch.from_numpy(rows).to(self._inputs.device)])
         return as_inputs(self._inputs[rows])
+
+
+class Subset:
+    """Some of the samples of another set.
+
+    Parameters
+    ----------
+    samples
+        The set to take from.
+    positions
+        Which of its samples, in the order wanted.
+
+    Examples
+    --------
+    >>> half = Subset(ArraySamples(torch.zeros(4, 2), [0, 1, 0, 1]), [1, 3])
+    >>> half.names, half.labels
+    (('1', '3'), (1, 1))
+    """
+
+    def __init__(self, samples: Samples, positions: Sequence[int]) -> None:
+        self.names = tuple(samples.names[position] for position in positions)
+        self.labels = tuple(samples.labels[position] for position in positions)
+        self.shape = tuple(samples.shape)
+        self._samples = samples
+        self._positions = tuple(positions)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def load(self, positions: Sequence[int]) -> Tensor:
+        return self._samples.load([self._positions[position] for position in positions])
 
 
 @dataclass(frozen=True)
