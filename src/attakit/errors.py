@@ -91,6 +91,21 @@ def check_range(
         raise SettingError(f"{who}: {name} must be {wanted}, got {value}.")
 
 
+def check_whole(
+    who: str, name: str, value: object, *, at_least: int = 0, at_most: int | None = None
+) -> None:
+    """Raise `SettingError` unless a value is a whole number within its bounds.
+
+    >>> check_whole("Delayed", "rounds", 1.5)
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: Delayed: rounds must be a whole number, got 1.5.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SettingError(f"{who}: {name} must be a whole number, got {value!r}.")
+    check_range(who, name, value, at_least=at_least, at_most=at_most)
+
+
 def check_choice(who: str, name: str, value: object, choices: Iterable[str]) -> None:
     """Raise `SettingError` unless a value is one of the allowed words.
 
