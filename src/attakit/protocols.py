@@ -1,23 +1,21 @@
-"""The parts of the loop, on one screen. Classes match these by shape; nothing inherits them."""
+"""The parts of the loop, on one screen. Classes match these by shape; nothing inherits them.
+
+`Oracle` and `Stateful` stand in `attakit.queries`, because labelling works without torch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from torch import Tensor
 
 from attakit.nn.classifier import Classifier
-from attakit.queries import Answer, Query
+from attakit.queries import Answer, Oracle, Stateful
 from attakit.records import Batch, Moment, Prediction, Rows, Selection, Step, Training
 from attakit.store.anchors import Anchors
 
-
-class Stateful(Protocol):
-    """Something that can be saved and continued. States hold tensors, numbers, strings, lists."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+__all__ = ["Method", "Oracle", "Reporter", "Selector", "Stateful", "Trainer"]
 
 
 class Method(Stateful, Protocol):
@@ -44,20 +42,6 @@ class Selector(Protocol):
 
         Pure: the same arguments give the same choice, so asking twice is harmless.
         """
-
-
-class Oracle(Stateful, Protocol):
-    """Answers questions, at once or later."""
-
-    def ask(self, queries: Sequence[Query]) -> None:
-        """Put questions. Returns at once."""
-
-    def collect(self) -> Sequence[Answer]:
-        """Hand over the answers that are ready. Never waits."""
-
-    @property
-    def pending(self) -> int:
-        """How many questions have no answer yet."""
 
 
 class Trainer(Stateful, Protocol):

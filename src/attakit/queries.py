@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NewType
+from typing import Any, NewType, Protocol
 
 SampleId = NewType("SampleId", str)
 
@@ -45,3 +46,24 @@ class Answer:
     query: Query
     label: int | None
     annotator: str
+
+
+class Stateful(Protocol):
+    """Something that can be saved and continued. States hold tensors, numbers, strings, lists."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+class Oracle(Stateful, Protocol):
+    """Answers questions, at once or later."""
+
+    def ask(self, queries: Sequence[Query]) -> None:
+        """Put questions. Returns at once."""
+
+    def collect(self) -> Sequence[Answer]:
+        """Hand over the answers that are ready. Never waits."""
+
+    @property
+    def pending(self) -> int:
+        """How many questions have no answer handed over yet."""

@@ -1,0 +1,95 @@
+"""Callback: a function of the caller's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attakit.errors import SettingError
+from attakit.label.classes import check_classes, class_index
+from attakit.label.packing import (
+    check_state,
+    pack_answers,
+    pack_queries,
+    unpack_answers,
+    unpack_queries,
+)
+from attakit.queries import Answer, Query, SampleId
+
+
+class Callback:
+    """Answers each question with a function from a sample's name to its class.
+
+    Asking only notes the question. The function runs when answers are collected, once for each
+    question and in the order of asking, so the loop goes on when the function returns: let it look
+    things up, or wait for a person only if the stream can wait too. An error inside the function
+    reaches the caller as it is; answers given before it are kept for the next collect.
+
+    Parameters
+    ----------
+    function
+        Gets the name of a sample and returns its class index, its class name (if classes are
+        given), or None to skip it. To look at the sample, fetch it by its name.
+    classes
+        Names of the classes, in the order of the model's outputs.
+    annotator
+        Name to sign answers with.
+
+    Examples
+    --------
+    >>> images = {"a.png": "a picture of a dog"}
+    >>> oracle = Callback(lambda name: images[name].split()[-1], classes=["cat", "dog"])
+    >>> oracle.ask([Query(SampleId("a.png"), step=0)])
+    >>> [answer.label for answer in oracle.collect()]
+    [1]
+    """
+
+    def __init__(
+        self,
+        function: Callable[[SampleId], int | str | None],
+        *,
+        classes: Sequence[str] | None = None,
+        annotator: str = "callback",
+    ) -> None:
+        who = type(self).__name__
+        if not callable(function):
+            raise SettingError(
+                f"{who}: the function must take a sample's name and return its class, got "
+                f"{function!r}. For a table of labels use KnownLabels."
+            )
+        self.function = function
+        self.classes = None if classes is None else check_classes(who, classes)
+        self.annotator = annotator
+        self._open: list[Query] = []
+        self._ready: list[Answer] = []
+
+    @property
+    def pending(self) -> int:
+        """Questions whose answer has not been collected."""
+        return len(self._open) + len(self._ready)
+
+    def ask(self, queries: Sequence[Query]) -> None:
+        """Note questions for the next collect."""
+        self._open.extend(queries)
+
+    def collect(self) -> tuple[Answer, ...]:
+        """Call the function for every question noted, and hand over its answers."""
+        while self._open:
+            self._ready.append(self._answer(self._open[0]))
+            del self._open[0]
+        answers = tuple(self._ready)
+        self._ready = []
+        return answers
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"open": pack_queries(self._open), "ready": pack_answers(self._ready)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        check_state(type(self).__name__, state, ("open", "ready"))
+        self._open = unpack_queries(state["open"])
+        self._ready = unpack_answers(state["ready"])
+
+    def _answer(self, query: Query) -> Answer:
+        said = self.function(query.sample)
+        label = class_index(type(self).__name__, query.sample, said, self.classes)
+        return Answer(query, label, self.annotator)

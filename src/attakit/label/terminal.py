@@ -1,0 +1,124 @@
+"""Terminal: a person at the keyboard answers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from attakit.label.callback import Callback
+from attakit.label.classes import check_classes
+from attakit.queries import SampleId
+
+SKIP = ("", "s")
+LIST = "?"
+LINE_LENGTH = 100
+
+
+def _write_line(text: str) -> None:
+    # Not to standard output, which may carry results for another program.
+    sys.stderr.write(text + "\n")
+
+
+class Terminal(Callback):
+    """Shows each sample's place and the classes, and reads a class from the keyboard.
+
+    An answer is a class number as listed, a class name, or its unambiguous beginning; Enter or
+    `s` skips, `?` lists the classes again, end of input (Ctrl-D) skips all the rest. The exact
+    name of a class always means that class. Classes whose names are numbers are listed without
+    numbers, so that no answer has two meanings. The loop waits for the person in `collect`.
+
+    Parameters
+    ----------
+    classes
+        Names of the classes, in the order of the model's outputs.
+    where
+        Says where a sample can be seen, for example its path.
+    read
+        Shows a prompt and returns a line, like `input`; EOFError means that no more will come.
+    write
+        Shows a line; standard error unless told otherwise.
+    annotator
+        Name to sign answers with.
+
+    Examples
+    --------
+    >>> from attakit.queries import Query
+    >>> oracle = Terminal(["cat", "dog"], read=lambda prompt: "d", write=lambda line: None)
+    >>> oracle.ask([Query(SampleId("a.png"), step=0)])
+    >>> [answer.label for answer in oracle.collect()]
+    [1]
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        *,
+        where: Callable[[SampleId], str] = str,
+        read: Callable[[str], str] = input,
+        write: Callable[[str], None] = _write_line,
+        annotator: str = "terminal",
+    ) -> None:
+        super().__init__(self._ask_person, classes=classes, annotator=annotator)
+        self.where = where
+        self.read = read
+        self.write = write
+        self._names = check_classes("Terminal", classes)
+        self._has_numbers = not any(name.strip().isdecimal() for name in self._names)
+        self._is_over = False
+
+    def _ask_person(self, sample: SampleId) -> int | None:
+        if self._is_over:
+            return None
+        self.write(f"Which class is {self.where(sample)}?")
+        self._list_classes()
+        try:
+            return self._read_class()
+        except EOFError:
+            self._is_over = True
+            self.write("No more input: the remaining questions are skipped.")
+            return None
+
+    def _read_class(self) -> int | None:
+        while True:
+            text = self.read(f"Class (Enter skips, {LIST} lists): ").strip()
+            found = self._matches(text)
+            if len(found) == 1:
+                return found[0]
+            if text in SKIP:
+                return None
+            if text == LIST:
+                self._list_classes()
+            else:
+                self.write(self._complaint(text, found))
+
+    def _matches(self, text: str) -> list[int]:
+        """Classes that the text may mean; the exact name, then the number, then beginnings."""
+        exact = self._having(lambda name: name == text)
+        if exact or text in (*SKIP, LIST):
+            return exact
+        if self._has_numbers and text.isdecimal():
+            number = int(text)
+            return [number - 1] if 1 <= number <= len(self._names) else []
+        folded = text.casefold()
+        same = self._having(lambda name: name.casefold() == folded)
+        return same or self._having(lambda name: name.casefold().startswith(folded))
+
+    def _having(self, condition: Callable[[str], bool]) -> list[int]:
+        return [index for index, name in enumerate(self._names) if condition(name)]
+
+    def _complaint(self, text: str, found: list[int]) -> str:
+        if found:
+            names = ", ".join(self._names[index] for index in found)
+            return f"{text!r} may be {names}. Type more of the name."
+        numbers = f"a number from 1 to {len(self._names)}, " if self._has_numbers else ""
+        return f"{text!r} is no class. Type {numbers}a name or its beginning."
+
+    def _list_classes(self) -> None:
+        line = ""
+        for number, name in enumerate(self._names, start=1):
+            entry = f"  {number} {name}" if self._has_numbers else f"  {name}"
+            if line and len(line + entry) > LINE_LENGTH:
+                self.write(line)
+                line = ""
+            line += entry
+        self.write(line)

@@ -1,0 +1,278 @@
+"""Wrappers that make any oracle late, wrong or unwilling, as people are.
+
+They nest in any order. Every random choice depends only on the seed and the question, so neither
+the order of questions nor a resumed run changes it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from attakit.errors import LabelError, check_range, check_count
+from attakit.label.ledger import EXPIRED
+from attakit.label.packing import (
+    check_state,
+    pack_answers,
+    pack_queries,
+    unpack_answers,
+    unpack_queries,
+)
+from attakit.queries import Answer, Oracle, Query
+from attakit.randomness import generator
+
+
+class _Changed(ABC):
+    """Passes questions on and changes each answer on its way back."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+
+    @property
+    def pending(self) -> int:
+        """Questions whose answer has not been collected."""
+        return self.oracle.pending
+
+    def ask(self, queries: Sequence[Query]) -> None:
+        """Put questions."""
+        self.oracle.ask(queries)
+
+    def collect(self) -> tuple[Answer, ...]:
+        """Hand over the answers that are ready, changed."""
+        return tuple(self._change(answer) for answer in self.oracle.collect())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"oracle": self.oracle.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        check_state(type(self).__name__, state, ("oracle",))
+        self.oracle.load_state_dict(state["oracle"])
+
+    @abstractmethod
+    def _change(self, answer: Answer) -> Answer:
+        """Make of an answer what this oracle says instead."""
+
+
+class Noisy(_Changed):
+    """Replaces some labels by a wrong one, uniformly drawn from the other classes.
+
+    Parameters
+    ----------
+    oracle
+        Gives the labels.
+    rate
+        Share of labels that turn wrong, from 0 to 1.
+    classes
+        How many classes there are.
+    seed
+        Of the draw. Give wrappers of the same kind different seeds when nesting them.
+
+    Examples
+    --------
+    >>> from attakit.label.known import KnownLabels
+    >>> from attakit.queries import SampleId
+    >>> oracle = Noisy(KnownLabels({SampleId("a"): 1}), rate=1, classes=2)
+    >>> oracle.ask([Query(SampleId("a"), step=0)])
+    >>> [answer.label for answer in oracle.collect()]
+    [0]
+    """
+
+    def __init__(self, oracle: Oracle, *, rate: float, classes: int, seed: int = 0) -> None:
+        super().__init__(oracle)
+        check_range("Noisy", "rate", rate, at_least=0, at_most=1)
+        check_count("Noisy", "classes", classes, at_least=2)
+        self.rate = rate
+        self.classes = classes
+        self.seed = seed
+
+    def _change(self, answer: Answer) -> Answer:
+        if answer.label is None:
+            return answer
+        if not 0 <= answer.label < self.classes:
+            raise LabelError(
+                f"Noisy: the label of sample {answer.query.sample!r} is {answer.label}, but there "
+                f"are {self.classes} classes. Pass the right number of classes."
+            )
+        draw = _generator_for(answer.query, self.seed, "noise")
+        if draw.random() >= self.rate:
+            return answer
+        shift = 1 + int(draw.integers(self.classes - 1))
+        return replace(answer, label=(answer.label + shift) % self.classes)
+
+
+class Skipping(_Changed):
+    """Leaves some questions without a label.
+
+    Parameters
+    ----------
+    oracle
+        Gives the labels.
+    rate
+        Share of questions that are skipped, from 0 to 1.
+    seed
+        Of the draw. Give wrappers of the same kind different seeds when nesting them.
+
+    Examples
+    --------
+    >>> from attakit.label.known import KnownLabels
+    >>> from attakit.queries import SampleId
+    >>> oracle = Skipping(KnownLabels({SampleId("a"): 1}), rate=1)
+    >>> oracle.ask([Query(SampleId("a"), step=0)])
+    >>> [answer.label for answer in oracle.collect()]
+    [None]
+    """
+
+    def __init__(self, oracle: Oracle, *, rate: float, seed: int = 0) -> None:
+        super().__init__(oracle)
+        check_range("Skipping", "rate", rate, at_least=0, at_most=1)
+        self.rate = rate
+        self.seed = seed
+
+    def _change(self, answer: Answer) -> Answer:
+        skips = _generator_for(answer.query, self.seed, "skip").random() < self.rate
+        return replace(answer, label=None) if skips else answer
+
+
+class Delayed:
+    """Hands answers over some collects after they were ready.
+
+    Parameters
+    ----------
+    oracle
+        Gives the answers.
+    rounds
+        How many collects later each answer comes; 0 is at once.
+    jitter
+        Up to how many collects later still, drawn for each question: answers then come out of
+        order.
+    seed
+        Of the draw.
+
+    Examples
+    --------
+    >>> from attakit.label.known import KnownLabels
+    >>> from attakit.queries import SampleId
+    >>> oracle = Delayed(KnownLabels({SampleId("a"): 1}), rounds=2)
+    >>> oracle.ask([Query(SampleId("a"), step=0)])
+    >>> [len(oracle.collect()) for _ in range(4)]
+    [0, 0, 1, 0]
+    """
+
+    def __init__(self, oracle: Oracle, *, rounds: int, jitter: int = 0, seed: int = 0) -> None:
+        check_count("Delayed", "rounds", rounds, at_least=0)
+        check_count("Delayed", "jitter", jitter, at_least=0)
+        self.oracle = oracle
+        self.rounds = rounds
+        self.jitter = jitter
+        self.seed = seed
+        self._open: dict[Query, None] = {}
+        self._held: list[tuple[int, Answer]] = []  # collects still to go, answer
+
+    @property
+    def pending(self) -> int:
+        """Questions whose answer has not been collected."""
+        return len(self._open)
+
+    def ask(self, queries: Sequence[Query]) -> None:
+        """Put questions."""
+        self.oracle.ask(queries)
+        self._open.update(dict.fromkeys(queries))
+
+    def collect(self) -> tuple[Answer, ...]:
+        """Hand over the answers that are due."""
+        ready = [(self._delay(answer.query), answer) for answer in self.oracle.collect()]
+        held = self._held + ready
+        due = tuple(answer for wait, answer in held if wait == 0)
+        self._held = [(wait - 1, answer) for wait, answer in held if wait > 0]
+        for answer in due:
+            self._open.pop(answer.query, None)
+        return due
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "oracle": self.oracle.state_dict(),
+            "open": pack_queries(self._open),
+            "waits": [wait for wait, _ in self._held],
+            "held": pack_answers(answer for _, answer in self._held),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        check_state("Delayed", state, ("oracle", "open", "waits", "held"))
+        self.oracle.load_state_dict(state["oracle"])
+        self._open = dict.fromkeys(unpack_queries(state["open"]))
+        self._held = list(zip(state["waits"], unpack_answers(state["held"]), strict=True))
+
+    def _delay(self, query: Query) -> int:
+        if self.jitter == 0:
+            return self.rounds
+        return self.rounds + int(
+            _generator_for(query, self.seed, "delay").integers(self.jitter + 1)
+        )
+
+
+class Expiring:
+    """Gives up on questions that stay unanswered for too long.
+
+    Parameters
+    ----------
+    oracle
+        Gives the answers. One that comes after the expiry is passed on; the ledger ignores it.
+    rounds
+        A question without an answer by this many collects is handed over as expired (no label).
+
+    Examples
+    --------
+    >>> from attakit.label.known import KnownLabels
+    >>> from attakit.queries import SampleId
+    >>> oracle = Expiring(Delayed(KnownLabels({SampleId("a"): 1}), rounds=2), rounds=1)
+    >>> oracle.ask([Query(SampleId("a"), step=0)])
+    >>> [[answer.label for answer in oracle.collect()] for _ in range(3)]
+    [[None], [], [1]]
+    """
+
+    def __init__(self, oracle: Oracle, *, rounds: int) -> None:
+        check_count("Expiring", "rounds", rounds, at_least=1)
+        self.oracle = oracle
+        self.rounds = rounds
+        self._left: dict[Query, int] = {}  # collects until expiry, in the order of asking
+
+    @property
+    def pending(self) -> int:
+        """Questions that were neither answered nor given up."""
+        return len(self._left)
+
+    def ask(self, queries: Sequence[Query]) -> None:
+        """Put questions, each with its time to live."""
+        self.oracle.ask(queries)
+        self._left.update(dict.fromkeys(queries, self.rounds))
+
+    def collect(self) -> tuple[Answer, ...]:
+        """Hand over the answers that are ready, then the questions that expire now."""
+        answers = tuple(self.oracle.collect())
+        for answer in answers:
+            self._left.pop(answer.query, None)
+        expired = tuple(
+            Answer(query, None, EXPIRED) for query, left in self._left.items() if left <= 1
+        )
+        self._left = {query: left - 1 for query, left in self._left.items() if left > 1}
+        return answers + expired
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "oracle": self.oracle.state_dict(),
+            "queries": pack_queries(self._left),
+            "left": list(self._left.values()),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        check_state("Expiring", state, ("oracle", "queries", "left"))
+        self.oracle.load_state_dict(state["oracle"])
+        self._left = dict(zip(unpack_queries(state["queries"]), state["left"], strict=True))
+
+
+def _generator_for(query: Query, seed: int, purpose: str) -> np.random.Generator:
+    return generator(seed, purpose, f"{query.sample}/{query.step}/{query.copy}")

@@ -1,0 +1,303 @@
+"""Questions and budget stay in step, whatever happens to the answers."""
+
+import io
+import logging
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attakit.errors import BudgetExhausted, LabelError, StateError, UnknownQuestion
+from attakit.label import Budget, Ledger
+from attakit.queries import Answer, Query, SampleId
+
+
+def question(name: str, step: int = 0, copy: int = 0) -> Query:
+    return Query(SampleId(name), step, copy)
+
+
+def asked(*names: str, limit: int | None = 10) -> tuple[Ledger, list[Query]]:
+    ledger, queries = Ledger(Budget(limit)), [question(name) for name in names]
+    ledger.ask(queries)
+    return ledger, queries
+
+
+def test_asking_spends_and_opens() -> None:
+    ledger, queries = asked("a", "b")
+
+    assert ledger.open == tuple(queries)
+    assert (ledger.asked, ledger.received, ledger.budget.spent) == (2, 0, 2)
+
+
+def test_answers_are_passed_on_in_order_of_arrival() -> None:
+    ledger, (first, second) = asked("a", "b")
+    answers = (Answer(second, 1, "Ada"), Answer(first, 0, "Ada"))
+
+    assert ledger.settle(answers) == answers
+    assert (ledger.open, ledger.received, ledger.budget.spent) == ((), 2, 2)
+
+
+def test_late_answer_is_passed_on_after_other_questions() -> None:
+    ledger, (first,) = asked("a")
+    ledger.ask([question("a", step=1)])
+
+    assert ledger.settle([Answer(first, 2, "Ada")]) == (Answer(first, 2, "Ada"),)
+    assert ledger.open == (question("a", step=1),)
+
+
+def test_skipped_question_is_passed_on_and_refunded() -> None:
+    ledger, (first, _) = asked("a", "b")
+
+    fresh = ledger.settle([Answer(first, None, "Ada")])
+
+    assert fresh == (Answer(first, None, "Ada"),)
+    assert (ledger.refunded, ledger.received, ledger.budget.spent) == (1, 0, 1)
+
+
+def test_repeated_answer_is_ignored_and_counted() -> None:
+    ledger, (first,) = asked("a")
+    answer = Answer(first, 2, "Ada")
+
+    assert ledger.settle([answer, answer]) == (answer,)
+    assert ledger.settle([answer]) == ()
+    assert (ledger.received, ledger.repeated, ledger.conflicting) == (1, 2, 0)
+
+
+def test_repeated_skip_is_refunded_once() -> None:
+    ledger, (first, _) = asked("a", "b")
+
+    ledger.settle([Answer(first, None, "Ada")] * 3)
+
+    assert (ledger.refunded, ledger.repeated, ledger.budget.spent) == (1, 2, 1)
+
+
+def test_first_of_two_conflicting_answers_stays(caplog: pytest.LogCaptureFixture) -> None:
+    ledger, (first,) = asked("a")
+    ledger.settle([Answer(first, 2, "Ada")])
+
+    with caplog.at_level(logging.WARNING):
+        fresh = ledger.settle([Answer(first, 1, "Bob")])
+
+    assert fresh == ()
+    assert (ledger.repeated, ledger.conflicting) == (1, 1)
+    assert caplog.messages == [
+        "the question about sample 'a' (step 0) was answered 2 before and is now answered 1 by "
+        "Bob: the first answer stays."
+    ]
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 1), (1, None)])
+def test_label_beside_a_skip_is_no_conflict(
+    before: int | None, after: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger, (first,) = asked("a")
+
+    ledger.settle([Answer(first, before, "Ada"), Answer(first, after, "Ada")])
+
+    assert (ledger.repeated, ledger.conflicting, caplog.messages) == (1, 0, [])
+    assert ledger.received == (before is not None)
+
+
+def test_answer_to_nothing_asked_raises_and_changes_nothing() -> None:
+    ledger, (first,) = asked("a")
+    stranger = Answer(question("z", step=4, copy=1), 0, "Ada")
+
+    with pytest.raises(UnknownQuestion) as caught:
+        ledger.settle([Answer(first, 2, "Ada"), stranger])
+
+    assert str(caught.value) == (
+        "Ledger: Ada answered the question about sample 'z' (step 4, copy 1), which was never "
+        "asked. An oracle may only answer the questions it was given."
+    )
+    assert (ledger.open, ledger.received) == ((first,), 0)
+
+
+def test_asking_twice_raises_and_changes_nothing() -> None:
+    ledger, (first, second) = asked("a", "b")
+    ledger.settle([Answer(second, 0, "Ada")])
+
+    for queries in ([first], [second], [question("c"), question("c")]):
+        with pytest.raises(LabelError, match=r"was asked before\. Ask each question once\."):
+            ledger.ask(queries)
+
+    assert (ledger.asked, ledger.budget.spent) == (2, 2)
+
+
+def test_asking_beyond_the_budget_raises_and_changes_nothing() -> None:
+    ledger, (first,) = asked("a", limit=2)
+
+    with pytest.raises(BudgetExhausted):
+        ledger.ask([question("b"), question("c")])
+
+    assert (ledger.open, ledger.budget.spent) == ((first,), 1)
+
+
+def test_refunded_label_can_be_spent_again() -> None:
+    ledger, (first,) = asked("a", limit=1)
+    ledger.settle([Answer(first, None, "Ada")])
+
+    ledger.ask([question("b")])
+
+    assert ledger.open == (question("b"),)
+
+
+def test_expiry_closes_and_refunds_every_open_question() -> None:
+    ledger, (first, second, third) = asked("a", "b", "c")
+    ledger.settle([Answer(second, 0, "Ada")])
+
+    expired = ledger.expire()
+
+    assert expired == (Answer(first, None, "expired"), Answer(third, None, "expired"))
+    assert (ledger.open, ledger.refunded, ledger.budget.spent) == ((), 2, 1)
+    assert ledger.expire() == ()
+
+
+def test_answer_after_expiry_is_a_repeat() -> None:
+    ledger, (first,) = asked("a")
+    ledger.expire()
+
+    assert ledger.settle([Answer(first, 1, "Ada")]) == ()
+    assert (ledger.repeated, ledger.received, ledger.budget.spent) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("label", [-1, 1.0, "dog", True])
+def test_label_that_is_no_class_index_raises_and_changes_nothing(label: object) -> None:
+    ledger, (first,) = asked("a")
+
+    with pytest.raises(LabelError, match="Ledger: the label of sample 'a' is"):
+        ledger.settle([Answer(first, label, "Ada")])  # type: ignore[arg-type]
+
+    assert ledger.open == (first,)
+
+
+@pytest.mark.parametrize("label", [np.int64(2), torch.tensor(2)])
+def test_label_out_of_an_array_becomes_a_plain_number(label: object) -> None:
+    ledger, (first,) = asked("a")
+
+    (answer,) = ledger.settle([Answer(first, label, "Ada")])  # type: ignore[arg-type]
+
+    assert type(answer.label) is int
+    assert answer.label == 2
+
+
+def test_state_continues_with_the_same_books() -> None:
+    ledger, (first, second, third) = asked("a", "b", "c")
+    ledger.settle([Answer(second, 0, "Ada"), Answer(second, 1, "Bob"), Answer(first, None, "Ada")])
+    ledger.settle([Answer(second, 0, "Ada")])
+
+    other = resumed(ledger, limit=10)
+
+    assert (other.open, other.asked, other.received, other.refunded) == ((third,), 3, 1, 1)
+    assert (other.repeated, other.conflicting, other.budget.spent) == (2, 1, 2)
+
+
+def test_state_of_something_else_is_refused() -> None:
+    with pytest.raises(StateError) as caught:
+        Ledger(Budget(1)).load_state_dict({"open": []})
+
+    assert str(caught.value) == (
+        "Ledger: the saved state has the entries open, expected budget, conflicting, open, "
+        "repeated, settled. Resume with the same parts, in the same order, that the run was "
+        "started with."
+    )
+
+
+NEVER_ASKED = 99
+LABELS = st.none() | st.integers(0, 2)
+MOVES = st.one_of(
+    st.tuples(st.just("ask"), st.lists(st.integers(0, 9), max_size=4)),
+    st.tuples(st.just("settle"), st.lists(st.tuples(st.integers(0, 20), LABELS), max_size=6)),
+    st.tuples(st.just("expire"), st.none()),
+    st.tuples(st.just("resume"), st.none()),
+)
+
+
+class Model:
+    """The same rules as the ledger's, written as plainly as possible."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.first: dict[int, int | str | None] = {}  # "open", or the first answer's label
+        self.repeated = 0
+
+    def spent(self) -> int:
+        return sum(label is not None for label in self.first.values())
+
+    def may_ask(self, numbers: list[int]) -> bool:
+        is_new = len(set(numbers)) == len(numbers) and not set(numbers) & set(self.first)
+        return is_new and self.spent() + len(numbers) <= self.limit
+
+    def settle(self, answers: list[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
+        fresh = []
+        for number, label in answers:
+            if self.first[number] == "open":
+                self.first[number] = label
+                fresh.append((number, label))
+            else:
+                self.repeated += 1
+        return fresh
+
+
+@settings(deadline=None)
+@given(limit=st.integers(0, 8), moves=st.lists(MOVES, max_size=30))
+def test_whatever_happens_the_books_agree(limit: int, moves: list[tuple[str, object]]) -> None:
+    ledger, model = Ledger(Budget(limit)), Model(limit)
+    for kind, detail in moves:
+        if kind == "resume":
+            ledger = resumed(ledger, limit)
+        else:
+            {"ask": ask_both, "settle": settle_both, "expire": expire_both}[kind](
+                ledger, model, detail
+            )
+        compare(ledger, model)
+
+
+def ask_both(ledger: Ledger, model: Model, numbers: list[int]) -> None:
+    queries = [question(str(number)) for number in numbers]
+    if model.may_ask(numbers):
+        ledger.ask(queries)
+        model.first.update(dict.fromkeys(numbers, "open"))
+    else:
+        with pytest.raises(LabelError):
+            ledger.ask(queries)
+
+
+def settle_both(ledger: Ledger, model: Model, choices: list[tuple[int, int | None]]) -> None:
+    known = [*model.first, *model.first, NEVER_ASKED]  # most answers are to real questions
+    answers = [(known[choice % len(known)], label) for choice, label in choices]
+    arriving = [Answer(question(str(number)), label, "Ada") for number, label in answers]
+    if any(number not in model.first for number, _ in answers):
+        with pytest.raises(UnknownQuestion):
+            ledger.settle(arriving)
+    else:
+        fresh = [(int(answer.query.sample), answer.label) for answer in ledger.settle(arriving)]
+        assert fresh == model.settle(answers)
+
+
+def expire_both(ledger: Ledger, model: Model, _: object) -> None:
+    expired = [int(answer.query.sample) for answer in ledger.expire()]
+    assert expired == [number for number, label in model.first.items() if label == "open"]
+    model.settle([(number, None) for number in expired])
+
+
+def resumed(ledger: Ledger, limit: int) -> Ledger:
+    file = io.BytesIO()
+    torch.save(ledger.state_dict(), file)
+    file.seek(0)
+    other = Ledger(Budget(limit))
+    other.load_state_dict(torch.load(file, weights_only=True))
+    return other
+
+
+def compare(ledger: Ledger, model: Model) -> None:
+    states = list(model.first.values())
+    assert ledger.asked == len(states)
+    assert ledger.repeated == model.repeated
+    assert ledger.refunded == states.count(None)
+    assert ledger.received == len(states) - states.count(None) - states.count("open")
+    assert [int(query.sample) for query in ledger.open] == [
+        number for number, label in model.first.items() if label == "open"
+    ]
+    assert ledger.received + len(ledger.open) == ledger.budget.spent <= model.limit
