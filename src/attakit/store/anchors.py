@@ -19,7 +19,7 @@ class Anchors:
 
     A sample that is added again replaces its earlier self. With a capacity, what is kept is a
     uniform draw from all that was ever added (reservoir sampling, Vitter's algorithm R), so memory
-    does not grow with the stream.
+    does not grow with the stream. Places freed by `keep` are filled by the next samples.
 
     Parameters
     ----------
@@ -27,6 +27,17 @@ class Anchors:
         How many samples to keep; None keeps all.
     seed
         Of the draw.
+
+    Examples
+    --------
+    >>> def cat(name, label):
+    ...     row = torch.zeros(1, 2)
+    ...     return LabelledRows((name,), row, torch.tensor([label]), row, row, torch.ones(1))
+    >>> anchors = Anchors(capacity=100)
+    >>> anchors.add(cat("tabby", 1))
+    >>> anchors.add(cat("tabby", 0))
+    >>> len(anchors), anchors.rows.labels
+    (1, tensor([0]))
     """
 
     def __init__(self, *, capacity: int | None = None, seed: int = 0) -> None:
@@ -50,25 +61,33 @@ class Anchors:
         return self._rows
 
     def add(self, rows: LabelledRows) -> None:
-        """Store labelled samples."""
+        """Store labelled samples. Of several with one name, the last counts."""
+        rows = _without_repeats(rows)
         if len(rows) == 0:
             return
-        self._forget(set(rows.samples))
         joined = rows if self._rows is None else self._rows.join(rows)
-        if self.capacity is None:
-            self.seen += len(rows)
-            self._rows = joined
+        kept = list(range(len(self)))
+        stored = {} if self._rows is None else _places(self._rows)
+        fresh = []
+        for position, sample in enumerate(rows.samples, start=len(self)):
+            if sample in stored:
+                kept[stored[sample]] = position
+            else:
+                fresh.append(position)
+        for position in fresh:
+            self._place(position, kept)
+        if kept != list(range(len(self))):
+            self._rows = joined.take(kept)
+
+    def _place(self, position: int, kept: list[int]) -> None:
+        """Add a position to those kept, perhaps in the place of another."""
+        self.seen += 1
+        if self.capacity is None or len(kept) < self.capacity:
+            kept.append(position)
             return
-        kept = list(range(len(joined) - len(rows)))
-        for position in range(len(kept), len(joined)):
-            self.seen += 1
-            if len(kept) < self.capacity:
-                kept.append(position)
-                continue
-            place = int(generator(self.seed, "reservoir", self.seen).integers(self.seen))
-            if place < self.capacity:
-                kept[place] = position
-        self._rows = joined.take(kept)
+        place = int(generator(self.seed, "reservoir", self.seen).integers(self.seen))
+        if place < self.capacity:
+            kept[place] = position
 
     def keep(self, mask: Tensor) -> None:
         """Drop the rows where the mask is false."""
@@ -93,11 +112,6 @@ class Anchors:
         self.seen = state["seen"]
         self._rows = LabelledRows.from_state(state["rows"])
 
-    def _forget(self, samples: set[SampleId]) -> None:
-        if self._rows is not None:
-            stays = [sample not in samples for sample in self._rows.samples]
-            self.keep(torch.tensor(stays, device=self._rows.labels.device))
-
 
 REFRESH_BATCH = 100
 
@@ -113,3 +127,12 @@ def refreshed(rows: LabelledRows, predict: Callable[[Tensor], Prediction]) -> La
         torch.cat([part.logits for part in parts]),
         rows.weights,
     )
+
+
+def _places(rows: LabelledRows) -> dict[SampleId, int]:
+    return {sample: place for place, sample in enumerate(rows.samples)}
+
+
+def _without_repeats(rows: LabelledRows) -> LabelledRows:
+    last = _places(rows)
+    return rows if len(last) == len(rows) else rows.take(sorted(last.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,18 @@ class Waiting:
 
     A waiting sample counts as covered: otherwise a slow annotator would be asked about the same
     cluster again and again.
+
+    Examples
+    --------
+    >>> import torch
+    >>> row = torch.zeros(1, 2)
+    >>> asked = LabelledRows(("tabby",), row, torch.tensor([UNKNOWN]), row, row, torch.ones(1))
+    >>> waiting = Waiting()
+    >>> (query,) = waiting.hold(asked, step=0)
+    >>> waiting.resolve([Answer(query, label=1, annotator="me")]).labels
+    tensor([1])
+    >>> len(waiting)
+    0
     """
 
     def __init__(self) -> None:
@@ -37,10 +50,11 @@ class Waiting:
 
     def hold(self, rows: LabelledRows, step: int) -> tuple[Query, ...]:
         """Remember samples that are about to be asked, and name the questions."""
+        asked = Counter(query.sample for query in self._queries if query.step == step)
         queries = []
-        for position, sample in enumerate(rows.samples):
-            copy = rows.samples[:position].count(sample)
-            queries.append(Query(sample, step, copy))
+        for sample in rows.samples:
+            queries.append(Query(sample, step, asked[sample]))
+            asked[sample] += 1
         if queries:
             self._rows = rows if self._rows is None else self._rows.join(rows)
             self._queries += queries

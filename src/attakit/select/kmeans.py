@@ -1,0 +1,167 @@
+"""Weighted K-means, on the CPU with scikit-learn or in torch where the features live."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+from torch import Tensor
+
+from attakit.errors import ModelError, SettingError, check_choice, check_range
+
+ALGORITHMS = ("lloyd", "elkan")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Points put into clusters. No cluster is empty.
+
+    Parameters
+    ----------
+    labels
+        Cluster number of every point, on the CPU.
+    centroids
+        Weighted mean of every cluster, where the points live.
+    objective
+        Weighted sum of squared distances between points and their centroids.
+    """
+
+    labels: Tensor  # (points,)
+    centroids: Tensor  # (clusters, dim)
+    objective: float
+
+
+class Clustering(Protocol):
+    """Puts weighted points into clusters."""
+
+    def partition(self, points: Tensor, weights: Tensor, count: int, seed: int) -> Partition:
+        """Make at most `count` clusters: fewer when there are fewer distinct points.
+
+        Points without weight shape no cluster; they join the nearest one.
+        """
+
+
+class SklearnKMeans:
+    """K-means of scikit-learn, on one thread.
+
+    One thread because the threads of scikit-learn and those of torch fight for the same cores,
+    which makes both many times slower.
+
+    Parameters
+    ----------
+    inits
+        Starts from different seeds; the best one counts.
+    algorithm
+        "lloyd" or "elkan". The same clusters, found at a different speed.
+    weighted_seeding
+        Whether the first centres are drawn with regard to the weights. False imitates
+        scikit-learn before version 1.3.
+
+    Examples
+    --------
+    >>> points = torch.tensor([[0.0], [1.0], [9.0]])
+    >>> found = SklearnKMeans().partition(points, torch.ones(3), count=2, seed=0)
+    >>> sorted(found.centroids.flatten().tolist())
+    [0.5, 9.0]
+    """
+
+    def __init__(
+        self, *, inits: int = 3, algorithm: str = "lloyd", weighted_seeding: bool = True
+    ) -> None:
+        check_range("SklearnKMeans", "inits", inits, at_least=1)
+        check_choice("SklearnKMeans", "algorithm", algorithm, ALGORITHMS)
+        self.inits = inits
+        self.algorithm = algorithm
+        self.weighted_seeding = weighted_seeding
+
+    def partition(self, points: Tensor, weights: Tensor, count: int, seed: int) -> Partition:
+        """Make at most `count` clusters."""
+        points, weights = check_points(points, weights, count)
+        heavy = weights > 0
+        found = self._fit(points[heavy].cpu().numpy(), weights[heavy].cpu().numpy(), count, seed)
+        centroids = torch.from_numpy(found.cluster_centers_)
+        labels = nearest_centroids(points.cpu(), centroids)
+        labels[heavy.cpu()] = torch.from_numpy(found.labels_).long()
+        return without_empty(labels, centroids.to(points), float(found.inertia_))
+
+    def _fit(self, points: NDArray[Any], weights: NDArray[Any], count: int, seed: int) -> KMeans:
+        count = min(count, count_distinct(points))
+        means = KMeans(
+            count,
+            init="k-means++" if self.weighted_seeding else _seed_without_weights,
+            n_init=self.inits,
+            algorithm=self.algorithm if count > 1 else "lloyd",
+            random_state=seed,
+        )
+        with threadpool_limits(1), warnings.catch_warnings():
+            # Distinct points may still coincide once their differences are squared.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return means.fit(points, sample_weight=weights)
+
+
+def check_points(points: Tensor, weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Make points and weights fit for clustering, or say why they are not.
+
+    Half precision becomes single; weights that are all zero become ones.
+    """
+    check_range("K-means", "count", count, at_least=1)
+    if len(points) == 0:
+        raise SettingError("K-means: there must be at least one point to cluster, got none.")
+    points = points.detach()
+    if points.dtype not in (torch.float32, torch.float64):
+        points = points.float()
+    bad = int((~points.square().sum(dim=1).isfinite()).sum())
+    if bad:
+        raise ModelError(
+            f"K-means: features must be finite, got NaN, infinite or overflowing values in {bad} "
+            f"of {len(points)} rows. The model has diverged: lower its learning rate."
+        )
+    weights = weights.detach().to(points)
+    if not bool((weights.isfinite() & (weights >= 0)).all()):
+        raise SettingError("K-means: weights must be finite and not negative.")
+    return points, weights if bool(weights.any()) else torch.ones_like(weights)
+
+
+def count_distinct(points: NDArray[Any]) -> int:
+    """How many different rows there are.
+
+    >>> count_distinct(np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]]))
+    2
+    """
+    # Bytes compare much faster than rows; adding zero turns -0.0 into 0.0.
+    return len({row.tobytes() for row in np.ascontiguousarray(points + 0.0)})
+
+
+def squared_distances(points: Tensor, centroids: Tensor) -> Tensor:
+    """Squared distance of every point to every centroid, as (points, clusters)."""
+    # Cancellation grows with the distance from the origin, so the origin moves to the middle.
+    middle = centroids.mean(dim=0)
+    points, centroids = points - middle, centroids - middle
+    squares = points.square().sum(dim=1, keepdim=True) + centroids.square().sum(dim=1)
+    return torch.addmm(squares, points, centroids.T, alpha=-2).clamp(min=0)
+
+
+def nearest_centroids(points: Tensor, centroids: Tensor) -> Tensor:
+    """Number of the centroid nearest to every point."""
+    return squared_distances(points, centroids).argmin(dim=1)
+
+
+def without_empty(labels: Tensor, centroids: Tensor, objective: float) -> Partition:
+    """Number the clusters that have members from zero, in order, and drop the others."""
+    used = torch.bincount(labels.cpu(), minlength=len(centroids)) > 0
+    renumbered = (used.cumsum(dim=0) - 1)[labels.cpu()]
+    return Partition(renumbered, centroids[used.to(centroids.device)], objective)
+
+
+def _seed_without_weights(
+    points: NDArray[Any], count: int, random_state: np.random.RandomState
+) -> NDArray[Any]:
+    centres: NDArray[Any] = kmeans_plusplus(points, count, random_state=random_state)[0]
+    return centres

@@ -1,0 +1,272 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from attakit.errors import ModelError
+from attakit.records import Rows
+from attakit.select import IncrementalClustering, Partition
+
+backends = pytest.mark.parametrize("kmeans", ["sklearn", "torch"])
+
+
+def rows(weights=None, **points):
+    features = torch.tensor(list(points.values()), dtype=torch.float32).reshape(-1, 2)
+    counts = torch.ones(len(points)) if weights is None else torch.tensor(weights)
+    return Rows(tuple(points), features, torch.zeros(len(points), 3), counts)
+
+
+class Given:
+    """Stands in for K-means: clusters that the test decides."""
+
+    def __init__(self, *labels):
+        self.labels = torch.tensor(labels)
+
+    def partition(self, points, weights, count, seed):
+        clusters = range(int(self.labels.max()) + 1)
+        means = [points[self.labels == cluster].mean(dim=0) for cluster in clusters]
+        return Partition(self.labels, torch.stack(means), 0.0)
+
+
+def given_clusters(*labels, **settings):
+    selector = IncrementalClustering(**settings)
+    selector.clustering = Given(*labels)
+    return selector
+
+
+@backends
+def test_three_steps_in_the_plane_as_worked_by_hand(kmeans):
+    selector = IncrementalClustering(initial_clusters=2, cluster_growth=1, kmeans=kmeans)
+
+    # Two clusters: five points around b, and f alone.
+    six = rows(a=(0, 0), b=(1, 0), c=(2, 0), d=(1, 1), e=(1, -1), f=(10, 0))
+    first = selector.select(six, rows(), limit=10, step=0)
+
+    assert first.samples == ("b", "f")
+    assert first.weights == {"b": 5, "f": 1}
+
+    # Three clusters: b absorbs g and h, f absorbs i, and j, k, l are new.
+    known = rows([5.0, 1.0], b=(1, 0), f=(10, 0))
+    six = rows(g=(0, 0), h=(2, 0), i=(10, 1), j=(0, 20), k=(1, 20), l=(2, 20))
+    second = selector.select(six, known, limit=10, step=1)
+
+    assert second.samples == ("k",)
+    assert second.weights == {"b": 7, "f": 2, "k": 3}
+
+    # Four clusters for five groups: the nearest two old ones merge and share the one sample m.
+    known = rows([7.0, 2.0, 3.0], b=(1, 0), f=(10, 0), k=(1, 20))
+    five = rows(m=(9, 0), n=(100, 100), o=(101, 100), p=(102, 100), q=(100, -100))
+    third = selector.select(five, known, limit=10, step=2)
+
+    assert third.samples == ("o", "q")
+    assert third.weights == {"b": 7.5, "f": 2.5, "o": 3, "q": 1}
+    assert third.clusters["b"] == third.clusters["f"] == third.clusters["m"]
+    assert len(set(third.clusters.values())) == 4
+
+
+def test_counting_anchors_adds_them_to_the_gain_of_their_cluster():
+    known = rows([7.0, 2.0, 3.0], b=(1, 0), f=(10, 0), k=(1, 20))
+    five = rows(m=(9, 0), n=(100, 100), o=(101, 100), p=(102, 100), q=(100, -100))
+    selector = IncrementalClustering(initial_clusters=4, count_anchors=True)
+
+    selection = selector.select(five, known, limit=10, step=0)
+
+    # b and f share three members, m and themselves; k gains itself.
+    assert selection.weights == {"b": 8.5, "f": 3.5, "k": 4, "o": 3, "q": 1}
+
+
+def test_counted_anchors_gain_weight_without_any_candidate():
+    known = rows([2.0, 2.0], a=(0, 0), b=(9, 9))
+
+    counted = IncrementalClustering(count_anchors=True).select(rows(), known, limit=5, step=0)
+    default = IncrementalClustering().select(rows(), known, limit=5, step=0)
+
+    assert counted.weights == {"a": 3, "b": 3}
+    assert default.weights == {}
+
+
+def test_the_weights_of_known_samples_steer_the_clusters():
+    # b joins z while z is light, at a cost of 6.76 · 0.1 / 1.1; a heavy z is left alone, since
+    # a and b together cost 2.88 and b with z would cost 6.76.
+    candidates = rows(a=(0, 0), b=(0, 2.4))
+    light, heavy = rows([0.1], z=(0, 5)), rows([1000.0], z=(0, 5))
+    selector = IncrementalClustering(initial_clusters=2)
+
+    with_light = selector.select(candidates, light, limit=5, step=0)
+    with_heavy = selector.select(candidates, heavy, limit=5, step=0)
+
+    assert with_light.samples == ("a",)
+    assert with_light.weights == {"z": pytest.approx(1.1), "a": 1}
+    assert with_heavy.clusters["a"] == with_heavy.clusters["b"] != with_heavy.clusters["z"]
+    assert list(with_heavy.weights.values()) == [2]
+
+
+# A new cluster of two (x, y) whose centroid (0, 0) lies nearest to z, which is in another cluster.
+astride = {"x": (-10, 0), "y": (11, 0), "w": (0, 3)}
+
+
+def test_by_default_the_nearest_member_is_asked_whatever_lies_nearer():
+    selector = given_clusters(1, 0, 0, 1)
+
+    selection = selector.select(rows(**astride), rows(z=(0, 2)), limit=5, step=0)
+
+    assert selection.samples == ("x",)
+    assert selection.weights == {"z": 2, "x": 2}
+
+
+def test_nearest_any_skips_a_cluster_whose_centroid_is_nearest_to_a_known_sample():
+    selector = given_clusters(1, 0, 0, 1, nearest="any")
+
+    selection = selector.select(rows(**astride), rows(z=(0, 2)), limit=5, step=0)
+
+    assert selection.samples == ()
+    assert selection.weights == {"z": 2}
+
+
+def test_nearest_any_may_ask_about_a_member_of_another_cluster():
+    selector = given_clusters(1, 0, 0, 1, nearest="any")
+
+    selection = selector.select(rows(**astride), rows(z=(0, 50)), limit=5, step=0)
+
+    assert selection.samples == ("w",)
+    assert selection.weights == {"z": 2, "w": 2}
+
+
+# Clusters {s, t} and {u, v, v2} share a middle, where w lies; w is in a third, old cluster.
+crossed = {"s": (-5, 0), "t": (5, 0), "u": (0, -6), "v": (0, 3), "v2": (0, 3), "w": (0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "samples", "weight"), [(False, ("w",), 3.0), (True, ("w", "w"), 2.5)]
+)
+def test_two_clusters_ask_about_one_sample_only_if_duplicates_are_wanted(
+    duplicates, samples, weight
+):
+    selector = given_clusters(2, 0, 0, 1, 1, 1, 2, nearest="any", duplicates=duplicates)
+
+    selection = selector.select(rows(**crossed), rows(z=(0, 90)), limit=5, step=0)
+
+    assert selection.samples == samples
+    assert selection.weights["w"] == weight
+
+
+def test_each_duplicate_counts_towards_the_limit():
+    selector = given_clusters(2, 0, 0, 1, 1, 1, 2, nearest="any", duplicates=True)
+
+    selection = selector.select(rows(**crossed), rows(z=(0, 90)), limit=1, step=0)
+
+    assert selection.samples == ("w",)
+    assert selection.weights["w"] == 3.0
+
+
+def test_a_small_limit_takes_the_heaviest_clusters_first():
+    candidates = rows(a=(0, 0), b=(50, 0), c=(51, 0), d=(52, 0), e=(0, 50), f=(0, 51.5))
+    selector = IncrementalClustering(initial_clusters=3)
+
+    everything = selector.select(candidates, rows(), limit=3, step=0)
+    two = selector.select(candidates, rows(), limit=2, step=0)
+
+    assert everything.samples[0] == "c"
+    assert everything.samples[2] == "a"
+    assert two.samples == everything.samples[:2]
+    assert sorted(two.weights.values()) == [2, 3]
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_without_any_question_allowed_known_samples_still_absorb_their_neighbours(limit):
+    candidates = rows(a=(1, 0), b=(90, 90))
+    selector = IncrementalClustering(initial_clusters=2)
+
+    selection = selector.select(candidates, rows(z=(0, 0)), limit=limit, step=0)
+
+    assert selection.samples == ()
+    assert selection.weights == {"z": 2}
+
+
+def test_a_candidate_that_is_known_already_is_not_asked_again():
+    # The two views of "a" lie apart, so its cluster looks new.
+    selector = given_clusters(0, 1, 1, 1)
+    candidates = rows(a=(5, 0), b=(9, 0), c=(2, 0))
+
+    selection = selector.select(candidates, rows(a=(0, 0)), limit=5, step=0)
+
+    assert set(selection.samples) <= {"b", "c"}
+    assert len(selection.samples) == 1
+
+
+@pytest.mark.parametrize("nearest", ["member", "any"])
+def test_a_new_cluster_of_known_names_alone_is_passed_over(nearest):
+    selector = given_clusters(0, 1, nearest=nearest)
+
+    selection = selector.select(rows(a=(9, 9)), rows(a=(0, 0)), limit=5, step=0)
+
+    assert selection.samples == ()
+
+
+@backends
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("known_count", [0, 1, 2])
+def test_tiny_and_identical_inputs_never_fail(kmeans, count, known_count):
+    candidates = rows(**{f"new{number}": (1, 1) for number in range(count)})
+    known = rows(**{f"known{number}": (1, 1) for number in range(known_count)})
+    selector = IncrementalClustering(kmeans=kmeans)
+
+    selection = selector.select(candidates, known, limit=5, step=3)
+
+    assert len(selection.samples) == (1 if count and not known_count else 0)
+
+
+def test_known_rows_without_a_width_are_accepted_when_there_are_none():
+    nothing = Rows((), torch.zeros(0, 0), torch.zeros(0, 0), torch.zeros(0))
+
+    selection = IncrementalClustering().select(rows(a=(1, 2)), nothing, limit=1, step=0)
+
+    assert selection.samples == ("a",)
+
+
+@backends
+def test_half_precision_features_and_features_with_gradients_are_accepted(kmeans):
+    candidates = rows(a=(0, 0), b=(1, 0), c=(2, 0), d=(90, 0))
+    half = replace(candidates, features=candidates.features.bfloat16().requires_grad_())
+    selector = IncrementalClustering(initial_clusters=2, kmeans=kmeans)
+
+    selection = selector.select(half, rows(), limit=5, step=0)
+
+    assert selection.samples == ("b", "d")
+
+
+def test_features_that_are_not_finite_are_refused():
+    with pytest.raises(ModelError, match="features must be finite"):
+        IncrementalClustering().select(rows(a=(float("nan"), 0)), rows(), limit=1, step=0)
+
+
+cells = some.lists(some.tuples(some.integers(-4, 4), some.integers(-4, 4)), max_size=12)
+
+
+@backends
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    new=cells,
+    old=cells,
+    masses=some.lists(some.integers(0, 9), min_size=12, max_size=12),
+    clusters=some.integers(1, 8),
+    step=some.integers(0, 5),
+    limit=some.integers(0, 4),
+)
+def test_choices_are_candidates_within_the_limit_and_weight_is_conserved(
+    kmeans, new, old, masses, clusters, step, limit
+):
+    candidates = rows(**{f"new{number}": cell for number, cell in enumerate(new)})
+    weights = [float(mass) for mass in masses[: len(old)]]
+    known = rows(weights, **{f"old{number}": cell for number, cell in enumerate(old)})
+    selector = IncrementalClustering(initial_clusters=clusters, kmeans=kmeans, inits=1)
+
+    limited = selector.select(candidates, known, limit, step)
+    everything = selector.select(candidates, known, 1000, step)
+
+    assert limited.samples == everything.samples[:limit]
+    assert set(everything.samples) <= set(candidates.samples)
+    after = dict(zip(known.samples, weights, strict=True)) | dict(everything.weights)
+    assert sum(after.values()) == pytest.approx(sum(weights) + len(new))

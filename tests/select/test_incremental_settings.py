@@ -1,0 +1,66 @@
+import pytest
+import torch
+
+from attakit.errors import SettingError
+from attakit.records import Rows
+from attakit.select import IncrementalClustering
+
+
+def test_the_cluster_count_grows_with_the_steps():
+    by_one = IncrementalClustering(initial_clusters=10, cluster_growth=1)
+    by_a_third = IncrementalClustering(initial_clusters=10, cluster_growth=0.3)
+
+    assert [by_one.cluster_count(step) for step in range(3)] == [10, 11, 12]
+    assert [by_a_third.cluster_count(step) for step in (0, 3, 4, 10)] == [10, 10, 11, 13]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"inits": 10},
+        {"algorithm": "elkan"},
+        {"weighted_seeding": False},
+        {"kmeans": "torch", "weighted_seeding": False},
+        {"kmeans": "torch", "seeding_power": 1},
+        {"kmeans": "torch", "inits": 1},
+    ],
+)
+def test_settings_of_kmeans_reach_it(setting):
+    selector = IncrementalClustering(**setting)
+    names = {name for name in setting if name != "kmeans"}
+
+    for name in names:
+        assert getattr(selector.clustering, name) == setting[name]
+        assert getattr(IncrementalClustering().clustering, name, 2) != setting[name]
+
+
+def test_another_seed_may_choose_other_samples():
+    draws = torch.Generator().manual_seed(0)
+    points = torch.randn(60, 2, generator=draws)
+    names = tuple(map(str, range(60)))
+    candidates = Rows(names, points, torch.zeros(60, 2), torch.ones(60))
+    nothing = Rows((), torch.zeros(0, 2), torch.zeros(0, 2), torch.zeros(0))
+
+    choices = {
+        IncrementalClustering(seed=seed, inits=1).select(candidates, nothing, 99, step=0).samples
+        for seed in range(4)
+    }
+
+    assert len(choices) > 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"initial_clusters": 0}, "initial_clusters must be at least 1, got 0"),
+        ({"cluster_growth": -1}, "cluster_growth must be at least 0, got -1"),
+        ({"kmeans": "faiss"}, "kmeans must be one of sklearn, torch, got 'faiss'"),
+        ({"nearest": "best"}, "nearest must be one of member, any, got 'best'"),
+        ({"inits": 0}, "inits must be at least 1, got 0"),
+        ({"algorithm": "full"}, "algorithm must be one of lloyd, elkan, got 'full'"),
+        ({"seeding_power": 0}, "seeding_power must be at least 1"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, message):
+    with pytest.raises(SettingError, match=message):
+        IncrementalClustering(**wrong)

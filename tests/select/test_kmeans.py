@@ -1,0 +1,236 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from attakit.errors import ModelError, SettingError
+from attakit.select import SklearnKMeans, TorchKMeans
+from attakit.select.kmeans import check_points, squared_distances
+
+BACKENDS = [
+    pytest.param(SklearnKMeans(), id="sklearn"),
+    pytest.param(SklearnKMeans(algorithm="elkan", weighted_seeding=False), id="sklearn-reference"),
+    pytest.param(TorchKMeans(), id="torch"),
+    pytest.param(TorchKMeans(weighted_seeding=False, seeding_power=1), id="torch-reference"),
+]
+both = pytest.mark.parametrize("clustering", BACKENDS)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def separated(seed=0):
+    centres = 40 * normal(6, 8, seed=seed)
+    return (centres[:, None] + normal(6, 10, 8, seed=seed + 1)).reshape(60, 8)
+
+
+def groups(labels):
+    return {tuple(np.flatnonzero(labels == label)) for label in np.unique(labels)}
+
+
+def weighted_objective(points, weights, found):
+    squares = (points - found.centroids[found.labels]).square().sum(dim=1)
+    return float((squares * weights).sum())
+
+
+@both
+def test_separated_groups_are_found(clustering):
+    found = clustering.partition(separated(), torch.ones(60), count=6, seed=0)
+
+    truth = np.repeat(np.arange(6), 10)
+    assert groups(found.labels.numpy()) == groups(truth)
+
+
+@both
+def test_centroids_are_the_weighted_means_of_their_members(clustering):
+    points, weights = normal(40, 3), 5 * normal(40, seed=1).abs()
+
+    found = clustering.partition(points, weights, count=5, seed=0)
+
+    for cluster, centroid in enumerate(found.centroids):
+        members = found.labels == cluster
+        mean = (points[members] * weights[members, None]).sum(dim=0) / weights[members].sum()
+        assert torch.allclose(centroid, mean, atol=1e-5)
+
+
+@both
+def test_the_objective_is_what_it_says(clustering):
+    points, weights = normal(40, 3), 5 * normal(40, seed=1).abs()
+
+    found = clustering.partition(points, weights, count=5, seed=0)
+
+    assert found.objective == pytest.approx(weighted_objective(points, weights, found), rel=1e-4)
+
+
+@both
+def test_a_seed_gives_the_same_clusters_without_global_randomness(clustering):
+    points = normal(50, 4)
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
+
+    first = clustering.partition(points, torch.ones(50), count=8, seed=3)
+    second = clustering.partition(points, torch.ones(50), count=8, seed=3)
+
+    assert torch.equal(first.labels, second.labels)
+    assert torch.equal(first.centroids, second.centroids)
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert np.array_equal(np.random.get_state()[1], numpy_state)
+
+
+@both
+def test_a_heavy_point_pulls_its_centroid(clustering):
+    points = torch.tensor([[0.0], [1.0]])
+
+    found = clustering.partition(points, torch.tensor([3.0, 1.0]), count=1, seed=0)
+
+    assert found.centroids.tolist() == [[0.25]]
+
+
+@both
+@pytest.mark.parametrize("distinct", [1, 2, 3])
+def test_there_are_never_more_clusters_than_distinct_points(clustering, distinct):
+    points = normal(distinct, 2).repeat(4, 1)
+
+    found = clustering.partition(points, torch.ones(len(points)), count=10, seed=0)
+
+    assert len(found.centroids) == distinct
+    assert sorted(found.labels.unique().tolist()) == list(range(distinct))
+
+
+@both
+def test_one_point_is_one_cluster(clustering):
+    found = clustering.partition(torch.ones(1, 3), torch.ones(1), count=4, seed=0)
+
+    assert found.labels.tolist() == [0]
+    assert found.centroids.tolist() == [[1.0, 1.0, 1.0]]
+
+
+@both
+def test_points_without_weight_shape_no_cluster_and_join_the_nearest(clustering):
+    points = torch.tensor([[0.0], [1.0], [10.0], [11.0], [30.0]])
+    weights = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0])
+
+    found = clustering.partition(points, weights, count=2, seed=0)
+
+    assert sorted(found.centroids.flatten().tolist()) == [0.5, 10.5]
+    assert found.labels[4] == found.labels[3]
+
+
+@both
+def test_weights_that_are_all_zero_count_alike(clustering):
+    points = torch.tensor([[0.0], [1.0], [10.0], [11.0]])
+
+    found = clustering.partition(points, torch.zeros(4), count=2, seed=0)
+
+    assert sorted(found.centroids.flatten().tolist()) == [0.5, 10.5]
+
+
+@both
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_clustering_happens_in_single_precision(clustering, dtype):
+    found = clustering.partition(normal(9, 2).to(dtype), torch.ones(9), count=2, seed=0)
+
+    assert found.centroids.dtype == torch.float32
+
+
+@both
+def test_points_that_need_gradients_are_accepted(clustering):
+    points = normal(9, 2).requires_grad_()
+
+    found = clustering.partition(points, torch.ones(9), count=2, seed=0)
+
+    assert not found.centroids.requires_grad
+
+
+@both
+def test_points_too_close_for_their_squares_cause_no_complaint(clustering):
+    points = torch.tensor([[0.0], [1e-30], [2e-30], [1.0]])
+
+    found = clustering.partition(points, torch.ones(4), count=4, seed=0)
+
+    assert found.labels[0] != found.labels[3]
+
+
+@both
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
+def test_features_that_are_not_finite_are_refused(clustering, value):
+    points = normal(5, 2)
+    points[3, 1] = value
+
+    with pytest.raises(ModelError, match=r"features must be finite, got .* in 1 of 5 rows"):
+        clustering.partition(points, torch.ones(5), count=2, seed=0)
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("nan")])
+def test_bad_weights_are_refused(weight):
+    with pytest.raises(SettingError, match="weights must be finite and not negative"):
+        check_points(normal(2, 2), torch.tensor([1.0, weight]), count=1)
+
+
+def test_no_points_are_refused():
+    with pytest.raises(SettingError, match="at least one point"):
+        check_points(torch.zeros(0, 2), torch.zeros(0), count=1)
+
+
+@both
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(
+    cells=some.lists(some.tuples(*[some.integers(-3, 3)] * 3), min_size=1, max_size=20),
+    count=some.integers(1, 8),
+)
+def test_every_cluster_has_a_member_and_every_point_a_cluster(clustering, cells, count):
+    points = torch.tensor([cell[:2] for cell in cells], dtype=torch.float32)
+    weights = torch.tensor([float(abs(cell[2])) for cell in cells])
+
+    found = clustering.partition(points, weights, count, seed=1)
+
+    assert 1 <= len(found.centroids) <= count
+    assert found.labels.unique().tolist() == list(range(len(found.centroids)))
+    assert bool(found.centroids.isfinite().all())
+
+
+@pytest.mark.parametrize("backend", [SklearnKMeans, TorchKMeans])
+def test_more_starts_never_do_worse(backend):
+    points = normal(120, 4)
+
+    one = [backend(inits=1).partition(points, torch.ones(120), 15, s).objective for s in range(5)]
+    ten = [backend(inits=10).partition(points, torch.ones(120), 15, s).objective for s in range(5)]
+
+    assert np.mean(ten) < np.mean(one)
+
+
+def test_scikit_learn_seeding_without_weights_is_another_draw():
+    points, weights = normal(60, 3), torch.ones(60)
+    weights[:5] = 1000.0
+
+    with_weights = SklearnKMeans(inits=1).partition(points, weights, 12, seed=0)
+    without = SklearnKMeans(inits=1, weighted_seeding=False).partition(points, weights, 12, seed=0)
+
+    assert groups(with_weights.labels.numpy()) != groups(without.labels.numpy())
+
+
+def test_squared_distances_survive_a_far_origin():
+    points = normal(20, 3) + 1000
+
+    squares = squared_distances(points, points[:4])
+
+    exact = torch.cdist(points.double(), points[:4].double()).square()
+    assert torch.allclose(squares.double(), exact, atol=1e-2)
+    assert bool((squares >= 0).all())
+
+
+@pytest.mark.parametrize(
+    ("backend", "wrong", "message"),
+    [
+        (SklearnKMeans, {"inits": 0}, "inits must be at least 1"),
+        (SklearnKMeans, {"algorithm": "loyd"}, "algorithm must be one of lloyd, elkan, got 'loyd'"),
+        (TorchKMeans, {"inits": 0}, "inits must be at least 1"),
+        (TorchKMeans, {"iterations": 0}, "iterations must be at least 1"),
+        (TorchKMeans, {"tolerance": -1.0}, "tolerance must be at least 0"),
+        (TorchKMeans, {"seeding_power": 3}, "seeding_power must be at least 1 and at most 2"),
+    ],
+)
+def test_wrong_settings_are_refused(backend, wrong, message):
+    with pytest.raises(SettingError, match=message):
+        backend(**wrong)
