@@ -44,8 +44,11 @@ class Digits:
 
     Examples
     --------
-    >>> digits().targets.shape
-    (1, 28, 28)
+    >>> data = digits()
+    >>> len(data.source_train), len(data.source_test)
+    (2800, 600)
+    >>> {name: len(part.names) for name, part in data.targets.parts.items()}
+    {'optdigits': 1797, 'outline': 800, 'textured': 800}
     """
 
     source_train: ArraySamples
@@ -64,14 +67,6 @@ def digits(*, style_seed: int = 0) -> Digits:
     ----------
     style_seed
         For backgrounds, angles and the like. Which image is in which part never changes.
-
-    Examples
-    --------
-    >>> data = digits()
-    >>> len(data.source_train), len(data.source_test)
-    (2800, 600)
-    >>> {name: len(part.names) for name, part in data.targets.parts.items()}
-    {'optdigits': 1797, 'outline': 800, 'textured': 800}
     """
     images, labels = _read_mnist()
     train, test, *rest = _split(labels, len(_STYLES))

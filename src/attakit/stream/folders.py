@@ -11,8 +11,7 @@ from attakit.stream.decode import decode_image
 
 _LAYOUT = "The layout must be ROOT/domain/class/image.jpg"
 _EXTENSIONS = frozenset(
-    (".bmp", ".gif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm")
-    + (".png", ".ppm", ".tif", ".tiff", ".webp")
+    {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
 
 _log = logging.getLogger(__name__)

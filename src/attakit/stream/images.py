@@ -131,11 +131,13 @@ class ImageFolders(Domains):
             lambda path: decode_image(path, size)
         )
         folders = find_folders(self.root)
-        chosen = choose_domains(folders, domains)
-        files = {domain: find_images(folders[domain]) for domain in chosen}
+        found = {domain: find_images(inside) for domain, inside in folders.items()}
+        files = {domain: found[domain] for domain in choose_domains(folders, domains)}
         if skip_corrupt:
-            files = {domain: keep_readable(domain, files[domain], size) for domain in chosen}
-        classes = sorted({folder.name for inside in folders.values() for folder in inside})
+            files = {domain: keep_readable(domain, paths, size) for domain, paths in files.items()}
+        classes = sorted(
+            {folder.name for domain in found if found[domain] for folder in folders[domain]}
+        )
         check_found(self.root, files, classes, named=domains is not None)
 
         def samples(paths: Sequence[Path], domain: str) -> ImageSamples:
