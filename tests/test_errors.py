@@ -10,8 +10,8 @@ from attakit.errors import (
     AttaError,
     SettingError,
     check_choice,
-    check_range,
     check_count,
+    check_range,
     unknown_name,
 )
 
@@ -80,7 +80,10 @@ def test_values_within_their_bounds_pass() -> None:
             lambda: check_range("Part", "rate", True, at_least=0),
             "Part: rate must be a number, got True.",
         ),
-        (lambda: check_count("Part", "count", -1, at_least=0), "Part: count must be at least 0, got -1."),
+        (
+            lambda: check_count("Part", "count", -1, at_least=0),
+            "Part: count must be at least 0, got -1.",
+        ),
         (
             lambda: check_count("Part", "count", 9, at_most=8),
             "Part: count must be at least 0 and at most 8, got 9.",

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from attakit import __version__
-from attakit.bench import demo as demo_module
-from attakit.bench.data import DATA_SETS, load_task, summary
-from attakit.bench.load import load_experiment
-from attakit.bench.models import pretrain as pretrain_source
-from attakit.bench.run import Interrupted, run_experiment
+from attakit.bench.run import Interrupted
 from attakit.errors import AttaError
-from attakit.methods import METHODS
-from attakit.report.console import Progress, print_table, training_progress
-from attakit.report.html import write_report
-from attakit.report.runs import find_runs
-from attakit.report.tables import render, summarise
-from attakit.select import SELECTORS
-from attakit.stream.order import ORDERS
 
 USER_ERROR, INTERRUPTED = 2, 130
 

@@ -62,9 +62,15 @@ def test_one_shared_forward_pass_equals_two_with_frozen_statistics():
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize(("norm", "shared", "passes"), [
-    ("frozen", True, 1), ("frozen", False, 2), ("batch", True, 2), ("running", True, 2),
-])
+@pytest.mark.parametrize(
+    ("norm", "shared", "passes"),
+    [
+        ("frozen", True, 1),
+        ("frozen", False, 2),
+        ("batch", True, 2),
+        ("running", True, 2),
+    ],
+)
 def test_halves_share_a_pass_only_with_frozen_statistics(norm, shared, passes):
     model = classifier()
     model.use_norm(norm)
@@ -77,7 +83,9 @@ def test_halves_share_a_pass_only_with_frozen_statistics(norm, shared, passes):
     assert len(calls) == passes
 
 
-@pytest.mark.parametrize(("norm", "moves"), [("frozen", False), ("batch", False), ("running", True)])
+@pytest.mark.parametrize(
+    ("norm", "moves"), [("frozen", False), ("batch", False), ("running", True)]
+)
 def test_only_running_statistics_move(norm, moves):
     model = classifier()
     model.use_norm(norm)

@@ -45,7 +45,9 @@ def source_classifier(experiment: Experiment, task: Task) -> Classifier:
     return prepare(classifier, choose_device(table.device))
 
 
-def digits_model(task: Task, progress: Callable[[int, dict[str, float]], None] | None = None) -> nn.Module:
+def digits_model(
+    task: Task, progress: Callable[[int, dict[str, float]], None] | None = None
+) -> nn.Module:
     """The digits source model, trained on first use (some seconds) and cached."""
     model = named_model("small_cnn", classes=len(task.classes))
     path = cache_folder() / f"digits-{_fingerprint(task)}.safetensors"
@@ -58,7 +60,9 @@ def digits_model(task: Task, progress: Callable[[int, dict[str, float]], None] |
 
 
 def pretrain(
-    experiment: Experiment, task: Task, progress: Callable[[int, dict[str, float]], None] | None = None
+    experiment: Experiment,
+    task: Task,
+    progress: Callable[[int, dict[str, float]], None] | None = None,
 ) -> SourceTraining:
     """Train a source model as the [training] table says, and write its weights."""
     table = experiment.training
@@ -84,7 +88,9 @@ def cache_folder() -> Path:
     return Path(given) if given else Path.home() / ".cache" / "attakit"
 
 
-def _train(model: nn.Module, task: Task, table: TrainingTable, seed: int, progress: Any) -> SourceTraining:
+def _train(
+    model: nn.Module, task: Task, table: TrainingTable, seed: int, progress: Any
+) -> SourceTraining:
     if task.source_train is None:
         raise SettingError("This data set has no source domain to train on.")
     return train_source(

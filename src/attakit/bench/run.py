@@ -38,7 +38,7 @@ from attakit.stream.batches import Stream
 STEPS, PICTURES, SNAPSHOT, DONE = "steps.jsonl", "pictures.jsonl", "snapshot.pt", "done"
 
 
-class Interrupted(Exception):  # noqa: N818
+class Interrupted(Exception):
     """The user stopped a run; it is saved and can be resumed."""
 
 

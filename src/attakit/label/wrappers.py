@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attakit.errors import LabelError, check_range, check_count
+from attakit.errors import LabelError, check_count, check_range
 from attakit.label.ledger import EXPIRED
 from attakit.label.packing import (
     check_state,

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from attakit.errors import ModelError, check_choice
-from attakit.nn.shapes import as_logits, as_rows
 from attakit.nn.norm import NORM_POLICIES, NormPolicy, use_batch_statistics
+from attakit.nn.shapes import as_logits, as_rows
 from attakit.records import Prediction
 
 Precision = Literal["full", "mixed"]

@@ -115,10 +115,10 @@ def check_resumed_run_equals_unbroken(factory: Factory) -> None:
 
 
 def check_global_randomness_is_left_alone(factory: Factory) -> None:
-    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()
     first = _turns(factory(tiny_classifier()))
     assert torch.equal(torch_state, torch.get_rng_state()), "torch's global randomness was used"
-    after = np.random.get_state()  # noqa: NPY002
+    after = np.random.get_state()
     assert same_state(list(numpy_state), list(after)), "numpy's global randomness was used"
     second = _turns(factory(tiny_classifier()))
     for one, other in zip(first, second, strict=True):
@@ -205,4 +205,6 @@ def _warmed_up(factory: Factory) -> Method:
 
 
 def _hook_count(model: nn.Module) -> int:
-    return sum(len(layer._forward_hooks) + len(layer._forward_pre_hooks) for layer in model.modules())
+    return sum(
+        len(layer._forward_hooks) + len(layer._forward_pre_hooks) for layer in model.modules()
+    )
