@@ -28,3 +28,11 @@ def test_huge_logits_have_no_entropy_and_a_finite_gradient(scale):
 
 def test_no_rows_have_no_entropies():
     assert softmax_entropy(torch.zeros(0, 3)).shape == (0,)
+
+
+def test_a_class_that_is_ruled_out_adds_nothing():
+    logits = torch.tensor([[0.0, 0.0, -torch.inf]], requires_grad=True)
+    entropy = softmax_entropy(logits)
+    entropy.sum().backward()
+    assert entropy.item() == pytest.approx(math.log(2))
+    assert logits.grad.isfinite().all()

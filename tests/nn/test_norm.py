@@ -40,9 +40,11 @@ def test_frozen_statistics_neither_follow_nor_move(model):
     assert_same_state(model, before)
 
 
-def test_batch_statistics_follow_and_do_not_move(model):
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_statistics_follow_and_do_not_move(model, training):
     before = stored(model)
     use_batch_statistics(model)
+    model[0].train(training)
     expected = F.batch_norm(INPUTS, None, None, training=True)
     torch.testing.assert_close(model(INPUTS), expected)
     torch.testing.assert_close(model(INPUTS), expected)

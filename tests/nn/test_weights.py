@@ -120,6 +120,14 @@ def test_a_head_that_fits_is_loaded_even_where_a_new_one_is_allowed(source, tmp_
     assert same(model, source)
 
 
+def test_a_model_without_a_linear_layer_has_no_head_to_be_new(tmp_path):
+    save_weights(nn.Conv1d(2, 3, 1), tmp_path / "model.safetensors")
+    path = tmp_path / "model.safetensors"
+    assert load_weights(nn.Conv1d(2, 3, 1), path, allow_new_head=True) == ()
+    message = r"weight \(3, 2, 1\) instead of \(4, 2, 1\)"
+    refused(nn.Conv1d(2, 4, 1), tmp_path / "model.safetensors", message, allow_new_head=True)
+
+
 def refused(model: nn.Module, path, message: str, **settings) -> None:
     """Loading fails with this message and leaves the model as it was."""
     before = weights_hash(model)
