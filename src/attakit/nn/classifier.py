@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -118,8 +118,11 @@ class Classifier(nn.Module):
         names = {layer: name for name, layer in candidates.items()}
         seen: list[tuple[str, Tensor]] = []
 
-        def watch(layer: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
-            tensors = [value for value in (*positional, *named.values()) if _is_tensor(value)]
+        def watch(
+            layer: nn.Module, positional: tuple[object, ...], named: dict[str, object]
+        ) -> None:
+            given = (*positional, *named.values())
+            tensors = [value for value in given if isinstance(value, Tensor)]
             if tensors:
                 seen[:] = [(names[layer], tensors[0])]
 
@@ -218,7 +221,3 @@ def _no_such_layer(name: str, known: list[str]) -> ModelError:
         f"Classifier: the model has no layer named {name!r}.{hint} "
         f"Its last layers are {', '.join(known[-5:])}."
     )
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, Tensor)

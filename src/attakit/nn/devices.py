@@ -51,9 +51,11 @@ def place(inputs: Tensor, device: torch.device) -> Tensor:
     >>> place(torch.zeros(2, 3, 8, 8), torch.device("cpu")).stride()
     (192, 1, 24, 3)
     """
+    # Not waiting is safe towards a card only: the other way, numbers could be read too early.
+    ahead = device.type == "cuda"
     if inputs.ndim == 4 and inputs.is_floating_point():
-        return inputs.to(device, memory_format=torch.channels_last, non_blocking=True)
-    return inputs.to(device, non_blocking=True)
+        return inputs.to(device, memory_format=torch.channels_last, non_blocking=ahead)
+    return inputs.to(device, non_blocking=ahead)
 
 
 def prepare(module: _Module, device: torch.device) -> _Module:

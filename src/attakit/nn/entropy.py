@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 
@@ -10,9 +11,9 @@ def softmax_entropy(logits: Tensor) -> Tensor:
 
     H(ŷ) = -Σ_c p(ŷ_c) log p(ŷ_c) (SimATTA, section 3.2).
 
-    >>> import torch
     >>> softmax_entropy(torch.zeros(1, 3))
     tensor([1.0986])
     """
-    log_probabilities = logits.log_softmax(dim=-1)
+    # A class ruled out by a logit of minus infinity adds 0 · log 0 = 0, not "not a number".
+    log_probabilities = logits.log_softmax(dim=-1).clamp_min(torch.finfo(logits.dtype).min)
     return -(log_probabilities.exp() * log_probabilities).sum(dim=-1)

@@ -14,6 +14,7 @@ from attakit.nn.vision import import_timm
 from attakit.nn.weights import load_weights
 
 OWN_MODELS = {"small_cnn": SmallCNN}
+_TIMM_NAMES = {"channels": "in_chans", "image_size": "img_size"}
 
 
 def named_model(
@@ -50,7 +51,7 @@ def named_model(
     4
     """
     check_range("named_model", "classes", classes, at_least=1)
-    options = {"in_chans": channels, "img_size": image_size}
+    options = {"channels": channels, "image_size": image_size}
     given = {option: value for option, value in options.items() if value is not None}
     for option, value in given.items():
         check_range("named_model", option, value, at_least=1)
@@ -68,12 +69,13 @@ def _build_timm(name: str, classes: int, options: dict[str, int]) -> nn.Module:
     timm = import_timm()
     if not timm.is_model(name):
         raise _unknown_model(name, timm.list_models())
+    theirs = {_TIMM_NAMES[option]: value for option, value in options.items()}
     try:
-        model: nn.Module = timm.create_model(name, pretrained=False, num_classes=classes, **options)
+        model: nn.Module = timm.create_model(name, pretrained=False, num_classes=classes, **theirs)
     except TypeError as error:
         raise ModelError(
-            f"named_model: {name} does not take {' or '.join(options) or 'these settings'} "
-            f"({error}). Leave image_size out for models that take images of any size."
+            f"named_model: {name} does not take {' and '.join(options) or 'classes'} ({error}). "
+            f"Leave image_size out for models that take images of any size."
         ) from error
     return model
 

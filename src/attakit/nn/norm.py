@@ -109,23 +109,23 @@ def _replace_forward(layer: _BatchNorm, forward: object) -> None:
 
 def _forward_on_batch(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     if _has_no_variance(inputs):
-        return _forward_with_stored(layer, inputs)
+        return _forward_in_evaluation(layer, inputs)
     stored = layer.running_mean, layer.running_var
     # Without stored statistics a batch-norm layer in evaluation mode takes those of the batch.
     layer.running_mean = layer.running_var = None
     try:
-        return _own_forward(layer, inputs)
+        return _forward_in_evaluation(layer, inputs)
     finally:
         layer.running_mean, layer.running_var = stored
 
 
 def _forward_and_move(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     if _has_no_variance(inputs):
-        return _forward_with_stored(layer, inputs)
+        return _forward_in_evaluation(layer, inputs)
     return _own_forward(layer, inputs)
 
 
-def _forward_with_stored(layer: _BatchNorm, inputs: Tensor) -> Tensor:
+def _forward_in_evaluation(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     training, layer.training = layer.training, False
     try:
         return _own_forward(layer, inputs)
