@@ -1,0 +1,246 @@
+"""The HTML report: one file that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from attakit.errors import SettingError
+from attakit.report.curves import Band, bands, curve_sets
+from attakit.report.figures import Figure, Row, best_rows, summarise
+from attakit.report.lines import as_json
+from attakit.report.runs import Group, RunRecord, group_runs, read_run
+from attakit.report.scenes import Card, PictureRecord, clustering, gallery, read_pictures
+from attakit.report.tables import columns, run_count, show
+
+_GALLERY_BYTES = 1_400_000  # of the three megabytes that a page may have
+_MOST_SETTINGS = 40
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A group of runs with the pictures of its first run that has some."""
+
+    group: Group
+    pictures: PictureRecord
+    seed: int | None
+
+
+def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
+    """Write one self-contained page about runs: finished ones and live ones, with pictures or not.
+
+    Parameters
+    ----------
+    run_folders
+        Folders that hold `steps.jsonl` and maybe `pictures.jsonl`.
+    path
+        The page.
+    title
+        Its heading.
+    """
+    if not run_folders:
+        raise SettingError("write_report: no runs given. Name at least one folder of a run.")
+    page = render_page([(read_run(folder), folder) for folder in run_folders], title)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Moved into place whole, so that a browser never loads half a page.
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(page, encoding="utf-8")
+    os.replace(beside, path)
+
+
+def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
+    """Make the page's text."""
+    groups = group_runs([run for run, _ in runs])
+    shown = [_with_pictures(group, runs) for group in groups]
+    rows = summarise([run for run, _ in runs])
+    galleries = _galleries(shown)
+    scene = _scene(shown)
+    environment = Environment(
+        loader=PackageLoader("attakit.report"), autoescape=True, undefined=StrictUndefined
+    )
+    data = _data(groups, rows, scene)
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        facts=_facts(groups),
+        tiles=_tiles(rows, groups),
+        table=_table(rows),
+        bar_rows=rows,
+        during=_names(row.segments for row in rows),
+        after=_names(row.after for row in rows),
+        has={name: any(curve["y"] for curve in data["curves"][name]) for name in data["curves"]},
+        data=embed(data),
+        scene=scene,
+        galleries=galleries,
+        settings=[_settings(group) for group in groups[:_MOST_SETTINGS]],
+        unfinished=sum(row.unfinished for row in rows),
+        style=_asset(environment, "report.css"),
+        script=_asset(environment, "report.js"),
+    )
+
+
+def embed(value: Any) -> Markup:
+    """Write data so that nothing in it can end the script element that holds it.
+
+    >>> embed("</script>")
+    Markup('"\\\\u003c/script\\\\u003e"')
+    """
+    text = as_json(value)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def _asset(environment: Environment, name: str) -> Markup:
+    """A file of ours, put into the page as it is."""
+    loader = environment.loader
+    assert loader is not None, "the environment was made with a loader"
+    return Markup(loader.get_source(environment, name)[0])
+
+
+def _with_pictures(group: Group, runs: Sequence[tuple[RunRecord, Path]]) -> Shown:
+    for run, folder in runs:
+        if any(run is member for member in group.runs):
+            pictures = read_pictures(folder if folder.is_dir() else folder.parent)
+            if pictures.asked or pictures.frames:
+                return Shown(group, pictures, run.seed)
+    return Shown(group, PictureRecord(), None)
+
+
+def _galleries(shown: Sequence[Shown]) -> list[dict[str, Any]]:
+    asking = [one for one in shown if one.pictures.asked]
+    found = []
+    for one in asking:
+        cards: list[Card] = gallery(one.pictures, _GALLERY_BYTES // len(asking))
+        segments = list(dict.fromkeys(card.segment for card in cards))
+        counts = {
+            verdict: sum(card.verdict == verdict for card in cards)
+            for verdict in ("right", "wrong", "skipped", "waiting")
+        }
+        parts = [(name, [card for card in cards if card.segment == name]) for name in segments]
+        found.append({"label": one.group.label, "seed": one.seed, "parts": parts, "counts": counts})
+    return found
+
+
+def _scene(shown: Sequence[Shown]) -> dict[str, Any] | None:
+    """The clustering with the richest memory: the one that builds on earlier anchors."""
+
+    def remembered(one: Shown) -> int:
+        points = [point for frame in one.pictures.frames for point in frame["points"]]
+        return sum(point["role"] == "known" for point in points)
+
+    for one in sorted(shown, key=remembered, reverse=True):
+        found = clustering(one.pictures)
+        if found is not None:
+            return {**found, "label": one.group.label, "seed": one.seed}
+    return None
+
+
+def _data(
+    groups: Sequence[Group], rows: Sequence[Row], scene: dict[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        "curves": curve_sets(groups),
+        "bands": [[band.name, band.start, band.stop] for band in _common_bands(groups)],
+        "best": getattr(_best(rows), "label", None),
+        "scene": scene,
+    }
+
+
+def _common_bands(groups: Sequence[Group]) -> list[Band]:
+    """Where the segments lie, if all runs saw them in the same order."""
+    runs = [run for group in groups for run in group.runs]
+    longest = max(runs, key=lambda run: len(run.steps))
+    if any(run.segments != longest.segments for run in runs):
+        return []
+    return bands(longest)
+
+
+def _names(mappings: Iterable[Mapping[str, Figure]]) -> list[str]:
+    return list(dict.fromkeys(name for mapping in mappings for name in mapping))
+
+
+def _facts(groups: Sequence[Group]) -> list[str]:
+    runs = [run for group in groups for run in group.runs]
+    seeds = max(len(group.runs) for group in groups)
+    samples = max(sum(step.get("size") or 0 for step in run.steps) for run in runs)
+    facts = [
+        _count(len(groups), "method"),
+        f"{_count(seeds, 'run')} each" if len(groups) > 1 else _count(seeds, "run"),
+        f"{samples:,} samples in {max(len(run.steps) for run in runs):,} steps",
+    ]
+    segments = runs[0].segments
+    if segments and all(run.segments == segments for run in runs):
+        facts.append(" → ".join(segments))
+    return facts
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _tiles(rows: Sequence[Row], groups: Sequence[Group]) -> list[dict[str, str]]:
+    """The three figures of the method that answered best."""
+    best = _best(rows)
+    if best is None:
+        return []
+    samples = max(sum(s.get("size") or 0 for s in r.steps) for g in groups for r in g.runs)
+    what = "Best on the stream" if len(rows) > 1 else "Right on the stream"
+    tiles = [{"what": what, "value": _in_percent(best.stream), "note": best.label}]
+    if best.labels is not None and samples:
+        share = 100 * best.labels.mean / samples
+        note = f"{share:.1f} % of {samples:,} samples"
+        tiles.append({"what": "Labels it used", "value": f"{best.labels.mean:,.0f}", "note": note})
+    if best.source is not None:
+        before = f"{best.source_before.mean:.1f} % before" if best.source_before else "held out"
+        value = _in_percent(best.source)
+        tiles.append({"what": "Source images after", "value": value, "note": before})
+    return tiles
+
+
+def _best(rows: Sequence[Row]) -> Row | None:
+    known = [row for row in rows if row.stream is not None]
+    return max(known, key=lambda row: row.stream.mean if row.stream else 0.0, default=None)
+
+
+def _in_percent(figure: Figure | None) -> str:
+    return "–" if figure is None else f"{figure.mean:.1f} %"
+
+
+def _table(rows: Sequence[Row]) -> dict[str, Any]:
+    chosen = columns(rows)
+    best = {column.title: best_rows(rows, column.pick) for column in chosen if column.is_accuracy}
+    body = []
+    for place, row in enumerate(rows):
+        texts = [
+            (show(column.pick(row), column.decimals), place in best.get(column.title, set()))
+            for column in chosen
+        ]
+        body.append({"label": row.label, "cells": texts, "runs": run_count(row)})
+    return {"titles": [column.title for column in chosen], "rows": body}
+
+
+def _settings(group: Group) -> dict[str, Any]:
+    first = group.runs[0]
+    seeds = ", ".join(str(run.seed) for run in group.runs)
+    return {
+        "label": group.label,
+        "seeds": seeds,
+        "experiment": _flat(first.experiment),
+        "environment": _flat(first.environment),
+    }
+
+
+def _flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for name, item in value.items():
+        if isinstance(item, dict):
+            pairs += _flat(item, f"{prefix}{name}.")
+        else:
+            pairs.append((prefix + name, item if isinstance(item, str) else as_json(item)))
+    return pairs
