@@ -50,6 +50,13 @@ class Row:
         Labels received, time of the method, and peak memory of the process.
     after
         Accuracy of the model, as the run left it, on each domain.
+
+    Examples
+    --------
+    >>> run = RunRecord({"label": "tent"}, {}, [], [], [], {"labels": 12, "seconds": 3.5})
+    >>> (row,) = summarise([run])
+    >>> row.labels, row.stream
+    (Figure(mean=12.0, deviation=None), None)
     """
 
     label: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,18 @@ from markupsafe import Markup
 
 from attakit.errors import SettingError
 from attakit.report.curves import Band, bands, curve_sets
-from attakit.report.figures import Figure, Row, best_rows, summarise
+from attakit.report.figures import Row, summarise
 from attakit.report.lines import as_json
+from attakit.report.overview import (
+    best_row,
+    facts,
+    names_in,
+    settings_of,
+    summary_table,
+    tiles,
+)
 from attakit.report.runs import Group, RunRecord, group_runs, read_run
 from attakit.report.scenes import Card, PictureRecord, clustering, gallery, read_pictures
-from attakit.report.tables import columns, run_count, show
 
 _GALLERY_BYTES = 1_400_000  # of the three megabytes that a page may have
 _MOST_SETTINGS = 40
@@ -67,17 +74,18 @@ def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
     data = _data(groups, rows, scene)
     return environment.get_template("report.html.j2").render(
         title=title,
-        facts=_facts(groups),
-        tiles=_tiles(rows, groups),
-        table=_table(rows),
+        facts=facts(groups),
+        tiles=tiles(rows, groups),
+        table=summary_table(rows),
         bar_rows=rows,
-        during=_names(row.segments for row in rows),
-        after=_names(row.after for row in rows),
-        has={name: any(curve["y"] for curve in data["curves"][name]) for name in data["curves"]},
+        during=names_in(row.segments for row in rows),
+        after=names_in(row.after for row in rows),
+        has=_worth_drawing(data["curves"]),
+        several=any(row.runs > 1 for row in rows),
         data=embed(data),
         scene=scene,
         galleries=galleries,
-        settings=[_settings(group) for group in groups[:_MOST_SETTINGS]],
+        settings=[settings_of(group) for group in groups[:_MOST_SETTINGS]],
         unfinished=sum(row.unfinished for row in rows),
         style=_asset(environment, "report.css"),
         script=_asset(environment, "report.js"),
@@ -147,7 +155,7 @@ def _data(
     return {
         "curves": curve_sets(groups),
         "bands": [[band.name, band.start, band.stop] for band in _common_bands(groups)],
-        "best": getattr(_best(rows), "label", None),
+        "best": getattr(best_row(rows), "label", None),
         "scene": scene,
     }
 
@@ -161,86 +169,7 @@ def _common_bands(groups: Sequence[Group]) -> list[Band]:
     return bands(longest)
 
 
-def _names(mappings: Iterable[Mapping[str, Figure]]) -> list[str]:
-    return list(dict.fromkeys(name for mapping in mappings for name in mapping))
-
-
-def _facts(groups: Sequence[Group]) -> list[str]:
-    runs = [run for group in groups for run in group.runs]
-    seeds = max(len(group.runs) for group in groups)
-    samples = max(sum(step.get("size") or 0 for step in run.steps) for run in runs)
-    facts = [
-        _count(len(groups), "method"),
-        f"{_count(seeds, 'run')} each" if len(groups) > 1 else _count(seeds, "run"),
-        f"{samples:,} samples in {max(len(run.steps) for run in runs):,} steps",
-    ]
-    segments = runs[0].segments
-    if segments and all(run.segments == segments for run in runs):
-        facts.append(" → ".join(segments))
-    return facts
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _tiles(rows: Sequence[Row], groups: Sequence[Group]) -> list[dict[str, str]]:
-    """The three figures of the method that answered best."""
-    best = _best(rows)
-    if best is None:
-        return []
-    samples = max(sum(s.get("size") or 0 for s in r.steps) for g in groups for r in g.runs)
-    what = "Best on the stream" if len(rows) > 1 else "Right on the stream"
-    tiles = [{"what": what, "value": _in_percent(best.stream), "note": best.label}]
-    if best.labels is not None and samples:
-        share = 100 * best.labels.mean / samples
-        note = f"{share:.1f} % of {samples:,} samples"
-        tiles.append({"what": "Labels it used", "value": f"{best.labels.mean:,.0f}", "note": note})
-    if best.source is not None:
-        before = f"{best.source_before.mean:.1f} % before" if best.source_before else "held out"
-        value = _in_percent(best.source)
-        tiles.append({"what": "Source images after", "value": value, "note": before})
-    return tiles
-
-
-def _best(rows: Sequence[Row]) -> Row | None:
-    known = [row for row in rows if row.stream is not None]
-    return max(known, key=lambda row: row.stream.mean if row.stream else 0.0, default=None)
-
-
-def _in_percent(figure: Figure | None) -> str:
-    return "–" if figure is None else f"{figure.mean:.1f} %"
-
-
-def _table(rows: Sequence[Row]) -> dict[str, Any]:
-    chosen = columns(rows)
-    best = {column.title: best_rows(rows, column.pick) for column in chosen if column.is_accuracy}
-    body = []
-    for place, row in enumerate(rows):
-        texts = [
-            (show(column.pick(row), column.decimals), place in best.get(column.title, set()))
-            for column in chosen
-        ]
-        body.append({"label": row.label, "cells": texts, "runs": run_count(row)})
-    return {"titles": [column.title for column in chosen], "rows": body}
-
-
-def _settings(group: Group) -> dict[str, Any]:
-    first = group.runs[0]
-    seeds = ", ".join(str(run.seed) for run in group.runs)
-    return {
-        "label": group.label,
-        "seeds": seeds,
-        "experiment": _flat(first.experiment),
-        "environment": _flat(first.environment),
-    }
-
-
-def _flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
-    for name, item in value.items():
-        if isinstance(item, dict):
-            pairs += _flat(item, f"{prefix}{name}.")
-        else:
-            pairs.append((prefix + name, item if isinstance(item, str) else as_json(item)))
-    return pairs
+def _worth_drawing(curves: dict[str, list[dict[str, Any]]]) -> dict[str, bool]:
+    """Which charts have something to show; a line of zeros is nothing for labels."""
+    found = {name: any(curve["y"] for curve in chart) for name, chart in curves.items()}
+    return {**found, "labels": any(any(curve["y"]) for curve in curves["labels"])}

@@ -36,7 +36,10 @@ def _finite(value: Any) -> Any:
 
 
 class LineFile:
-    """Appends JSON objects to a file, one per line, each flushed.
+    """Appends JSON objects to a file, one per line.
+
+    The file is opened for each line and closed again: what is written is handed to the system at
+    once, and a run that is dropped in the middle leaves nothing open.
 
     Parameters
     ----------
@@ -54,7 +57,6 @@ class LineFile:
     >>> path = Path(mkdtemp()) / "steps.jsonl"
     >>> lines = LineFile(path, {"kind": "run", "format": FORMAT})
     >>> lines.write({"kind": "step", "step": 0})
-    >>> lines.close()
     >>> [line["kind"] for _, line in read_lines(path, "run")]
     ['run', 'step']
     """
@@ -67,17 +69,15 @@ class LineFile:
             self.kept: list[dict[str, Any]] = []
         else:
             self.kept = _cut_after(path, str(first["kind"]), resume_after)
-        self._file = path.open("a" if self.kept else "w", encoding="utf-8", newline="\n")
+        self._path = path
         if not self.kept:
+            path.write_bytes(b"")
             self.write(first)
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Append one line and hand it to the system at once."""
-        self._file.write(as_json(line) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
+        """Append one line."""
+        with self._path.open("ab") as file:
+            file.write(as_json(line).encode() + b"\n")
 
 
 def read_lines(path: Path, kind: str) -> list[tuple[int, dict[str, Any]]]:
@@ -146,6 +146,6 @@ def _cut_after(path: Path, kind: str, step: int) -> list[dict[str, Any]]:
     kept = [line for line in lines if line["kind"] != "end" and line.get("step", -1) <= step]
     # Written beside and moved over: a crash in between leaves the old file whole.
     beside = path.with_name(path.name + ".part")
-    beside.write_text("".join(as_json(line) + "\n" for line in kept), encoding="utf-8")
+    beside.write_bytes(b"".join(as_json(line).encode() + b"\n" for line in kept))
     os.replace(beside, path)
     return kept

@@ -107,7 +107,7 @@ class Pictures:
             self._write_clusters(step, choice)
 
     def close(self) -> None:
-        self._lines.close()
+        """Nothing to close: every line is complete."""
 
     def _write_asked(self, moment: Moment) -> None:
         rows = {sample: row for row, sample in enumerate(moment.batch.samples)}

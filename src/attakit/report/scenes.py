@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from attakit.report.pictures import PICTURES_FILE
 
 COLOURS = 8
 MAX_FRAMES = 40
+_COARSE_SIDE = 32  # pixels
 _PLACES = {"known": 0, "chosen": 1, "new": 2}
 
 
@@ -144,6 +146,15 @@ class Card:
     confidence: float
     answer: str | None
     verdict: str  # right, wrong, skipped, waiting
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the picture has so few pixels that they are better shown as squares."""
+        if self.png is None:
+            return False
+        # A PNG begins with a signature of 8 bytes and 8 bytes of chunk head; then comes the width.
+        width = int.from_bytes(base64.b64decode(self.png[:32])[16:20], "big")
+        return width <= _COARSE_SIDE
 
 
 def gallery(pictures: PictureRecord, limit_bytes: int) -> list[Card]:

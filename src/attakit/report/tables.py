@@ -155,8 +155,9 @@ def rich_table(rows: Sequence[Row], title: str | None = None, *, narrow: bool = 
         title=title,
         caption=_caption(rows),
         box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        padding=(0, 0 if narrow else 1, 0, 0),
         pad_edge=False,
+        show_edge=False,
         title_justify="left",
         caption_justify="left",
     )

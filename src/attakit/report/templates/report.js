@@ -189,7 +189,7 @@
 
     const X = (x) => 24 + ((x - left) / (right - left || 1)) * (host.clientWidth - 48);
     const Y = (y) => 24 + ((high - y) / (high - low || 1)) * (host.clientHeight - 48);
-    const radius = (point) => (point[4] === 2 ? 3.2 : (faces.checked ? 9 : 4.5) + 11 * Math.sqrt(point[3] / heaviest));
+    const radius = (point) => (point[4] === 2 ? 3.2 : ((faces.checked ? 9 : 4.5) + 11 * Math.sqrt(point[3] / heaviest)) * Math.min(1, 0.4 + host.clientWidth / 1400));
 
     function shape(role, picture) {
       const node = draw(layer, "g");
@@ -240,7 +240,7 @@
       for (const [sample, mark] of marks) if (!present.has(sample)) { mark.node.remove(); marks.delete(sample); }
       [...frame.points].sort((a, b) => b[4] - a[4]).forEach(place);
       const count = (role) => frame.points.filter((point) => point[4] === role).length;
-      const text = `Step ${frame.step}: ${drawSpokes(frame)} clusters, ${count(0)} earlier anchors, ${count(1)} asked`;
+      const text = `Step ${frame.step} · clusters ${drawSpokes(frame)} · earlier anchors ${count(0)} · asked ${count(1)}`;
       moment.textContent = text;
       slider.value = at;
       slider.setAttribute("aria-valuetext", text);
