@@ -24,7 +24,14 @@ from attakit.report.overview import (
     tiles,
 )
 from attakit.report.runs import Group, RunRecord, group_runs, read_run
-from attakit.report.scenes import Card, PictureRecord, clustering, gallery, read_pictures
+from attakit.report.scenes import (
+    VERDICTS,
+    Card,
+    PictureRecord,
+    clustering,
+    gallery,
+    read_pictures,
+)
 
 _GALLERY_BYTES = 1_400_000  # of the three megabytes that a page may have
 _MOST_SETTINGS = 40
@@ -36,7 +43,8 @@ class Shown:
 
     group: Group
     pictures: PictureRecord
-    seed: int | None
+    seed: int | None = None
+    asked: int = 0  # by the run that the pictures come from
 
 
 def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
@@ -116,23 +124,28 @@ def _with_pictures(group: Group, runs: Sequence[tuple[RunRecord, Path]]) -> Show
         if any(run is member for member in group.runs):
             pictures = read_pictures(folder if folder.is_dir() else folder.parent)
             if pictures.asked or pictures.frames:
-                return Shown(group, pictures, run.seed)
-    return Shown(group, PictureRecord(), None)
+                asked = int(run.steps[-1].get("asked") or 0) if run.steps else 0
+                return Shown(group, pictures, run.seed, asked)
+    return Shown(group, PictureRecord())
 
 
 def _galleries(shown: Sequence[Shown]) -> list[dict[str, Any]]:
     asking = [one for one in shown if one.pictures.asked]
-    found = []
-    for one in asking:
-        cards: list[Card] = gallery(one.pictures, _GALLERY_BYTES // len(asking))
-        segments = list(dict.fromkeys(card.segment for card in cards))
-        counts = {
-            verdict: sum(card.verdict == verdict for card in cards)
-            for verdict in ("right", "wrong", "skipped", "waiting")
-        }
-        parts = [(name, [card for card in cards if card.segment == name]) for name in segments]
-        found.append({"label": one.group.label, "seed": one.seed, "parts": parts, "counts": counts})
-    return found
+    return [_gallery(one, _GALLERY_BYTES // len(asking)) for one in asking]
+
+
+def _gallery(one: Shown, limit_bytes: int) -> dict[str, Any]:
+    cards: list[Card] = gallery(one.pictures, limit_bytes)
+    segments = list(dict.fromkeys(card.segment for card in cards))
+    verdicts = [card.verdict for card in cards]
+    return {
+        "label": one.group.label,
+        "seed": one.seed,
+        "parts": [(name, [card for card in cards if card.segment == name]) for name in segments],
+        "counts": {name: verdicts.count(name) for name in VERDICTS},
+        "shown": len(cards),
+        "asked": max(one.asked, len(cards)),
+    }
 
 
 def _scene(shown: Sequence[Shown]) -> dict[str, Any] | None:

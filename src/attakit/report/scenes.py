@@ -14,6 +14,7 @@ from attakit.report.pictures import PICTURES_FILE
 
 COLOURS = 8
 MAX_FRAMES = 40
+VERDICTS = ("right", "wrong", "skipped", "waiting")
 _COARSE_SIDE = 32  # pixels
 _PLACES = {"known": 0, "chosen": 1, "new": 2}
 
@@ -145,7 +146,7 @@ class Card:
     predicted: str
     confidence: float
     answer: str | None
-    verdict: str  # right, wrong, skipped, waiting
+    verdict: str  # one of VERDICTS
 
     @property
     def is_coarse(self) -> bool:

@@ -189,7 +189,7 @@
 
     const X = (x) => 24 + ((x - left) / (right - left || 1)) * (host.clientWidth - 48);
     const Y = (y) => 24 + ((high - y) / (high - low || 1)) * (host.clientHeight - 48);
-    const radius = (point) => (point[4] === 2 ? 3.2 : ((faces.checked ? 9 : 4.5) + 11 * Math.sqrt(point[3] / heaviest)) * Math.min(1, 0.4 + host.clientWidth / 1400));
+    const radius = (point) => (point[4] === 2 ? 3.2 : ((faces.checked ? (point[4] ? 14 : 9) : 4.5) + 11 * Math.sqrt(point[3] / heaviest)) * Math.min(1, 0.4 + host.clientWidth / 1400));
 
     function shape(role, picture) {
       const node = draw(layer, "g");
