@@ -1,0 +1,129 @@
+"""Accuracy of a run's answers: per step, so far, and per segment of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attakit.queries import SampleId
+from attakit.records import Moment
+
+Count = tuple[int, int]  # correct, counted
+
+
+def percent(count: Count) -> float | None:
+    """Share of correct answers in percent, or None when nothing was counted.
+
+    >>> percent((3, 4))
+    75.0
+    """
+    correct, counted = count
+    return 100.0 * correct / counted if counted else None
+
+
+class Accuracy:
+    """Compares predictions with the truth, which methods never see.
+
+    A step that was counted already is ignored, so several reporters may share one `Accuracy`.
+
+    Parameters
+    ----------
+    labels
+        The true class of samples. A sample that is not named here is not counted.
+    segments
+        The segment (domain, split) of samples.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attakit.records import Batch, Moment, Prediction, Step, Training
+    >>> names = (SampleId("a"), SampleId("b"))
+    >>> accuracy = Accuracy({names[0]: 0, names[1]: 1}, {names[0]: "day", names[1]: "night"})
+    >>> answer = Prediction(torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.zeros(2, 1))
+    >>> batch = Batch(0, names, torch.zeros(2, 1))
+    >>> accuracy.on_step(Moment(batch, Step(answer), (), Training(), 0.1, 0, 0, 0))
+    >>> accuracy.stream, accuracy.segments
+    (50.0, {'day': 100.0, 'night': 0.0})
+    """
+
+    def __init__(
+        self, labels: Mapping[SampleId, int], segments: Mapping[SampleId, str] | None = None
+    ) -> None:
+        self._labels = labels
+        self._segment_of = segments or {}
+        self._last_step = -1
+        self._step: Count = (0, 0)
+        self._total: Count = (0, 0)
+        self._step_segments: dict[str, Count] = {}
+        self._total_segments: dict[str, Count] = {}
+
+    def on_step(self, moment: Moment) -> None:
+        if moment.batch.step <= self._last_step:
+            return
+        self._last_step = moment.batch.step
+        self._step, self._step_segments = (0, 0), {}
+        classes = moment.step.prediction.logits.argmax(dim=1).tolist()
+        for sample, predicted in zip(moment.batch.samples, classes, strict=True):
+            if sample in self._labels:
+                self._count(sample, int(predicted == self._labels[sample]))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def _count(self, sample: SampleId, correct: int) -> None:
+        self._step = _plus(self._step, correct)
+        self._total = _plus(self._total, correct)
+        segment = self._segment_of.get(sample)
+        if segment is not None:
+            for counts in (self._step_segments, self._total_segments):
+                counts[segment] = _plus(counts.get(segment, (0, 0)), correct)
+
+    @property
+    def step_count(self) -> Count:
+        """Correct and counted answers of the last step."""
+        return self._step
+
+    @property
+    def step_segments(self) -> dict[str, Count]:
+        """Correct and counted answers of the last step, per segment."""
+        return dict(self._step_segments)
+
+    @property
+    def stream_count(self) -> Count:
+        """Correct and counted answers so far."""
+        return self._total
+
+    @property
+    def stream(self) -> float | None:
+        """Accuracy so far, in percent."""
+        return percent(self._total)
+
+    @property
+    def segments(self) -> dict[str, float | None]:
+        """Accuracy so far per segment, in percent, in the order of their appearance."""
+        return {segment: percent(count) for segment, count in self._total_segments.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "last_step": self._last_step,
+            "step": list(self._step),
+            "total": list(self._total),
+            "step_segments": {name: list(count) for name, count in self._step_segments.items()},
+            "total_segments": {name: list(count) for name, count in self._total_segments.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._last_step = state["last_step"]
+        self._step = _as_count(state["step"])
+        self._total = _as_count(state["total"])
+        self._step_segments = {k: _as_count(v) for k, v in state["step_segments"].items()}
+        self._total_segments = {k: _as_count(v) for k, v in state["total_segments"].items()}
+
+
+def _plus(count: Count, correct: int) -> Count:
+    return count[0] + correct, count[1] + 1
+
+
+def _as_count(values: Any) -> Count:
+    correct, counted = values
+    return int(correct), int(counted)

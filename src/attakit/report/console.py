@@ -1,0 +1,89 @@
+"""What a run shows on the terminal. The only module of this folder that prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from attakit.errors import check_range
+from attakit.records import Moment
+from attakit.report.accuracy import Accuracy
+from attakit.report.figures import Row
+from attakit.report.tables import rich_table
+
+_ROOMY = 120  # columns of a terminal that can show all deviations
+
+
+class Progress:
+    """A progress bar with the accuracy so far, the labels received and the time left.
+
+    Parameters
+    ----------
+    title
+        What is being done.
+    steps
+        How many steps there will be; None where the stream does not tell.
+    accuracy
+        Counts right answers. It may be shared with other reporters; None where no truth is known.
+    done
+        Steps done before, for a run that resumes.
+    quiet
+        Show nothing.
+    console
+        Where to print; standard error by default, so that standard output stays for results.
+
+    Examples
+    --------
+    >>> progress = Progress("tent", steps=35, quiet=True)
+    >>> progress.close()
+    """
+
+    def __init__(
+        self,
+        title: str,
+        *,
+        steps: int | None,
+        accuracy: Accuracy | None = None,
+        done: int = 0,
+        quiet: bool = False,
+        console: Console | None = None,
+    ) -> None:
+        if steps is not None:
+            check_range("Progress", "steps", steps, at_least=0)
+        self._accuracy = accuracy
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(compact=True),
+            console=console or Console(stderr=True),
+            disable=quiet,
+            expand=True,
+        )
+        self._task = self._bar.add_task(escape(title), total=steps, completed=done, figures="")
+        self._bar.start()
+
+    def on_step(self, moment: Moment) -> None:
+        figures = [f"{moment.received} labels"]
+        if self._accuracy is not None:
+            self._accuracy.on_step(moment)
+            if self._accuracy.stream is not None:
+                figures.insert(0, f"{self._accuracy.stream:.1f} % right")
+        self._bar.update(self._task, advance=1, figures=" · ".join(figures))
+
+    def close(self) -> None:
+        """Leave the bar as it is and give the terminal back."""
+        self._bar.stop()
+
+
+def print_table(
+    rows: Sequence[Row], *, title: str | None = None, console: Console | None = None
+) -> None:
+    """Print a table of methods to the terminal."""
+    terminal = console or Console()
+    terminal.print(rich_table(rows, title, narrow=terminal.width < _ROOMY))

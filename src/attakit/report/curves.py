@@ -1,0 +1,134 @@
+"""Curves along the stream for the report: smoothed, averaged over seeds, thinned."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from attakit.report.accuracy import Count, percent
+from attakit.report.runs import Group, RunRecord
+
+Series = list[float | None]
+
+MAX_POINTS = 240
+_MAX_BANDS = 12
+_WINDOWS = 14  # the smoothing window is this part of the stream
+_DECIMALS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A stretch of the stream that lies in one segment; ends count samples."""
+
+    name: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One method's line; `low` and `high` are its range over seeds."""
+
+    x: list[int]  # samples seen
+    y: Series
+    low: Series
+    high: Series
+
+
+def samples_seen(run: RunRecord) -> list[int]:
+    """How many samples had been answered after each step."""
+    return list(accumulate(int(step.get("size") or 0) for step in run.steps))
+
+
+def step_segments(run: RunRecord) -> list[str | None]:
+    """The segment that most samples of each step come from; None where no segment has half."""
+    names: list[str | None] = []
+    for step in run.steps:
+        counts = {name: counted for name, (_, counted) in (step.get("segments") or {}).items()}
+        largest = max(counts, key=lambda name: counts[name], default=None)
+        clear = largest is not None and 2 * counts[largest] >= sum(counts.values())
+        names.append(largest if clear else None)
+    return names
+
+
+def bands(run: RunRecord) -> list[Band]:
+    """Stretches of the stream with one segment; none when they alternate too quickly to show."""
+    found: list[Band] = []
+    start = 0
+    for name, stop in zip(step_segments(run), samples_seen(run), strict=True):
+        if name is not None:
+            if found and found[-1].name == name and found[-1].stop == start:
+                found[-1] = Band(name, found[-1].start, stop)
+            else:
+                found.append(Band(name, start, stop))
+        start = stop
+    return found if len(found) <= _MAX_BANDS else []
+
+
+def smoothed_accuracy(run: RunRecord) -> Series:
+    """Accuracy around each step, never averaged across the border of two segments."""
+    counts: list[Count] = [
+        (int(step.get("correct") or 0), int(step.get("counted") or 0)) for step in run.steps
+    ]
+    segments = step_segments(run)
+    reach = max(1, len(counts) // _WINDOWS) // 2 + (len(counts) >= _WINDOWS)
+    series: Series = []
+    for here in range(len(counts)):
+        near = range(max(0, here - reach), min(len(counts), here + reach + 1))
+        same = [counts[other] for other in near if segments[other] == segments[here]]
+        series.append(percent((sum(c for c, _ in same), sum(n for _, n in same))))
+    return series
+
+
+def recorded(name: str) -> Callable[[RunRecord], Series]:
+    """A reader of one number of the step lines."""
+    return lambda run: [step.get(name) for step in run.steps]
+
+
+def average(group: Group, read: Callable[[RunRecord], Series]) -> Curve:
+    """Mean and range over the runs of a group, at steps where at least one has a number."""
+    longest = max(group.runs, key=lambda run: len(run.steps))
+    series = [read(run) for run in group.runs]
+    x, columns = [], []
+    for step, seen in enumerate(samples_seen(longest)):
+        values = [s[step] for s in series if step < len(s)]
+        known = [value for value in values if value is not None]
+        if known:
+            x.append(seen)
+            columns.append(known)
+    keep = _thinned(len(x))
+    return Curve(
+        [x[place] for place in keep],
+        [round(statistics.fmean(columns[place]), _DECIMALS) for place in keep],
+        [round(min(columns[place]), _DECIMALS) for place in keep],
+        [round(max(columns[place]), _DECIMALS) for place in keep],
+    )
+
+
+def _thinned(count: int) -> list[int]:
+    """At most `MAX_POINTS` positions, evenly spread, the first and last among them."""
+    if count <= MAX_POINTS:
+        return list(range(count))
+    return [round(n * (count - 1) / (MAX_POINTS - 1)) for n in range(MAX_POINTS)]
+
+
+def curve_sets(groups: Sequence[Group]) -> dict[str, list[dict[str, Any]]]:
+    """All curves of the report, by the chart they belong to; one entry per method."""
+    readers: dict[str, Callable[[RunRecord], Series]] = {
+        "around": smoothed_accuracy,
+        "so_far": recorded("stream_accuracy"),
+        "labels": recorded("received"),
+        "source": recorded("source_accuracy"),
+    }
+    return {
+        name: [_as_data(group, average(group, read)) for group in groups]
+        for name, read in readers.items()
+    }
+
+
+def _as_data(group: Group, curve: Curve) -> dict[str, Any]:
+    data = {"name": group.label, "x": curve.x, "y": curve.y}
+    return data if len(group.runs) == 1 else {**data, "low": curve.low, "high": curve.high}

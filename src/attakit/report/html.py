@@ -1,0 +1,188 @@
+"""The HTML report: one file that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from attakit.errors import SettingError
+from attakit.report.curves import Band, bands, curve_sets
+from attakit.report.figures import Row, summarise
+from attakit.report.lines import as_json
+from attakit.report.overview import (
+    best_row,
+    facts,
+    names_in,
+    settings_of,
+    summary_table,
+    tiles,
+)
+from attakit.report.runs import Group, RunRecord, group_runs, read_run
+from attakit.report.scenes import (
+    VERDICTS,
+    Card,
+    PictureRecord,
+    clustering,
+    gallery,
+    read_pictures,
+)
+
+_GALLERY_BYTES = 1_400_000  # of the three megabytes that a page may have
+_MOST_SETTINGS = 40
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A group of runs with the pictures of its first run that has some."""
+
+    group: Group
+    pictures: PictureRecord
+    seed: int | None = None
+    asked: int = 0  # by the run that the pictures come from
+
+
+def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
+    """Write one self-contained page about runs: finished ones and live ones, with pictures or not.
+
+    Parameters
+    ----------
+    run_folders
+        Folders that hold `steps.jsonl` and maybe `pictures.jsonl`.
+    path
+        The page.
+    title
+        Its heading.
+    """
+    if not run_folders:
+        raise SettingError("write_report: no runs given. Name at least one folder of a run.")
+    page = render_page([(read_run(folder), folder) for folder in run_folders], title)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Moved into place whole, so that a browser never loads half a page.
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(page, encoding="utf-8")
+    os.replace(beside, path)
+
+
+def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
+    """Make the page's text."""
+    groups = group_runs([run for run, _ in runs])
+    shown = [_with_pictures(group, runs) for group in groups]
+    rows = summarise([run for run, _ in runs])
+    galleries = _galleries(shown)
+    scene = _scene(shown)
+    environment = Environment(
+        loader=PackageLoader("attakit.report"), autoescape=True, undefined=StrictUndefined
+    )
+    data = _data(groups, rows, scene)
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        facts=facts(groups),
+        tiles=tiles(rows, groups),
+        table=summary_table(rows),
+        bar_rows=rows,
+        during=names_in(row.segments for row in rows),
+        after=names_in(row.after for row in rows),
+        has=_worth_drawing(data["curves"]),
+        several=any(row.runs > 1 for row in rows),
+        data=embed(data),
+        scene=scene,
+        galleries=galleries,
+        settings=[settings_of(group) for group in groups[:_MOST_SETTINGS]],
+        unfinished=sum(row.unfinished for row in rows),
+        style=_asset(environment, "report.css"),
+        script=_asset(environment, "report.js"),
+    )
+
+
+def embed(value: Any) -> Markup:
+    """Write data so that nothing in it can end the script element that holds it.
+
+    >>> embed("</script>")
+    Markup('"\\\\u003c/script\\\\u003e"')
+    """
+    text = as_json(value)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def _asset(environment: Environment, name: str) -> Markup:
+    """A file of ours, put into the page as it is."""
+    loader = environment.loader
+    assert loader is not None, "the environment was made with a loader"
+    return Markup(loader.get_source(environment, name)[0])
+
+
+def _with_pictures(group: Group, runs: Sequence[tuple[RunRecord, Path]]) -> Shown:
+    for run, folder in runs:
+        if any(run is member for member in group.runs):
+            pictures = read_pictures(folder if folder.is_dir() else folder.parent)
+            if pictures.asked or pictures.frames:
+                asked = int(run.steps[-1].get("asked") or 0) if run.steps else 0
+                return Shown(group, pictures, run.seed, asked)
+    return Shown(group, PictureRecord())
+
+
+def _galleries(shown: Sequence[Shown]) -> list[dict[str, Any]]:
+    asking = [one for one in shown if one.pictures.asked]
+    return [_gallery(one, _GALLERY_BYTES // len(asking)) for one in asking]
+
+
+def _gallery(one: Shown, limit_bytes: int) -> dict[str, Any]:
+    cards: list[Card] = gallery(one.pictures, limit_bytes)
+    segments = list(dict.fromkeys(card.segment for card in cards))
+    verdicts = [card.verdict for card in cards]
+    return {
+        "label": one.group.label,
+        "seed": one.seed,
+        "parts": [(name, [card for card in cards if card.segment == name]) for name in segments],
+        "counts": {name: verdicts.count(name) for name in VERDICTS},
+        "shown": len(cards),
+        "asked": max(one.asked, len(cards)),
+    }
+
+
+def _scene(shown: Sequence[Shown]) -> dict[str, Any] | None:
+    """The clustering with the richest memory: the one that builds on earlier anchors."""
+
+    def remembered(one: Shown) -> int:
+        points = [point for frame in one.pictures.frames for point in frame["points"]]
+        return sum(point["role"] == "known" for point in points)
+
+    for one in sorted(shown, key=remembered, reverse=True):
+        found = clustering(one.pictures)
+        if found is not None:
+            return {**found, "label": one.group.label, "seed": one.seed}
+    return None
+
+
+def _data(
+    groups: Sequence[Group], rows: Sequence[Row], scene: dict[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        "curves": curve_sets(groups),
+        "bands": [[band.name, band.start, band.stop] for band in _common_bands(groups)],
+        "best": getattr(best_row(rows), "label", None),
+        "scene": scene,
+    }
+
+
+def _common_bands(groups: Sequence[Group]) -> list[Band]:
+    """Where the segments lie, if all runs saw them in the same order."""
+    runs = [run for group in groups for run in group.runs]
+    longest = max(runs, key=lambda run: len(run.steps))
+    if any(run.segments != longest.segments for run in runs):
+        return []
+    return bands(longest)
+
+
+def _worth_drawing(curves: dict[str, list[dict[str, Any]]]) -> dict[str, bool]:
+    """Which charts have something to show; a line of zeros is nothing for labels."""
+    found = {name: any(curve["y"] for curve in chart) for name, chart in curves.items()}
+    return {**found, "labels": any(any(curve["y"]) for curve in curves["labels"])}

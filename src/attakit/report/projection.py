@@ -1,0 +1,64 @@
+"""Features in the plane, held still from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Plane = NDArray[np.float64]  # (rows, 2)
+Place = tuple[float, float]
+
+_DECIMALS = 3
+_ENOUGH_SHARED = 3  # two points leave the mirror image open
+
+
+def project(features: Tensor) -> Plane:
+    """The two directions of largest variance (PCA), scaled so that the picture has unit spread.
+
+    >>> abs(project(torch.tensor([[0.0, 0.0, 1.0], [2.0, 0.0, 1.0]]))).round(2).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
+    rows = features.detach().cpu().flatten(1).double().nan_to_num(0.0, 0.0, 0.0)
+    centred = rows - rows.mean(dim=0)
+    plane = np.zeros((len(rows), 2))
+    if len(rows) < 2 or not centred.any():
+        return plane
+    # The products of few rows with each other cost less than decomposing wide features.
+    values, vectors = torch.linalg.eigh(centred @ centred.T)
+    wanted = min(2, *centred.shape)
+    strongest = values[-wanted:].flip(0).clamp(min=0).sqrt()
+    found = (vectors[:, -wanted:].flip(1) * strongest).numpy()
+    # The sign of a direction is arbitrary: the farthest point goes to the positive side.
+    farthest = np.abs(found).argmax(axis=0)
+    plane[:, :wanted] = found * np.where(found[farthest, range(wanted)] < 0, -1.0, 1.0)
+    return np.asarray(plane / np.sqrt((plane**2).sum(axis=1).mean()))
+
+
+def place(
+    samples: Sequence[str], features: Tensor, before: Mapping[str, Place]
+) -> dict[str, Place]:
+    """Put samples into the plane, turned so that those placed before move as little as possible.
+
+    Turning and mirroring (orthogonal Procrustes over the shared samples) changes no distance, but
+    without it the picture would flip from step to step as the directions of PCA do.
+
+    Parameters
+    ----------
+    samples, features
+        Names and features of what is to be placed.
+    before
+        Where samples were at the previous step.
+    """
+    plane = project(features)
+    shared = [row for row, sample in enumerate(samples) if sample in before]
+    if len(shared) >= _ENOUGH_SHARED:
+        old = np.array([before[samples[row]] for row in shared])
+        new = plane[shared]
+        left, _, right = np.linalg.svd(new.T @ old)
+        plane = plane @ (left @ right)
+    rounded = plane.round(_DECIMALS) + 0.0  # no minus zero
+    return {sample: (float(x), float(y)) for sample, (x, y) in zip(samples, rounded, strict=True)}

@@ -1,0 +1,144 @@
+"""What a run left behind, read back from its JSON lines, and runs that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attakit.errors import StateError
+from attakit.report.jsonlines import STEPS_FILE
+from attakit.report.lines import as_json, read_lines
+
+# Two runs that differ only in these are the same experiment done twice.
+_NOT_SETTINGS = frozenset({"seed", "report", "folder", "weights", "device"})
+_SHOWN_DIFFERENCES = 3
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run, finished or still going.
+
+    Parameters
+    ----------
+    experiment, environment
+        Settings, and where the run took place.
+    segments, classes
+        Names of the stream's segments in order, and of the classes.
+    steps
+        One mapping per step.
+    end
+        Figures of the whole run; None while it is not finished.
+
+    Examples
+    --------
+    >>> RunRecord({"seed": 3, "method": {"name": "tent"}}, {}, [], [], [], None).label
+    'tent'
+    """
+
+    experiment: dict[str, Any]
+    environment: dict[str, Any]
+    segments: list[str]
+    classes: list[str]
+    steps: list[dict[str, Any]]
+    end: dict[str, Any] | None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.end is not None
+
+    @property
+    def label(self) -> str:
+        """What the method is called in tables."""
+        method = self.experiment.get("method")
+        names = method if isinstance(method, Mapping) else {"name": method}
+        label = self.experiment.get("label") or names.get("label") or names.get("name")
+        return str(label or "run")
+
+    @property
+    def seed(self) -> int | None:
+        return self.experiment.get("seed")
+
+
+def read_run(path: Path) -> RunRecord:
+    """Read a run from its folder or from its `steps.jsonl`.
+
+    A torn last line, as a live or killed run may have, is left out.
+    """
+    file = path / STEPS_FILE if path.is_dir() else path
+    lines = read_lines(file, "run")
+    first = lines[0][1]
+    for name, wanted in (("experiment", dict), ("environment", dict), ("segments", list)):
+        if not isinstance(first.get(name), wanted):
+            raise StateError(
+                f"{file}, line {lines[0][0]}: {name!r} is missing or no {wanted.__name__}. "
+                f"The file was not written by attakit; run the experiment again."
+            )
+    steps = [line for _, line in lines if line["kind"] == "step"]
+    ends = [line for _, line in lines if line["kind"] == "end"]
+    for number, line in lines:
+        if line["kind"] == "step" and not isinstance(line.get("step"), int):
+            raise StateError(f"{file}, line {number}: a step without its number. Run again.")
+    return RunRecord(
+        first["experiment"],
+        first["environment"],
+        [str(name) for name in first["segments"]],
+        [str(name) for name in first.get("classes") or []],
+        steps,
+        ends[-1] if ends else None,
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """The same experiment with several seeds."""
+
+    label: str
+    runs: tuple[RunRecord, ...]
+
+
+def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
+    """Put runs together that differ only in their seed, in order of appearance.
+
+    Runs of one method with different settings are kept apart, and their labels name the settings.
+
+    >>> runs = [
+    ...     RunRecord({"seed": seed, "method": {"name": "tent", "lr": lr}}, {}, [], [], [], None)
+    ...     for lr in (0.1, 0.2) for seed in (1, 2)
+    ... ]
+    >>> [(group.label, len(group.runs)) for group in group_runs(runs)]
+    [('tent (method.lr=0.1)', 2), ('tent (method.lr=0.2)', 2)]
+    """
+    groups: dict[tuple[str, str], list[RunRecord]] = {}
+    for run in runs:
+        settings = as_json(dict(sorted(_settings(run.experiment).items())))
+        groups.setdefault((run.label, settings), []).append(run)
+    return [
+        Group(_distinct_label(members[0], [other[0] for other in groups.values()]), tuple(members))
+        for members in groups.values()
+    ]
+
+
+def _settings(experiment: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """All settings that make a difference, by their dotted name."""
+    flat: dict[str, Any] = {}
+    for name, value in experiment.items():
+        if name in _NOT_SETTINGS:
+            continue
+        if isinstance(value, Mapping):
+            flat |= _settings(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _distinct_label(run: RunRecord, others: Sequence[RunRecord]) -> str:
+    rivals = [_settings(other.experiment) for other in others if other.label == run.label]
+    own = _settings(run.experiment)
+    names = sorted({name for rival in rivals for name in rival} | own.keys())
+    differing = [n for n in names if any(rival.get(n) != own.get(n) for rival in rivals)]
+    if not differing:
+        return run.label
+    told = ", ".join(f"{name}={own.get(name)}" for name in differing[:_SHOWN_DIFFERENCES])
+    return f"{run.label} ({told})"

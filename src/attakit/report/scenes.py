@@ -1,0 +1,192 @@
+"""Clusterings and asked samples, read back from `pictures.jsonl` for the report."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attakit.report.lines import read_lines
+from attakit.report.pictures import PICTURES_FILE
+
+COLOURS = 8
+MAX_FRAMES = 40
+VERDICTS = ("right", "wrong", "skipped", "waiting")
+_COARSE_SIDE = 32  # pixels
+_PLACES = {"known": 0, "chosen": 1, "new": 2}
+
+
+@dataclass(frozen=True)
+class PictureRecord:
+    """What a run showed: asked samples with their answers, and clusterings."""
+
+    classes: list[str] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    frames: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_pictures(folder: Path) -> PictureRecord:
+    """Read the pictures of a run; a run without any gives an empty record."""
+    file = folder / PICTURES_FILE
+    if not file.is_file():
+        return PictureRecord()
+    lines = [line for _, line in read_lines(file, "pictures")]
+    answers = {(a["sample"], a["asked"]): a for a in lines if a["kind"] == "answer"}
+    asked = [
+        {**line, "answer": answers.get((line["sample"], line["step"]))}
+        for line in lines
+        if line["kind"] == "asked"
+    ]
+    frames = [line for line in lines if line["kind"] == "clusters"]
+    return PictureRecord([str(name) for name in lines[0].get("classes") or []], asked, frames)
+
+
+def spread(items: Sequence[Any], limit: int) -> list[Any]:
+    """At most `limit` items, evenly spread over the sequence.
+
+    >>> spread("abcdefg", 3)
+    ['a', 'd', 'g']
+    """
+    if len(items) <= limit:
+        return list(items)
+    if limit < 2:
+        return list(items[:limit])
+    return [items[round(n * (len(items) - 1) / (limit - 1))] for n in range(limit)]
+
+
+def clustering(pictures: PictureRecord) -> dict[str, Any] | None:
+    """The clusterings of one run as the page shows them, or None when it had none.
+
+    Each point is [sample, x, y, weight, role, cluster, colour]; samples are positions in `names`.
+    Clusters are numbered anew at every step, so colours follow the anchors in them instead.
+    """
+    clustered = [
+        frame
+        for frame in pictures.frames
+        if any(point.get("cluster") is not None for point in frame["points"])
+    ]
+    frames = spread(clustered, MAX_FRAMES)
+    if not frames:
+        return None
+    names: dict[str, int] = {}
+    shown = []
+    colouring = _Colouring()
+    for frame in frames:
+        colours = colouring.colour(frame["points"])
+        points = [_point(point, colours, names) for point in frame["points"]]
+        shown.append({"step": frame["step"], "total": frame["total"], "points": points})
+    return {"names": list(names), "frames": shown}
+
+
+class _Colouring:
+    """Gives a cluster the colour of the earlier cluster that most of its members come from.
+
+    Each earlier cluster hands its colour on once, to its largest heir; others get a rare one.
+    """
+
+    def __init__(self) -> None:
+        self._cluster_of: dict[str, int] = {}  # sample -> cluster, under a number that lasts
+        self._tones: list[int] = []  # lasting number -> colour
+
+    def colour(self, points: Sequence[Mapping[str, Any]]) -> dict[int | None, int]:
+        members: dict[int | None, list[str]] = {}
+        for point in points:
+            members.setdefault(point["cluster"], []).append(point["sample"])
+        lasting = self._inherit(members)
+        used = Counter(self._tones[number] for number in lasting.values())
+        for cluster in members:
+            if cluster not in lasting:
+                tone = min(range(COLOURS), key=lambda colour: used[colour])
+                used[tone] += 1
+                lasting[cluster] = len(self._tones)
+                self._tones.append(tone)
+        self._cluster_of = {s: lasting[cluster] for cluster in members for s in members[cluster]}
+        return {cluster: self._tones[number] for cluster, number in lasting.items()}
+
+    def _inherit(self, members: Mapping[int | None, list[str]]) -> dict[int | None, int]:
+        shared = Counter(
+            (cluster, self._cluster_of[sample])
+            for cluster, samples in members.items()
+            for sample in samples
+            if sample in self._cluster_of
+        )
+        lasting: dict[int | None, int] = {}
+        for (cluster, number), _ in shared.most_common():
+            if cluster not in lasting and number not in lasting.values():
+                lasting[cluster] = number
+        return lasting
+
+
+def _point(
+    point: Mapping[str, Any], colours: Mapping[int | None, int], names: dict[str, int]
+) -> list[Any]:
+    cluster = point["cluster"]
+    return [
+        names.setdefault(point["sample"], len(names)),
+        point["x"],
+        point["y"],
+        point["weight"],
+        _PLACES[point["role"]],
+        cluster,
+        colours[cluster],
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One asked sample in the gallery."""
+
+    sample: str
+    step: int
+    segment: str
+    png: str | None
+    predicted: str
+    confidence: float
+    answer: str | None
+    verdict: str  # one of VERDICTS
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the picture has so few pixels that they are better shown as squares."""
+        if self.png is None:
+            return False
+        # A PNG begins with a signature of 8 bytes and 8 bytes of chunk head; then comes the width.
+        width = int.from_bytes(base64.b64decode(self.png[:32])[16:20], "big")
+        return width <= _COARSE_SIDE
+
+
+def gallery(pictures: PictureRecord, limit_bytes: int) -> list[Card]:
+    """The asked samples of one run, evenly thinned when their pictures take too much room."""
+    cards = [_card(line, pictures.classes) for line in pictures.asked]
+    size = sum(len(card.png or "") for card in cards)
+    if size > limit_bytes:
+        cards = spread(cards, max(1, len(cards) * limit_bytes // size))
+    return cards
+
+
+def _card(line: Mapping[str, Any], classes: Sequence[str]) -> Card:
+    answer = line["answer"]
+    label = answer["label"] if answer is not None else None
+    if answer is None:
+        verdict = "waiting"
+    elif label is None:
+        verdict = "skipped"
+    else:
+        verdict = "right" if label == line["predicted"] else "wrong"
+    return Card(
+        line["sample"],
+        line["step"],
+        line.get("segment") or "",
+        line.get("png"),
+        _class_name(line["predicted"], classes),
+        line["confidence"],
+        None if label is None else _class_name(label, classes),
+        verdict,
+    )
+
+
+def _class_name(label: int, classes: Sequence[str]) -> str:
+    return classes[label] if 0 <= label < len(classes) else f"class {label}"

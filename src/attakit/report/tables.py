@@ -1,0 +1,195 @@
+"""Tables of methods as Markdown, CSV, LaTeX and for the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from attakit.errors import check_choice
+from attakit.report.figures import Figure, Row, best_rows
+
+Form = Literal["markdown", "csv", "latex", "rich"]
+
+FORMS = ("markdown", "csv", "latex", "rich")
+_WIDE = 200
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    **{sign: "\\" + sign for sign in "&%$#_{}"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its title and how to find its figure."""
+
+    title: str
+    pick: Callable[[Row], Figure | None]
+    decimals: int = 1
+    is_accuracy: bool = True
+
+
+def columns(rows: Sequence[Row]) -> list[Column]:
+    """The columns that have at least one figure."""
+    segments = list(dict.fromkeys(name for row in rows for name in row.segments))
+    every = [
+        Column("stream", lambda row: row.stream),
+        *(Column(name, _segment(name)) for name in segments),
+        Column("source", lambda row: row.source),
+        Column("labels", lambda row: row.labels, decimals=0, is_accuracy=False),
+        Column("seconds", lambda row: row.seconds, is_accuracy=False),
+    ]
+    return [column for column in every if any(column.pick(row) is not None for row in rows)]
+
+
+def _segment(name: str) -> Callable[[Row], Figure | None]:
+    return lambda row: row.segments.get(name)
+
+
+def render(rows: Sequence[Row], form: Form = "markdown") -> str:
+    """Write rows as a table; the best accuracies are marked.
+
+    Accuracies are percent, mean ± standard deviation over seeds. CSV gives the deviation a column
+    of its own and full precision.
+
+    >>> from attakit.report.figures import summarise
+    >>> from attakit.report.runs import RunRecord
+    >>> end = {"kind": "end", "stream_accuracy": 80.04}
+    >>> run = RunRecord({"method": {"name": "tent"}}, {}, [], [], [], end)
+    >>> print(render(summarise([run])), end="")
+    | method | stream | seconds | runs |
+    |---|---:|---:|---:|
+    | tent | 80.0 | 0.0 | 1 |
+    """
+    check_choice("render", "form", form, FORMS)
+    writers = {"markdown": _markdown, "csv": _csv, "latex": _latex, "rich": _plain}
+    return writers[form](rows)
+
+
+def show(figure: Figure | None, decimals: int = 1) -> str:
+    """Write a figure as people read it.
+
+    >>> show(Figure(81.234, 0.56))
+    '81.2 ± 0.6'
+    """
+    if figure is None:
+        return "–"
+    mean = f"{figure.mean:,.{decimals}f}"
+    return mean if figure.deviation is None else f"{mean} ± {figure.deviation:.{decimals}f}"
+
+
+def run_count(row: Row) -> str:
+    """How many runs a row stands for, and how many of them still go on."""
+    return f"{row.runs} ({row.unfinished} unfinished)" if row.unfinished else str(row.runs)
+
+
+def cells(rows: Sequence[Row], mark: Callable[[str], str]) -> list[list[str]]:
+    """The texts of a table without its head, with `mark` put around the best accuracies."""
+    texts: list[list[str]] = [[row.label] for row in rows]
+    for column in columns(rows):
+        best = best_rows(rows, column.pick) if column.is_accuracy else set()
+        for place, row in enumerate(rows):
+            text = show(column.pick(row), column.decimals)
+            texts[place].append(mark(text) if place in best else text)
+    return [[*text, run_count(row)] for text, row in zip(texts, rows, strict=True)]
+
+
+def titles(rows: Sequence[Row]) -> list[str]:
+    """The head of a table."""
+    return ["method", *(column.title for column in columns(rows)), "runs"]
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    def line(texts: Sequence[str]) -> str:
+        return "| " + " | ".join(text.replace("|", r"\|") for text in texts) + " |\n"
+
+    head = titles(rows)
+    rule = "|---|" + "---:|" * (len(head) - 1) + "\n"
+    return line(head) + rule + "".join(line(text) for text in cells(rows, "**{}**".format))
+
+
+def _latex(rows: Sequence[Row]) -> str:
+    def line(texts: Sequence[str]) -> str:
+        return " & ".join(texts) + r" \\" + "\n"
+
+    # The mark is put on escaped text, so that its own backslash and braces stay.
+    marked = cells(rows, lambda text: "\0" + text)
+    body = [[_latex_cell(text) for text in texts] for texts in marked]
+    head = [_latex_cell(title) for title in titles(rows)]
+    top = r"\begin{tabular}{l" + "r" * (len(head) - 1) + "}\n\\toprule\n"
+    middle = line(head) + "\\midrule\n" + "".join(line(texts) for texts in body)
+    return top + middle + "\\bottomrule\n\\end{tabular}\n"
+
+
+def _latex_cell(text: str) -> str:
+    escaped = "".join(_LATEX_SPECIAL.get(sign, sign) for sign in text.lstrip("\0"))
+    return rf"\textbf{{{escaped}}}" if text.startswith("\0") else escaped
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    chosen = columns(rows)
+    pairs = [name for column in chosen for name in (column.title, f"{column.title} std")]
+    writer.writerow(["method", *pairs, "runs", "unfinished"])
+    for row in rows:
+        figures = [column.pick(row) for column in chosen]
+        numbers = [n for f in figures for n in ((f.mean, f.deviation) if f else (None, None))]
+        writer.writerow([row.label, *numbers, row.runs, row.unfinished])
+    return file.getvalue()
+
+
+def rich_table(rows: Sequence[Row], title: str | None = None, *, narrow: bool = False) -> Table:
+    """The table as a terminal shows it; a narrow one has deviations for the stream only."""
+    table = Table(
+        title=title,
+        caption=_caption(rows),
+        box=box.SIMPLE_HEAD,
+        padding=(0, 0 if narrow else 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+        title_justify="left",
+        caption_justify="left",
+    )
+    for place, name in enumerate(titles(rows)[:-1]):
+        table.add_column(
+            escape(name), justify="right" if place else "left", no_wrap=place < 2, overflow="fold"
+        )
+    for label, *texts, _ in cells(rows, lambda text: "\0" + text):
+        if narrow:
+            texts[1:] = [text.split(" ±")[0] for text in texts[1:]]
+        table.add_row(*(_rich_cell(text) for text in (label, *texts)))
+    return table
+
+
+def _caption(rows: Sequence[Row]) -> str:
+    counts = sorted(row.runs for row in rows) or [0]
+    several = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    told = f", mean ± standard deviation over {several} runs" if counts[-1] > 1 else ""
+    going = [
+        f"{escape(row.label)}: {row.unfinished} of {row.runs} not finished"
+        for row in rows
+        if row.unfinished
+    ]
+    return ". ".join([f"Accuracy in percent{told}", *going])
+
+
+def _rich_cell(text: str) -> str:
+    escaped = escape(text.lstrip("\0"))
+    return f"[bold green]{escaped}[/]" if text.startswith("\0") else escaped
+
+
+def _plain(rows: Sequence[Row]) -> str:
+    console = Console(file=io.StringIO(), width=_WIDE, record=True)
+    console.print(rich_table(rows))
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"

@@ -1,0 +1,152 @@
+"""Moments and run folders made by hand, small enough to check by eye."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from attakit.queries import Answer, Query, SampleId
+from attakit.records import Batch, Choice, Moment, Prediction, Rows, Selection, Step, Training
+from attakit.report import Accuracy, JsonLines, Pictures
+
+CLASSES = ("zero", "one", "two")
+SEGMENTS = ("day", "night")
+BATCH = 6
+STEPS = 8
+SOURCE_BEFORE = 97.0
+
+
+def rows(names: Sequence[str], step: int) -> Rows:
+    noise = torch.Generator().manual_seed(step)
+    features = torch.randn(len(names), 5, generator=noise)
+    samples = tuple(SampleId(name) for name in names)
+    return Rows(samples, features, torch.zeros(len(names), 3), torch.ones(len(names)))
+
+
+def moment(
+    step: int,
+    predicted: Sequence[int],
+    *,
+    asked: Sequence[str] = (),
+    answers: Sequence[Answer] = (),
+    inputs: torch.Tensor | None = None,
+    choice: Choice | None = None,
+    training: Training | None = None,
+    numbers: Mapping[str, float] | None = None,
+    remaining: float = 10,
+    asked_so_far: int | None = None,
+) -> Moment:
+    """One turn of the loop; samples are named `step-position`."""
+    names = tuple(SampleId(f"{step}-{place}") for place in range(len(predicted)))
+    logits = torch.eye(3)[torch.tensor(list(predicted), dtype=torch.long)] * 4
+    shown = torch.rand(len(names), 1, 8, 8) if inputs is None else inputs
+    queries = tuple(Query(SampleId(name), step) for name in asked)
+    return Moment(
+        Batch(step, names, shown),
+        Step(Prediction(logits, torch.zeros(len(names), 5)), queries, numbers or {}, choice),
+        tuple(answers),
+        training or Training(),
+        0.25,
+        len(asked) if asked_so_far is None else asked_so_far,
+        sum(answer.label is not None for answer in answers),
+        remaining,
+    )
+
+
+def write_run(
+    folder: Path,
+    *,
+    label: str = "simatta",
+    seed: int = 1,
+    steps: int = STEPS,
+    pictures: bool = True,
+    finished: bool = True,
+    right: int = 4,
+    classes: Sequence[str] = CLASSES,
+    segments: Sequence[str] = SEGMENTS,
+    experiment: Mapping[str, Any] | None = None,
+) -> Path:
+    """A whole run: of each batch the first `right` are answered correctly, one sample is asked."""
+    names = [SampleId(f"{step}-{place}") for step in range(steps) for place in range(BATCH)]
+    labels = {name: int(name.split("-")[1]) % 3 for name in names}
+    where = {name: segments[int(int(name.split("-")[0]) >= steps // 2)] for name in names}
+    accuracy = Accuracy(labels, where)
+    lines = JsonLines(
+        folder / "steps.jsonl",
+        experiment=experiment or {"seed": seed, "label": label, "method": {"name": "m"}},
+        environment={"torch": "2"},
+        segments=segments,
+        classes=classes,
+        accuracy=accuracy,
+        extras=lambda turn: {"source_accuracy": 90.0 + seed} if turn.batch.step % 2 == 0 else {},
+    )
+    shown = Pictures(folder / "pictures.jsonl", classes=classes, segments=where)
+    known: list[str] = []
+    for step in range(steps):
+        turn = run_moment(step, right, known)
+        known += turn.step.queries and [turn.step.queries[0].sample]
+        lines.on_step(turn)
+        if pictures:
+            shown.on_step(turn)
+    if finished:
+        figures = {
+            "stream_accuracy": accuracy.stream,
+            "segments": accuracy.segments,
+            "source_accuracy": 90.0 + seed,
+            "source_accuracy_before": SOURCE_BEFORE,
+            "labels": steps,
+            "asked": steps,
+            "seconds": 2.0,
+            "post_adaptation": {segments[0]: 50.0},
+        }
+        lines.end(figures)
+    lines.close()
+    shown.close()
+    if not pictures:
+        (folder / "pictures.jsonl").unlink()
+    return folder
+
+
+def run_moment(step: int, right: int, known: Sequence[str]) -> Moment:
+    """Answers come one step late; the answer of step 2 is a skip."""
+    predicted = [(place + (place >= right)) % 3 for place in range(BATCH)]
+    candidates = [f"{step}-{place}" for place in range(BATCH)]
+    chosen = SampleId(candidates[-1 if step % 2 else 0])
+    clusters = {SampleId(name): n % 3 for n, name in enumerate([*candidates, *known])}
+    weights = {SampleId(name): 1.0 + n for n, name in enumerate(known)}
+    selection = Selection((chosen,), weights, clusters)
+    answers = []
+    if known:
+        query = Query(SampleId(known[-1]), step - 1)
+        label = None if step == 2 else int(known[-1].split("-")[1]) % 3
+        answers.append(Answer(query, label, "me"))
+    return moment(
+        step,
+        predicted,
+        asked=[chosen],
+        answers=answers,
+        choice=Choice(rows(candidates, step), rows(known, 99), selection),
+        asked_so_far=step + 1,
+    )
+
+
+@pytest.fixture
+def make_moment() -> Callable[..., Moment]:
+    return moment
+
+
+@pytest.fixture
+def make_run_moment() -> Callable[..., Moment]:
+    return run_moment
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Callable[..., Path]:
+    def make(name: str = "run", **settings: Any) -> Path:
+        return write_run(tmp_path / name, **settings)
+
+    return make
