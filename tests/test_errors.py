@@ -86,7 +86,7 @@ def test_values_within_their_bounds_pass() -> None:
         ),
         (
             lambda: check_count("Part", "count", 9, at_most=8),
-            "Part: count must be at least 0 and at most 8, got 9.",
+            "Part: count must be at least 1 and at most 8, got 9.",
         ),
         (lambda: check_count("Part", "count", 1.0), "Part: count must be a whole number, got 1.0."),
         (

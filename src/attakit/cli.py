@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from attakit.bench.run import Interrupted
-from attakit.errors import AttaError
+from attakit import __version__
+from attakit.bench.data import DATA_SETS, load_task, summary
+from attakit.bench.demo import run_count, run_demo, run_folders
+from attakit.bench.load import load_experiment
+from attakit.bench.models import pretrain as pretrain_source
+from attakit.bench.run import Interrupted, run_experiment
+from attakit.errors import AttaError, SettingError
+from attakit.methods import METHODS
+from attakit.report.console import Progress, WorkBar, print_table
+from attakit.report.figures import summarise
+from attakit.report.html import write_report
+from attakit.report.jsonlines import STEPS_FILE
+from attakit.report.runs import read_run
+from attakit.report.tables import Form, render
+from attakit.select import SELECTORS
+from attakit.stream.order import ORDERS
 
 USER_ERROR, INTERRUPTED = 2, 130
 
 app = typer.Typer(
-    help="Keep a deployed classifier up to date for the price of a few labels.",
+    help="Keep a deployed classifier up to date on a shifting stream for a few labels.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
@@ -29,17 +50,192 @@ Overrides = Annotated[
     typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Override a setting of the file."),
 ]
 ExperimentFile = Annotated[Path, typer.Argument(metavar="EXPERIMENT.toml")]
+RunFolders = Annotated[
+    list[Path], typer.Argument(metavar="FOLDER…", help="Runs, or folders that hold runs.")
+]
 
 
 def main() -> None:
-    """Run the command line; errors of users end in one line, not in a traceback."""
+    """Run the command line; mistakes of users end in one line, not in a traceback."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
-    errors = Console(stderr=True)
+    errors = Console(stderr=True, highlight=False)
     try:
-        app(standalone_mode=False)
-    except (AttaError, typer.BadParameter) as error:
-        errors.print(f"[bold red]Error:[/] {_escaped(str(error))}", soft_wrap=True)
+        app()
+    except AttaError as error:
+        errors.print(f"[bold red]Error:[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(USER_ERROR)
-    except (KeyboardInterrupt, typer.Abort, Interrupted) as stop:
-        errors.print(_escaped(str(stop)) or "Stopped.", soft_wrap=True)
+    except Interrupted as stop:
+        errors.print(escape(str(stop)), soft_wrap=True)
         sys.exit(INTERRUPTED)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+) -> None:
+    if show:
+        Console().print(f"attakit {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("runs/demo"),
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to average over.")] = 3,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Watch a classifier of digits meet three shifted domains, with and without labels."""
+    out = Console()
+    chosen = range(seeds)
+    with WorkBar("demo", total=run_count(chosen), quiet=quiet or as_json) as bar:
+        figures = run_demo(folder, chosen, progress=bar.advance)
+    report = folder / "report.html"
+    runs = run_folders(folder, chosen)
+    write_report(runs, report, "attakit demo: digits on a shifted stream")
+    if as_json:
+        _print_json({"methods": figures, "report": str(report.resolve())})
+    elif not quiet:
+        print_table(summarise([read_run(run) for run in runs]), title="Digits: MNIST → shifted")
+        out.print(f"Report: {report.resolve()}", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def pretrain(
+    experiment: ExperimentFile,
+    override: Overrides = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train the source model that an experiment file describes."""
+    tables = load_experiment(experiment, override or [])
+    task = load_task(tables.stream)
+    began = time.perf_counter()
+    with WorkBar("pretrain", total=tables.training.updates, quiet=quiet or as_json) as bar:
+        training = pretrain_source(tables, task, progress=lambda _, numbers: bar.show(numbers))
+    told = {
+        "weights": str(tables.training.weights),
+        "held_out_accuracy": None if training.accuracy is None else 100 * training.accuracy,
+        "update": training.update,
+        "seconds": time.perf_counter() - began,
+    }
+    if as_json:
+        _print_json(told)
+    elif not quiet:
+        accuracy = told["held_out_accuracy"]
+        shown = "" if accuracy is None else f" ({accuracy:.2f} % on held-out source images)"
+        Console().print(f"Wrote {told['weights']}{shown}.", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def run(
+    experiment: ExperimentFile,
+    override: Overrides = None,
+    oracle: Annotated[
+        str | None, typer.Option(help="Who answers: 'known', or 'ask' for you, here.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Throw away earlier results in the folder.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Adapt a model along a stream, as an experiment file says."""
+    overrides = list(override or [])
+    if oracle is not None:
+        overrides.append(f'labels.oracle="{oracle}"')
+    tables = load_experiment(experiment, overrides)
+    asks = tables.labels.oracle == "ask"
+    console = Console(stderr=True)
+    end = run_experiment(
+        tables,
+        resume=resume,
+        replace=replace,
+        observers=lambda stream, accuracy, start: [
+            Progress(
+                tables.label,
+                steps=len(stream),
+                accuracy=accuracy,
+                done=start,
+                quiet=quiet or as_json or asks,
+            )
+        ],
+        write=lambda line: console.print(escape(line), highlight=False, soft_wrap=True),
+    )
+    folder = tables.report.folder
+    if as_json:
+        _print_json({"folder": str(folder), **end})
+    elif not quiet:
+        print_table(summarise([read_run(folder)]))
+        Console().print(f"Results: {folder}", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def table(
+    folders: RunFolders,
+    form: Annotated[Form, typer.Option("--format", help="How to write it.")] = "rich",
+    as_json: Json = False,
+) -> None:
+    """Make a table from the JSON lines of runs."""
+    rows = summarise([read_run(folder) for folder in find_runs(folders)])
+    if as_json:
+        _print_json({"rows": [asdict(row) for row in rows]})
+    elif form == "rich":
+        print_table(rows)
+    else:
+        sys.stdout.write(render(rows, form))
+
+
+@app.command()
+def report(
+    folders: RunFolders,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "attakit report",
+) -> None:
+    """Write one self-contained HTML page about runs."""
+    write_report(find_runs(folders), out, title)
+    Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
+
+
+@app.command("list")
+def list_parts(as_json: Json = False) -> None:
+    """List methods, selectors, data sets and stream orders, one line each."""
+    parts: dict[str, dict[str, str]] = {
+        "methods": {name: _first_line(kind) for name, kind in METHODS.items()},
+        "selectors": {name: _first_line(kind) for name, kind in SELECTORS.items()},
+        "data sets": {name: summary(name) for name in DATA_SETS},
+        "orders": {name: _first_line(order) for name, order in ORDERS.items()},
+    }
+    if as_json:
+        _print_json({name.replace(" ", "_"): lines for name, lines in parts.items()})
+        return
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    for kind, lines in parts.items():
+        shown.add_row(f"[bold]{kind}[/]", "")
+        for name, line in sorted(lines.items()):
+            shown.add_row(f"  {name}", line)
+    Console().print(shown)
+
+
+def find_runs(folders: list[Path]) -> list[Path]:
+    """The runs in or below the given folders."""
+    runs: list[Path] = []
+    for folder in folders:
+        if not folder.exists():
+            raise SettingError(f"There is no folder {folder}. `attakit run` makes one.")
+        found = sorted(path.parent for path in folder.rglob(STEPS_FILE))
+        if not found:
+            raise SettingError(f"{folder} holds no run: there is no {STEPS_FILE} in or below it.")
+        runs += found
+    return list(dict.fromkeys(runs))
+
+
+def _first_line(part: Callable[..., Any]) -> str:
+    return str(part.__doc__).strip().splitlines()[0]
+
+
+def _print_json(told: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(told, indent=2) + "\n")

@@ -76,7 +76,7 @@ MODELS = {
     "batch norm": (lambda: conv_net(nn.BatchNorm2d(8)), IMAGES, 8),
     "group norm": (lambda: conv_net(nn.GroupNorm(2, 8)), IMAGES, 8),
     "no norm": (lambda: conv_net(nn.Identity()), IMAGES, 8),
-    "small cnn": (lambda: SmallCNN(classes=3, channels=3), IMAGES, 128),
+    "small cnn": (lambda: SmallCNN(classes=3, channels=3), IMAGES, 64),
     "mlp": (lambda: nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 3)), TABLE, 6),
     "linear": (lambda: nn.Linear(5, 3), TABLE, 5),
     "tokens": (token_embedding, TOKENS, 18),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attakit.bench.experiment import Experiment, StreamTable
@@ -12,7 +12,7 @@ from attakit.errors import SettingError, unknown_name
 from attakit.randomness import generator
 from attakit.stream.batches import Stream
 from attakit.stream.digits import digits
-from attakit.stream.images import ImageFolders
+from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD, ImageFolders
 from attakit.stream.order import arrange
 from attakit.stream.samples import Domains, Samples, Subset
 from attakit.train.source_samples import split_positions
@@ -28,6 +28,8 @@ class Task:
     targets: Domains
     source_train: Samples | None = None
     source_test: Samples | None = None  # never trained on
+    mean: tuple[float, ...] | None = None  # how inputs were normalised, to show them as they were
+    std: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ def _folders(table: StreamTable) -> Task:
         domains.only(*names),
         Subset(samples, train),
         Subset(samples, test) if test else None,
+        IMAGENET_MEAN,
+        IMAGENET_STD,
     )
 
 
@@ -143,4 +147,4 @@ def _thinned(task: Task, share: float) -> Task:
         count = max(1, round(share * len(samples)))
         chosen = generator(0, "share", name).permutation(len(samples))[:count]
         parts[name] = Subset(samples, sorted(chosen.tolist()))
-    return Task(task.classes, Domains(task.classes, parts), task.source_train, task.source_test)
+    return replace(task, targets=Domains(task.classes, parts))

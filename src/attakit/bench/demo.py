@@ -7,12 +7,13 @@ import os
 import statistics
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from attakit.bench.data import load_task
+from attakit.bench.data import build_stream, load_task
 from attakit.bench.experiment import Experiment, StreamTable
 from attakit.bench.load import apply_overrides, parse_experiment
 from attakit.bench.models import digits_model
@@ -51,6 +52,16 @@ def demo_experiment(label: str, seed: int, folder: Path, *, labels: int = BUDGET
 def run_folder(folder: Path, label: str, seed: int) -> Path:
     """Where one run of the demo keeps its results."""
     return folder / f"{label.replace(' ', '-')}-{seed}"
+
+
+def run_folders(folder: Path, seeds: Sequence[int]) -> list[Path]:
+    """Where all runs of a demo keep their results."""
+    return [run_folder(folder, label, seed) for label in METHODS for seed in seeds]
+
+
+def run_count(seeds: Sequence[int]) -> int:
+    """How many runs a demo has."""
+    return len(METHODS) * len(seeds)
 
 
 def run_demo(
@@ -99,14 +110,12 @@ def _run_chain(chain: Sequence[str], seed: int, folder: Path) -> dict[str, dict[
 
 
 def _matched(experiment: Experiment, labels: int) -> Experiment:
-    """The same number of labels as SimATTA used, spread evenly over the stream."""
-    task = load_task(experiment.stream)
-    count = sum(len(samples) for samples in task.targets.parts.values())
-    steps = -(-count // experiment.stream.batch_size)
-    per_step = labels / steps
+    """As many labels as SimATTA used, spread evenly over the stream."""
+    steps = len(build_stream(experiment, load_task(experiment.stream)))
+    due = [labels * step // steps for step in range(steps + 1)]
     tables = apply_overrides(
-        experiment.model_dump(exclude_unset=True),
-        [f"labels.budget={labels}", f"method.selector.per_step={per_step}"],
+        experiment.model_dump(mode="json", exclude_unset=True),
+        [f"method.selector.counts={[after - before for before, after in pairwise(due)]}"],
     )
     return parse_experiment(tables)
 

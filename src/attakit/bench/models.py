@@ -17,14 +17,14 @@ from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
 from attakit.nn.named import named_model
-from attakit.nn.weights import load_weights, save_weights
+from attakit.nn.weights import load_weights, save_weights, weights_hash
 from attakit.train.source import SourceTraining, train_source
 
 CACHE_VARIABLE = "ATTAKIT_CACHE"
 
 # From scratch, so batch-norm statistics are learned too.
 DIGITS_TRAINING = TrainingTable(
-    updates=900, lr=2e-3, batch_size=64, norm="running", validate_every=100
+    updates=400, lr=1e-3, batch_size=64, norm="running", validate_every=100
 )
 
 
@@ -50,7 +50,7 @@ def digits_model(
 ) -> nn.Module:
     """The digits source model, trained on first use (some seconds) and cached."""
     model = named_model("small_cnn", classes=len(task.classes))
-    path = cache_folder() / f"digits-{_fingerprint(task)}.safetensors"
+    path = cache_folder() / f"digits-{_fingerprint(model, task)}.safetensors"
     if path.exists():
         load_weights(model, path)
         return model
@@ -75,10 +75,11 @@ def pretrain(
     return training
 
 
-def _fingerprint(task: Task) -> str:
-    """Changes with the training settings, the data and the version of torch."""
+def _fingerprint(untrained: nn.Module, task: Task) -> str:
+    """Changes with the training settings, the architecture, the data and the version of torch."""
     assert task.source_train is not None
-    told = f"{DIGITS_TRAINING} {torch.__version__} {task.source_train.load([0, 1, 2]).sum()}"
+    pixels = task.source_train.load(range(len(task.source_train))).sum()
+    told = f"{DIGITS_TRAINING} {torch.__version__} {weights_hash(untrained)} {pixels}"
     return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 

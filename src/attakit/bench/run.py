@@ -30,12 +30,16 @@ from attakit.nn.weights import weights_hash
 from attakit.protocols import Method, Oracle, Reporter
 from attakit.records import Batch, Moment
 from attakit.report.accuracy import Accuracy
-from attakit.report.jsonlines import JsonLines, read_run
-from attakit.report.pictures import Pictures
+from attakit.report.jsonlines import STEPS_FILE, JsonLines, peak_memory_mb
+from attakit.report.pictures import PICTURES_FILE, Pictures
+from attakit.report.runs import read_run
 from attakit.store.snapshot import load_snapshot, save_snapshot
 from attakit.stream.batches import Stream
 
-STEPS, PICTURES, SNAPSHOT, DONE = "steps.jsonl", "pictures.jsonl", "snapshot.pt", "done"
+SNAPSHOT, DONE = "snapshot.pt", "done"
+
+
+Observers = Callable[[Stream, Accuracy, int], Sequence[Reporter]]
 
 
 class Interrupted(Exception):
@@ -53,6 +57,7 @@ class _Run:
     oracle: Oracle
     ledger: Ledger
     accuracy: Accuracy
+    source_hash: str
     seconds: float = 0.0
     updates: int = 0
 
@@ -103,7 +108,7 @@ def run_experiment(
     *,
     resume: bool = False,
     replace: bool = False,
-    observers: Callable[[Stream, Accuracy], Sequence[Reporter]] = lambda _stream, _accuracy: (),
+    observers: Observers = lambda _stream, _accuracy, _start: (),
     write: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Run an experiment and return the end line of its results.
@@ -117,24 +122,25 @@ def run_experiment(
     replace
         Throw away results that are already in the folder.
     observers
-        Makes further reporters, for example a progress bar.
+        Makes further reporters from the stream, the accuracy and the first step to come, for
+        example a progress bar.
     write
         Where questions go when a person answers in the terminal.
     """
     folder = experiment.report.folder
     _prepare_folder(folder, resume=resume, replace=replace)
     if resume and (folder / DONE).exists():
-        end = read_run(folder / STEPS).end
-        assert end is not None
-        return end
+        finished = read_run(folder / STEPS_FILE).end
+        assert finished is not None
+        return finished
     if experiment.threads:
         torch.set_num_threads(experiment.threads)
     state = _build(experiment, write)
     start = _resume(state, folder) if resume else 0
-    lines, reporters = _reporters(state, folder, start)
+    lines, reporters = _reporters(state, folder, start, resumed=resume)
     with _stoppable() as stop:
         saver = _Saver(state, folder / SNAPSHOT, experiment.report.save_every, stop)
-        everyone = [*reporters, *observers(state.stream, state.accuracy), saver]
+        everyone = [*reporters, *observers(state.stream, state.accuracy, start), saver]
         batches = _until(stop, state.stream.batches(start))
         try:
             run(batches, state.method, state.oracle, state.ledger, everyone)
@@ -145,7 +151,7 @@ def run_experiment(
             raise Interrupted(f"Stopped. Continue with --resume; saved in {folder}.")
     drain(state.method, state.oracle, state.ledger, wait=experiment.labels.wait)
     end = _end(state)
-    lines.finish(end)
+    lines.end(end)
     (folder / SNAPSHOT).unlink(missing_ok=True)
     (folder / DONE).touch()
     return end
@@ -165,14 +171,14 @@ def environment() -> dict[str, str | int]:
 
 
 def _prepare_folder(folder: Path, *, resume: bool, replace: bool) -> None:
-    if replace and not resume and (folder / STEPS).exists():
+    if replace and not resume and (folder / STEPS_FILE).exists():
         shutil.rmtree(folder)
-    if not resume and (folder / STEPS).exists():
+    if not resume and (folder / STEPS_FILE).exists():
         raise SettingError(
             f"{folder} already holds a run. Continue it with --resume, replace it with --replace, "
             f"or choose another folder with --set report.folder=…"
         )
-    if resume and not (folder / STEPS).exists():
+    if resume and not (folder / STEPS_FILE).exists():
         raise StateError(f"There is no run in {folder} to resume. Start it without --resume.")
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -189,11 +195,12 @@ def _build(experiment: Experiment, write: Callable[[str], None] | None) -> _Run:
         oracle=build_oracle(experiment.labels, stream.truth, experiment.seed, write),
         ledger=build_ledger(experiment),
         accuracy=Accuracy(stream.truth.labels, stream.truth.segments),
+        source_hash=weights_hash(model),
     )
 
 
 def _resume(state: _Run, folder: Path) -> int:
-    before = read_run(folder / STEPS).experiment
+    before = read_run(folder / STEPS_FILE).experiment
     now = _described(state.experiment)
     if {**before, "report": None} != {**now, "report": None}:
         changed = sorted(key for key in now if key != "report" and before.get(key) != now[key])
@@ -206,24 +213,32 @@ def _resume(state: _Run, folder: Path) -> int:
     return state.load_state_dict(load_snapshot(folder / SNAPSHOT)) + 1
 
 
-def _reporters(state: _Run, folder: Path, start: int) -> tuple[JsonLines, list[Reporter]]:
+def _reporters(
+    state: _Run, folder: Path, start: int, *, resumed: bool
+) -> tuple[JsonLines, list[Reporter]]:
+    resume_after = start - 1 if resumed else None
+    truth, classes = state.stream.truth, state.task.classes
     lines = JsonLines(
-        folder / STEPS,
-        state.accuracy,
-        header={
-            "experiment": _described(state.experiment),
-            "environment": environment(),
-            "model": weights_hash(state.method.model) if hasattr(state.method, "model") else None,
-            "steps": len(state.stream),
-            "segments": list(state.stream.segments),
-            "classes": list(state.task.classes),
-        },
+        folder / STEPS_FILE,
+        experiment=_described(state.experiment),
+        environment=environment() | {"model": state.source_hash},
+        segments=list(dict.fromkeys(truth.segments.values())),
+        classes=classes,
+        accuracy=state.accuracy,
         extras=_source_check(state),
-        resume_after=start - 1,
+        resume_after=resume_after,
     )
-    reporters: list[Reporter] = [state.accuracy, lines]
+    reporters: list[Reporter] = [lines]
     if state.experiment.report.pictures:
-        pictures = Pictures(folder / PICTURES, state.task.classes, resume_after=start - 1)
+        pictures = Pictures(
+            folder / PICTURES_FILE,
+            classes=classes,
+            segments=truth.segments,
+            labels=truth.labels,
+            mean=state.task.mean,
+            std=state.task.std,
+            resume_after=resume_after,
+        )
         reporters.append(pictures)
     return lines, reporters
 
@@ -242,12 +257,13 @@ def _source_check(state: _Run) -> Callable[[Moment], Mapping[str, float]]:
 
 def _end(state: _Run) -> dict[str, Any]:
     end: dict[str, Any] = {
-        "stream_accuracy": state.accuracy.percent,
-        "segments": state.accuracy.segment_percents,
+        "stream_accuracy": state.accuracy.stream,
+        "segments": state.accuracy.segments,
         "labels": state.ledger.received,
         "asked": state.ledger.asked,
         "seconds": state.seconds,
         "updates": state.updates,
+        "peak_memory_mb": peak_memory_mb(),
     }
     if state.task.source_test is not None:
         end["source_accuracy"] = sample_accuracy(state.method, state.task.source_test)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attakit.protocols import Method
+from attakit.randomness import generator
 from attakit.stream.samples import Domains, Samples
 
 SCORE_BATCH = 100
@@ -13,8 +14,10 @@ SCORE_BATCH = 100
 def sample_accuracy(method: Method, samples: Samples) -> float:
     """Percent of samples that the method, as it is now, puts in the right class."""
     correct = 0
+    # Shuffled: a batch of one class would spoil methods that use the statistics of the batch.
+    order = generator(0, "score").permutation(len(samples)).tolist()
     for start in range(0, len(samples), SCORE_BATCH):
-        places = list(range(start, min(start + SCORE_BATCH, len(samples))))
+        places = order[start : start + SCORE_BATCH]
         given = method.predict(samples.load(places)).logits.argmax(dim=1).cpu().numpy()
         correct += int(np.sum(given == np.asarray(samples.labels)[places]))
     return 100 * correct / len(samples)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -79,6 +79,53 @@ class Progress:
     def close(self) -> None:
         """Leave the bar as it is and give the terminal back."""
         self._bar.stop()
+
+
+class WorkBar:
+    """A progress bar for work that is counted in pieces.
+
+    Parameters
+    ----------
+    title
+        What is being done.
+    total
+        How many pieces there are.
+    quiet
+        Show nothing.
+
+    Examples
+    --------
+    >>> with WorkBar("pretrain", total=2, quiet=True) as bar:
+    ...     bar.show({"loss": 0.5})
+    """
+
+    def __init__(self, title: str, *, total: int, quiet: bool = False) -> None:
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(compact=True),
+            console=Console(stderr=True),
+            disable=quiet,
+            expand=True,
+        )
+        self._task = self._bar.add_task(escape(title), total=total, note="")
+
+    def __enter__(self) -> WorkBar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def advance(self, note: str = "") -> None:
+        """One more piece is done."""
+        self._bar.update(self._task, advance=1, note=escape(note))
+
+    def show(self, numbers: Mapping[str, float]) -> None:
+        """One more piece is done, with these numbers."""
+        self.advance(" · ".join(f"{name} {value:.3g}" for name, value in numbers.items()))
 
 
 def print_table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from attakit.nn.seeding import seeded
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed
 from attakit.records import Batch
@@ -15,19 +16,10 @@ WIDTH = 4
 
 def tiny_classifier(seed: int = 0, width: int = WIDTH, classes: int = CLASSES) -> nn.Module:
     """A two-layer classifier with one batch-norm layer, from vectors of `width` to `classes`."""
-    random = torch.Generator().manual_seed(derived_seed(seed, "tiny model"))
-    model = nn.Sequential(
-        nn.utils.skip_init(nn.Linear, width, 8),
-        nn.BatchNorm1d(8),
-        nn.ReLU(),
-        nn.utils.skip_init(nn.Linear, 8, classes),
-    )
-    with torch.no_grad():
-        for layer in model:
-            if isinstance(layer, nn.Linear):
-                layer.weight.normal_(0, 1, generator=random)
-                layer.bias.zero_()
-    return model
+    with seeded(seed, "tiny model"):
+        return nn.Sequential(
+            nn.Linear(width, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, classes)
+        )
 
 
 def tiny_batch(step: int = 0, size: int = 8, width: int = WIDTH) -> Batch:

@@ -28,7 +28,7 @@ Updates = int | Literal["unlimited"]
 
 
 class BalancedTrainer:
-    """Momentum SGD on w₀·CE(source-like) + (1 - w₀)·CE(labelled) until the labelled loss levels off.
+    """Momentum SGD on w₀·CE(source-like) + (1 - w₀)·CE(labelled) until the latter levels off.
 
     Parameters
     ----------
