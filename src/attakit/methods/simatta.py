@@ -178,8 +178,9 @@ class SimATTA(BaseMethod):
     def _take_confident(self, batch: Batch, inputs: Tensor, asked: set[SampleId]) -> None:
         """D_l(t): what the source model is sure about, with its labels (Algorithm 1, line 3).
 
-        With a fitted bound the surer half of the batch waits until the model has learned from this
-        step's answers; only then can it judge the source model.
+        With a fitted bound the very surest samples of the batch are taken at once. The rest of its
+        surer half waits until the model has learned from this step's answers: only then can it
+        judge the source model.
         """
         source = self.answer(self.source_model, inputs)
         entropy = softmax_entropy(source.logits)
@@ -188,13 +189,12 @@ class SimATTA(BaseMethod):
             for place in entropy.argsort(stable=True).tolist()
             if self.both_sets or batch.samples[place] not in asked
         ][: self.low_entropy_limit]
+        self.bounds.observe_source(entropy.tolist())
+        below = [place for place in surest_first if entropy[place] < self.bounds.low_at_once]
+        self.low_entropy_anchors.add(_pseudo_labelled(batch, inputs, source, below))
         if self.bounds.low_is_fitted:
-            places = surest_first[: (len(batch) + 1) // 2]
-        else:
-            places = [place for place in surest_first if entropy[place] < self.bounds.low]
-        rows = _rows(batch, inputs, source, places)
-        store = self.staged if self.bounds.low_is_fitted else self.low_entropy_anchors
-        store.add(replace(rows, labels=rows.logits.argmax(dim=1)))
+            rest = surest_first[len(below) : (len(batch) + 1) // 2]
+            self.staged.add(_pseudo_labelled(batch, inputs, source, rest))
 
     def _judge_staged(self, *, has_learned: bool) -> None:
         """Fit e_l to how far the adapted model agrees, and keep what it does not contradict."""
@@ -223,6 +223,13 @@ def _rows(batch: Batch, inputs: Tensor, prediction: Prediction, places: list[int
     return LabelledRows(
         batch.samples, inputs, unknown, prediction.features, prediction.logits, ones
     ).take(places)
+
+
+def _pseudo_labelled(
+    batch: Batch, inputs: Tensor, source: Prediction, places: list[int]
+) -> LabelledRows:
+    rows = _rows(batch, inputs, source, places)
+    return replace(rows, labels=rows.logits.argmax(dim=1))
 
 
 def _join(parts: list[Rows], like: Rows) -> Rows:

@@ -31,6 +31,7 @@ Bound = float | str
 AGREEMENT = 0.95
 MEMORY = 200  # samples; enough for a share of 0.95 to mean something, few enough to forget a domain
 UNSURE_SHARE = 0.05
+SUREST_SHARE = 0.05
 
 
 class EntropyBounds:
@@ -56,7 +57,9 @@ class EntropyBounds:
         self.high_is_fitted = _is_auto("high_entropy_bound", high)
         self.low = 0.0 if self.low_is_fitted else float(low)
         self.high = 0.0 if self.high_is_fitted else float(high)
+        self.low_at_once = self.low
         self._entropies: list[float] = []
+        self._source_entropies: list[float] = []
         self._judged: list[tuple[float, bool]] = []
 
     def observe(self, entropies: Sequence[float], class_count: int) -> None:
@@ -66,6 +69,13 @@ class EntropyBounds:
         self._entropies = [*self._entropies, *entropies][-MEMORY:]
         most = UNSURE_SHARE * math.log(class_count)
         self.high = min(float(np.median(self._entropies)), most)
+
+    def observe_source(self, entropies: Sequence[float]) -> None:
+        """Take in how unsure the source model is about new samples."""
+        if not self.low_is_fitted or not len(entropies):
+            return
+        self._source_entropies = [*self._source_entropies, *entropies][-MEMORY:]
+        self.low_at_once = float(np.quantile(self._source_entropies, SUREST_SHARE))
 
     def judge(self, source_entropies: Sequence[float], agreed: Sequence[bool]) -> None:
         """Take in whether the adapting model agrees with the source model on new samples."""
@@ -78,15 +88,19 @@ class EntropyBounds:
     def state_dict(self) -> dict[str, Any]:
         return {
             "low": self.low,
+            "low_at_once": self.low_at_once,
             "high": self.high,
             "entropies": self._entropies,
+            "source_entropies": self._source_entropies,
             "judged": [[entropy, agreed] for entropy, agreed in self._judged],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.low = state["low"]
         self.high = state["high"]
+        self.low_at_once = state["low_at_once"]
         self._entropies = list(state["entropies"])
+        self._source_entropies = list(state["source_entropies"])
         self._judged = [(entropy, agreed) for entropy, agreed in state["judged"]]
 
 

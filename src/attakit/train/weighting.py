@@ -33,7 +33,8 @@ class Weighting:
         c₁²d of the bound, for "optimal": B² = complexity / N.
     cold_start_size, cold_start_high_share
         While there are fewer source-like anchors than this, the labelled ones get at most this
-        weight. Not in the paper; the public code has it, with 0.2.
+        weight: a handful of labels must not turn the whole model. Not in the paper; the public
+        code has the rule, with 0.2.
 
     Examples
     --------
@@ -44,7 +45,7 @@ class Weighting:
     rule: str | float = "share"
     divergence: float = 0.5
     complexity: float = 100.0
-    cold_start_size: int = 0
+    cold_start_size: int = 100
     cold_start_high_share: float = 0.2
 
     def __post_init__(self) -> None:
