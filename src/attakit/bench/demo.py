@@ -16,7 +16,7 @@ import torch
 from attakit.bench.data import build_stream, load_task
 from attakit.bench.experiment import Experiment, StreamTable
 from attakit.bench.load import apply_overrides, parse_experiment
-from attakit.bench.models import digits_model
+from attakit.bench.models import Progress, digits_model
 from attakit.bench.run import run_experiment
 
 BUDGET = 150
@@ -64,6 +64,11 @@ def run_count(seeds: Sequence[int]) -> int:
     return len(METHODS) * len(seeds)
 
 
+def prepare_demo(progress: Progress | None = None) -> None:
+    """Train the source model, if it is not there from an earlier time."""
+    digits_model(load_task(StreamTable()), progress)
+
+
 def run_demo(
     folder: Path, seeds: Sequence[int] = SEEDS, progress: Callable[[str], None] = lambda _name: None
 ) -> dict[str, dict[str, float]]:
@@ -78,7 +83,7 @@ def run_demo(
     progress
         Called with the name of each run that is finished.
     """
-    digits_model(load_task(StreamTable()))
+    prepare_demo()
     chains = [("simatta", "random labels"), ("source only", "batch norm", "tent")]
     jobs = [(chain, seed) for chain in chains for seed in seeds]
     ends: dict[str, list[dict[str, Any]]] = {label: [] for label in METHODS}
@@ -89,12 +94,16 @@ def run_demo(
         left: set[Future[dict[str, dict[str, Any]]]] = {
             pool.submit(_run_chain, chain, seed, folder) for chain, seed in jobs
         }
-        while left:
-            finished, left = wait(left, return_when=FIRST_COMPLETED)
-            for job in finished:
-                for label, end in job.result().items():
-                    ends[label].append(end)
-                    progress(label)
+        try:
+            while left:
+                finished, left = wait(left, return_when=FIRST_COMPLETED)
+                for job in finished:
+                    for label, end in job.result().items():
+                        ends[label].append(end)
+                        progress(label)
+        finally:
+            # After Ctrl-C or an error, do not work through the rest before saying so.
+            pool.shutdown(wait=False, cancel_futures=True)
     return {label: _mean(found) for label, found in ends.items()}
 
 
