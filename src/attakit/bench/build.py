@@ -96,7 +96,13 @@ def construct(
             )
     if seed is not None and "seed" in known:
         settings = {"seed": seed, **settings}
-    return kind(*arguments, **settings)
+    try:
+        return kind(*arguments, **settings)
+    except TypeError as error:
+        given = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
+        raise SettingError(
+            f"{who}: a setting has the wrong type ({error}), got {given}."
+        ) from error
 
 
 def _selector(given: Any, seed: int) -> Any:
