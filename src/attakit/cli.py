@@ -86,6 +86,9 @@ def version(
 def demo(
     folder: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("runs/demo"),
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to average over.")] = 3,
+    share: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Part of the stream to use, for a quick look.")
+    ] = 1.0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -97,7 +100,7 @@ def demo(
         with _training_bar(quiet=quiet or as_json) as training:
             prepare_demo(training)
         with WorkBar("demo", total=run_count(chosen), quiet=quiet or as_json) as bar:
-            figures = run_demo(folder, chosen, progress=bar.advance)
+            figures = run_demo(folder, chosen, share=share, progress=bar.advance)
     write_report(runs, report, "attakit demo: digits on a shifted stream")
     if as_json:
         _print_json({"methods": figures, "report": str(report.resolve())})

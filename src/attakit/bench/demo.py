@@ -36,14 +36,15 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-def demo_experiment(label: str, seed: int, folder: Path, *, labels: int = BUDGET) -> Experiment:
+def demo_experiment(label: str, seed: int, folder: Path, *, share: float = 1.0) -> Experiment:
     """One run of the demo."""
     return parse_experiment(
         {
             "seed": seed,
             "threads": 1,
+            "stream": {"share": share},
             "method": {**METHODS[label], "label": label},
-            "labels": {"budget": labels},
+            "labels": {"budget": BUDGET},
             "report": {"folder": str(run_folder(folder, label, seed)), "source_every": 5},
         }
     )
@@ -70,7 +71,11 @@ def prepare_demo(progress: Progress | None = None) -> None:
 
 
 def run_demo(
-    folder: Path, seeds: Sequence[int] = SEEDS, progress: Callable[[str], None] = lambda _name: None
+    folder: Path,
+    seeds: Sequence[int] = SEEDS,
+    *,
+    share: float = 1.0,
+    progress: Callable[[str], None] = lambda _name: None,
 ) -> dict[str, dict[str, float]]:
     """Run every method with every seed, side by side where there are cores, and summarise.
 
@@ -80,6 +85,8 @@ def run_demo(
         Where the runs go; earlier results there are replaced.
     seeds
         Of stream order and random choices. The source model is the same for all.
+    share
+        Part of the stream to use, for a quicker look.
     progress
         Called with the name of each run that is finished.
     """
@@ -92,7 +99,7 @@ def run_demo(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         left: set[Future[dict[str, dict[str, Any]]]] = {
-            pool.submit(_run_chain, chain, seed, folder) for chain, seed in jobs
+            pool.submit(_run_chain, chain, seed, folder, share) for chain, seed in jobs
         }
         try:
             while left:
@@ -107,11 +114,13 @@ def run_demo(
     return {label: _mean(found) for label, found in ends.items()}
 
 
-def _run_chain(chain: Sequence[str], seed: int, folder: Path) -> dict[str, dict[str, Any]]:
+def _run_chain(
+    chain: Sequence[str], seed: int, folder: Path, share: float
+) -> dict[str, dict[str, Any]]:
     torch.set_num_threads(1)
     ends: dict[str, dict[str, Any]] = {}
     for label in chain:
-        experiment = demo_experiment(label, seed, folder)
+        experiment = demo_experiment(label, seed, folder, share=share)
         if label == "random labels":
             experiment = _matched(experiment, ends["simatta"]["labels"])
         ends[label] = run_experiment(experiment, replace=True)

@@ -47,7 +47,7 @@ def source_classifier(
             f"to the file it writes."
         )
     classifier = Classifier(model, features=table.features, precision=table.precision)
-    return prepare(classifier, choose_device(table.device))
+    return prepare(classifier.eval(), choose_device(table.device))
 
 
 def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
@@ -56,10 +56,10 @@ def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
     path = cache_folder() / f"digits-{_fingerprint(model, task)}.safetensors"
     if path.exists():
         load_weights(model, path)
-        return model
-    _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
-    save_weights(model, path)
-    return model
+    else:
+        _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
+        save_weights(model, path)
+    return model.eval()
 
 
 def pretrain(
