@@ -14,6 +14,8 @@ from attakit.bench import data
 from attakit.bench.experiment import StreamTable
 from attakit.bench.load import parse_experiment
 from attakit.bench.models import CACHE_VARIABLE, digits_model
+from attakit.report.pictures import PICTURES_FILE
+from attakit.report.runs import read_run
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +57,7 @@ def small_run(tmp_path, quick_digits):
             "stream": {"targets": ["outline"], "share": 0.2, "batch_size": 20},
             "method": {"selector": {"inits": 1}, "trainer": {"max_updates": 3}},
             "labels": {"budget": 20},
-            "report": {"source_every": 4, "save_every": 3},
+            "report": {"source_every": 0, "save_every": 3, "post_adaptation": False},
         }
         for name, table in tables.items():
             old = settings.get(name)
@@ -92,3 +94,20 @@ def image_tree(tmp_path):
                 pixels = (np.array(colour) + noise + brightness).clip(0, 255).astype(np.uint8)
                 Image.fromarray(pixels).save(folder / f"{number}.png")
     return root
+
+
+@pytest.fixture
+def results():
+    """Reads all that a run wrote, but for times and memory."""
+    measured = {"seconds", "memory_mb", "peak_memory_mb"}
+
+    def read(folder):
+        run = read_run(folder)
+        lines = [
+            {name: value for name, value in line.items() if name not in measured}
+            for line in [*run.steps, run.end]
+        ]
+        pictures = (folder / PICTURES_FILE).read_bytes()
+        return lines, pictures, sorted(path.name for path in folder.iterdir() if path.is_file())
+
+    return read

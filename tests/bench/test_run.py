@@ -53,22 +53,8 @@ def stopped(experiment, step, action, **options):
     return caught.value, observer
 
 
-def results(experiment):
-    """All that a run wrote, but for times and memory."""
-    folder = experiment.report.folder
-    run = read_run(folder)
-    timeless = [_timeless(line) for line in [*run.steps, run.end]]
-    pictures = (folder / PICTURES_FILE).read_bytes()
-    return timeless, pictures, sorted(path.name for path in folder.iterdir())
-
-
-def _timeless(line):
-    measured = {"seconds", "memory_mb", "peak_memory_mb"}
-    return {name: value for name, value in line.items() if name not in measured}
-
-
 def test_a_run_writes_one_line_per_step_and_the_figures_of_the_whole(small_run):
-    experiment = small_run()
+    experiment = small_run(report={"source_every": 4, "post_adaptation": True})
     end = run_experiment(experiment)
     run = read_run(experiment.report.folder)
     assert [line["step"] for line in run.steps] == list(range(STEPS))
@@ -91,8 +77,7 @@ def test_a_run_writes_one_line_per_step_and_the_figures_of_the_whole(small_run):
 
 
 def test_less_is_measured_on_request(small_run):
-    report = {"source_every": 0, "post_adaptation": False, "pictures": False}
-    experiment = small_run(report=report)
+    experiment = small_run(report={"pictures": False})
     end = run_experiment(experiment)
     run = read_run(experiment.report.folder)
     assert not any("source_accuracy" in line for line in run.steps)
@@ -100,11 +85,11 @@ def test_less_is_measured_on_request(small_run):
     assert not (experiment.report.folder / PICTURES_FILE).exists()
 
 
-def test_two_runs_are_equal(small_run):
+def test_two_runs_are_equal(small_run, results):
     first, second = small_run("first"), small_run("second")
     run_experiment(first)
     run_experiment(second)
-    assert results(first) == results(second)
+    assert results(first.report.folder) == results(second.report.folder)
 
 
 def test_a_folder_with_a_run_is_not_overwritten(small_run):
@@ -130,14 +115,14 @@ def test_replacing_a_run_leaves_other_files_alone(small_run):
     assert (notes.read_text(), other.read_text()) == ("mine", "another run")
 
 
-def test_a_run_that_cannot_be_built_replaces_nothing(small_run):
+def test_a_run_that_cannot_be_built_replaces_nothing(small_run, results):
     experiment = small_run()
     run_experiment(experiment)
-    before = results(experiment)
+    before = results(experiment.report.folder)
     wrong = small_run(method={"name": "tent"})
     with pytest.raises(SettingError, match="unknown setting"):
         run_experiment(wrong, replace=True)
-    assert results(experiment) == before
+    assert results(experiment.report.folder) == before
 
 
 def test_resuming_and_replacing_exclude_each_other(small_run):
@@ -156,12 +141,12 @@ def test_a_results_folder_that_is_a_file_is_named(small_run, tmp_path):
         run_experiment(small_run())
 
 
-def test_a_finished_run_is_not_run_again(small_run):
+def test_a_finished_run_is_not_run_again(small_run, results):
     experiment = small_run()
     end = run_experiment(experiment)
-    before = results(experiment)
+    before = results(experiment.report.folder)
     assert run_experiment(experiment, resume=True) == end
-    assert results(experiment) == before
+    assert results(experiment.report.folder) == before
 
 
 def test_a_run_marked_as_done_without_its_end_is_named(small_run):
@@ -239,6 +224,35 @@ def test_ctrl_c_means_what_it_meant_before_when_the_run_is_over(small_run):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_a_person_who_leaves_in_the_middle_is_not_asked_again_what_was_answered(
+    small_run, monkeypatch, results
+):
+    labels = {"budget": 12, "oracle": "ask"}
+    method = {"high_entropy_bound": 0.0, "selector": {"initial_clusters": 3, "inits": 1}}
+    whole, broken = (small_run(name, labels=labels, method=method) for name in ("whole", "broken"))
+    asked = []
+
+    def answer():
+        asked.append(1)
+        if len(asked) == stop_at:
+            raise KeyboardInterrupt
+        return "3"
+
+    monkeypatch.setattr("builtins.input", answer)
+    stop_at = None
+    run_experiment(whole)
+    wanted = len(asked)
+    stop_at = len(asked) + 6
+    with pytest.raises(Interrupted, match="--resume"):
+        run_experiment(broken)
+    steps = len(read_run(broken.report.folder).steps)
+    assert steps > 0
+    run_experiment(broken, resume=True)
+    assert results(broken.report.folder) == results(whole.report.folder)
+    again = len(asked) - 2 * wanted
+    assert again <= 4  # only those of the step in which the person left
+
+
 LABELS = {
     "instant": {},
     "late": {"delay": 2, "jitter": 2},
@@ -250,7 +264,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_a_broken_run_continues_bit_for_bit_with_any_oracle(small_run, name):
+def test_a_broken_run_continues_bit_for_bit_with_any_oracle(small_run, name, results):
     labels = {"budget": 20, **LABELS[name]}
     whole, broken = small_run("whole", labels=labels), small_run("broken", labels=labels)
     run_experiment(whole)
@@ -258,7 +272,7 @@ def test_a_broken_run_continues_bit_for_bit_with_any_oracle(small_run, name):
     stopped(broken, 4, crash, resume=True)  # after a snapshot, some lines ahead of it
     stopped(broken, 6, press_ctrl_c, resume=True)
     run_experiment(broken, resume=True)
-    assert results(broken) == results(whole)
+    assert results(broken.report.folder) == results(whole.report.folder)
 
 
 METHODS = {
@@ -280,7 +294,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_broken_run_continues_bit_for_bit_with_any_method(small_run, name):
+def test_a_broken_run_continues_bit_for_bit_with_any_method(small_run, name, results):
     whole, broken = (
         small_run(folder).model_copy(update={"method": MethodTable(**METHODS[name])})
         for folder in ("whole", "broken")
@@ -288,19 +302,21 @@ def test_a_broken_run_continues_bit_for_bit_with_any_method(small_run, name):
     run_experiment(whole)
     stopped(broken, 4, crash)
     run_experiment(broken, resume=True)
-    assert results(broken) == results(whole)
+    assert results(broken.report.folder) == results(whole.report.folder)
 
 
 @pytest.mark.parametrize("step", [0, STEPS - 1])
-def test_a_run_may_be_stopped_at_its_first_and_last_step(small_run, step):
+def test_a_run_may_be_stopped_at_its_first_and_last_step(small_run, step, results):
     whole, broken = small_run("whole"), small_run("broken")
     run_experiment(whole)
     stopped(broken, step, press_ctrl_c)
     run_experiment(broken, resume=True)
-    assert results(broken) == results(whole)
+    assert results(broken.report.folder) == results(whole.report.folder)
 
 
-def test_a_run_killed_between_its_last_line_and_its_mark_ends_the_same(small_run, monkeypatch):
+def test_a_run_killed_between_its_last_line_and_its_mark_ends_the_same(
+    small_run, monkeypatch, results
+):
     whole, broken = small_run("whole"), small_run("broken")
     run_experiment(whole)
     with monkeypatch.context() as patch:
@@ -309,7 +325,7 @@ def test_a_run_killed_between_its_last_line_and_its_mark_ends_the_same(small_run
             run_experiment(broken)
     assert read_run(broken.report.folder).is_finished
     run_experiment(broken, resume=True)
-    assert results(broken) == results(whole)
+    assert results(broken.report.folder) == results(whole.report.folder)
 
 
 def test_late_answers_after_the_stream_are_waited_for_on_request(small_run):

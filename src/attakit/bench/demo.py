@@ -128,9 +128,11 @@ def _run_chain(
 
 
 def _matched(experiment: Experiment, labels: int) -> Experiment:
-    """As many labels as SimATTA used, spread evenly over the stream."""
-    steps = len(build_stream(experiment, load_task(experiment.stream)))
-    due = [labels * step // steps for step in range(steps + 1)]
+    """As many labels as SimATTA used, spread evenly over the samples of the stream."""
+    stream = build_stream(experiment, load_task(experiment.stream))
+    samples = len(stream.truth.labels)
+    seen = [min(step * stream.batch_size, samples) for step in range(len(stream) + 1)]
+    due = [labels * count // samples for count in seen]
     tables = apply_overrides(
         experiment.model_dump(mode="json", exclude_unset=True),
         [f"method.selector.counts={[after - before for before, after in pairwise(due)]}"],
