@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 .PHONY: help demo test check format pacs wheel benchmark clean
 
 help:
-	@echo "make demo       adapt a classifier to a shifted stream, and open the report it writes"
+	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
 	@echo "make test       run the whole test suite"
 	@echo "make check      lint, types, import rules"
 	@echo "make format     format the code"
@@ -35,12 +35,16 @@ format: $(VENV)/.dev
 benchmark: $(VENV)/.dev
 	$(BIN)/python benchmarks/simatta_step.py
 
-pacs: $(VENV)/.dev
-	$(BIN)/attakit pretrain experiments/pacs/source.toml
-	$(BIN)/attakit run experiments/pacs/simatta.toml --resume-or-start
+# Goes on where it was stopped.
+pacs: checkpoints/pacs-photo.safetensors
+	$(BIN)/attakit run experiments/pacs/simatta.toml $(if $(wildcard runs/pacs-simatta/steps.jsonl),--resume)
 
+checkpoints/pacs-photo.safetensors: | $(VENV)/.dev
+	$(BIN)/attakit pretrain experiments/pacs/source.toml
+
+# The build tools are in the environment already, so no second one is made for the build.
 wheel: $(VENV)/.dev
-	$(BIN)/python -m build --wheel --outdir dist .
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
 clean:
 	rm -rf $(VENV) dist build

@@ -1,0 +1,13 @@
+"""Experiments: what one run is, and running it."""
+
+from attakit.bench.experiment import Experiment
+from attakit.bench.load import load_experiment, parse_experiment
+from attakit.bench.run import Interrupted, run_experiment
+
+__all__ = [
+    "Experiment",
+    "Interrupted",
+    "load_experiment",
+    "parse_experiment",
+    "run_experiment",
+]

@@ -1,5 +1,6 @@
 """The loop that connects stream, method, oracle and reporters."""
 
+from attakit.engine.adapt import adapt
 from attakit.engine.loop import drain, run
 
-__all__ = ["drain", "run"]
+__all__ = ["adapt", "drain", "run"]

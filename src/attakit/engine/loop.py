@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from attakit.errors import LabelError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Method, Oracle, Reporter
 from attakit.queries import Answer
-from attakit.records import Batch, Moment, Training
+from attakit.records import Batch, Moment, Step, Training
 
 
 def run(
@@ -21,27 +22,40 @@ def run(
 ) -> None:
     """Feed a stream through a method, asking for labels within the budget."""
     for batch in stream:
-        began = time.perf_counter()
-        step = method.step(batch, allowance=ledger.budget.allowance)
-        seconds = time.perf_counter() - began
-        ledger.ask(step.queries)
-        oracle.ask(step.queries)
-        answers = ledger.settle(oracle.collect())
-        began = time.perf_counter()
-        training = method.learn(answers)
-        seconds += time.perf_counter() - began
-        moment = Moment(
-            batch=batch,
-            step=step,
-            answers=answers,
-            training=training,
-            seconds=seconds,
-            asked=ledger.asked,
-            received=ledger.received,
-            remaining=ledger.budget.remaining,
-        )
+        step, seconds = answer(batch, method, ledger)
+        moment = learn(batch, step, seconds, method, oracle, ledger)
         for reporter in reporters:
             reporter.on_step(moment)
+
+
+def answer(batch: Batch, method: Method, ledger: Ledger) -> tuple[Step, float]:
+    """The first half of a turn: the method's step, and the seconds it took. Asks nobody yet."""
+    began = time.perf_counter()
+    step = method.step(batch, allowance=ledger.budget.allowance)
+    return step, time.perf_counter() - began
+
+
+def learn(
+    batch: Batch, step: Step, seconds: float, method: Method, oracle: Oracle, ledger: Ledger
+) -> Moment:
+    """The second half of a turn: put the questions, take what is answered, learn from it."""
+    ledger.ask(step.queries)
+    oracle.ask(step.queries)
+    answers = ledger.settle(oracle.collect())
+    _check_classes(answers, step.prediction.logits.shape[1])
+    began = time.perf_counter()
+    training = method.learn(answers)
+    seconds += time.perf_counter() - began
+    return Moment(
+        batch=batch,
+        step=step,
+        answers=answers,
+        training=training,
+        seconds=seconds,
+        asked=ledger.asked,
+        received=ledger.received,
+        remaining=ledger.budget.remaining,
+    )
 
 
 def drain(
@@ -72,3 +86,13 @@ def drain(
             sleep(min(pause, max(0.0, deadline - clock())))
     answers += ledger.expire()
     return method.learn(answers) if answers else Training()
+
+
+def _check_classes(answers: Sequence[Answer], count: int) -> None:
+    for given in answers:
+        if given.label is not None and given.label >= count:
+            raise LabelError(
+                f"{given.annotator} says that sample {given.query.sample!r} is of class "
+                f"{given.label}, but the model has {count} classes, 0 to {count - 1}. "
+                f"Answer None where none of them fits."
+            )

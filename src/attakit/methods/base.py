@@ -35,6 +35,12 @@ class BaseMethod:
         self.model = copy.deepcopy(given).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
         self.model.requires_grad_(False)
 
+    @property
+    def adapted_model(self) -> nn.Module:
+        """The copy of the caller's own model, as it is now; its weights fit the original."""
+        model: nn.Module = self.model.model
+        return model
+
     def place(self, inputs: Tensor) -> Tensor:
         """Bring a batch to the model's device, once."""
         return place(inputs, self.model.device)

@@ -48,7 +48,8 @@ class SimATTA(BaseMethod):
         Classifier to adapt; it is copied.
     low_entropy_bound
         e_l: below it the source model's answer is trusted as a pseudo-label. "auto" fits it to the
-        model (see `EntropyBounds`); 0 leaves source-like samples out (the ablation LE=0).
+        model (see `attakit.select.bounds`), and leaves out pseudo-labels that the adapted model
+        contradicts; 0 leaves source-like samples out (the ablation LE=0).
     high_entropy_bound
         e_h: above it the adapting model is unsure enough to ask. "auto" fits it to the model.
     selector
@@ -84,6 +85,7 @@ class SimATTA(BaseMethod):
         "low_entropy_anchors",
         "high_entropy_anchors",
         "waiting",
+        "staged",
         "bounds",
         "trainer",
         "step_count",
@@ -99,7 +101,7 @@ class SimATTA(BaseMethod):
         trainer: Trainer | None = None,
         trainable: str = "all",
         norm: NormPolicy = "frozen",
-        low_entropy_capacity: Capacity = 1000,
+        low_entropy_capacity: Capacity = 200,
         low_entropy_limit: Capacity = "unlimited",
         include_bound: bool = False,
         both_sets: bool = False,
@@ -117,6 +119,7 @@ class SimATTA(BaseMethod):
         self.low_entropy_anchors = Anchors(capacity=capacity, seed=seed)
         self.high_entropy_anchors = Anchors()
         self.waiting = Waiting()
+        self.staged = Anchors()
         self.step_count = 0
         self.model.use_norm(norm)
         trainable_parameters(self.model, trainable)
@@ -125,12 +128,12 @@ class SimATTA(BaseMethod):
         inputs = self.place(batch.inputs)
         self.step_count = batch.step
         prediction = self.answer(self.model, inputs)
-        source = self.answer(self.source_model, inputs)
-        self.bounds.observe(softmax_entropy(source.logits), softmax_entropy(prediction.logits))
-        uncertain = self._uncertain(batch, inputs, prediction)
+        entropy = softmax_entropy(prediction.logits)
+        self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
+        uncertain = _rows(batch, inputs, prediction, self._unsure(entropy))
         choice = self._choose(uncertain, allowance)
         queries = self._hold(uncertain, choice.selection)
-        self._keep_confident(batch, inputs, source, asked={query.sample for query in queries})
+        self._take_confident(batch, inputs, asked={query.sample for query in queries})
         numbers = {
             "uncertain": float(len(uncertain)),
             "low_entropy_bound": self.bounds.low,
@@ -140,19 +143,18 @@ class SimATTA(BaseMethod):
 
     def learn(self, answers: Sequence[Answer]) -> Training:
         labelled = self.waiting.resolve(answers)
-        if labelled is not None and len(labelled):
-            source = self.answer(self.source_model, labelled.inputs)
-            self.bounds.learn(source.logits, labelled.labels)
+        if labelled is not None:
             self.high_entropy_anchors.add(labelled)
-        return self.trainer.fit(
+        training = self.trainer.fit(
             self.model, self.low_entropy_anchors, self.high_entropy_anchors, self.step_count
         )
+        self._judge_staged(has_learned=len(self.high_entropy_anchors) > 0)
+        return training
 
-    def _uncertain(self, batch: Batch, inputs: Tensor, prediction: Prediction) -> LabelledRows:
+    def _unsure(self, entropy: Tensor) -> list[int]:
         """U_h(t): what the adapting model is unsure about (Algorithm 1, line 4)."""
-        entropy = softmax_entropy(prediction.logits)
         unsure = entropy >= self.bounds.high if self.include_bound else entropy > self.bounds.high
-        return _rows(batch, inputs, prediction, unsure.nonzero().flatten().tolist())
+        return unsure.nonzero().flatten().tolist()
 
     def _choose(self, uncertain: LabelledRows, allowance: int) -> Choice:
         """IC(D_h(t-1), U_h(t), NC(t)) within the budget (Algorithm 1, line 5)."""
@@ -173,20 +175,37 @@ class SimATTA(BaseMethod):
         chosen = uncertain.take([places[sample] for sample in selection.samples])
         return self.waiting.hold(chosen.reweighted(selection.weights), self.step_count)
 
-    def _keep_confident(
-        self, batch: Batch, inputs: Tensor, source: Prediction, asked: set[SampleId]
-    ) -> None:
-        """D_l(t): what the source model is sure about, with its labels (Algorithm 1, line 3)."""
+    def _take_confident(self, batch: Batch, inputs: Tensor, asked: set[SampleId]) -> None:
+        """D_l(t): what the source model is sure about, with its labels (Algorithm 1, line 3).
+
+        With a fitted bound the surer half of the batch waits until the model has learned from this
+        step's answers; only then can it judge the source model.
+        """
+        source = self.answer(self.source_model, inputs)
         entropy = softmax_entropy(source.logits)
-        surest_first = entropy.argsort(stable=True).tolist()
-        sure = [
+        surest_first = [
             place
-            for place in surest_first[: self.low_entropy_limit]
-            if entropy[place] < self.bounds.low
-            and (self.both_sets or batch.samples[place] not in asked)
-        ]
-        rows = _rows(batch, inputs, source, sure)
-        self.low_entropy_anchors.add(replace(rows, labels=rows.logits.argmax(dim=1)))
+            for place in entropy.argsort(stable=True).tolist()
+            if self.both_sets or batch.samples[place] not in asked
+        ][: self.low_entropy_limit]
+        if self.bounds.low_is_fitted:
+            places = surest_first[: (len(batch) + 1) // 2]
+        else:
+            places = [place for place in surest_first if entropy[place] < self.bounds.low]
+        rows = _rows(batch, inputs, source, places)
+        store = self.staged if self.bounds.low_is_fitted else self.low_entropy_anchors
+        store.add(replace(rows, labels=rows.logits.argmax(dim=1)))
+
+    def _judge_staged(self, *, has_learned: bool) -> None:
+        """Fit e_l to how far the adapted model agrees, and keep what it does not contradict."""
+        rows = self.staged.hand_over()
+        if rows is None or not has_learned:
+            return
+        agreed = self.answer(self.model, rows.inputs).logits.argmax(dim=1) == rows.labels
+        entropy = softmax_entropy(rows.logits)
+        self.bounds.judge(entropy.tolist(), agreed.tolist())
+        trusted = agreed & (entropy < self.bounds.low)
+        self.low_entropy_anchors.add(rows.take(trusted.nonzero().flatten().tolist()))
 
 
 def _limit(name: str, value: Capacity) -> int | None:

@@ -1,0 +1,7 @@
+"""Memory: labelled samples, samples that wait for a label, and whole runs on disk."""
+
+from attakit.store.anchors import Anchors
+from attakit.store.snapshot import load_snapshot, save_snapshot
+from attakit.store.waiting import UNKNOWN, Waiting
+
+__all__ = ["UNKNOWN", "Anchors", "Waiting", "load_snapshot", "save_snapshot"]

@@ -89,6 +89,11 @@ class Anchors:
         if place < self.capacity:
             kept[place] = position
 
+    def hand_over(self) -> LabelledRows | None:
+        """Give everything away and keep nothing; None when there is nothing."""
+        rows, self._rows = self._rows, None
+        return rows if rows is not None and len(rows) else None
+
     def keep(self, mask: Tensor) -> None:
         """Drop the rows where the mask is false."""
         if self._rows is not None and not bool(mask.all()):

@@ -28,7 +28,7 @@ class Plateau:
     [False, False, False, True]
     """
 
-    def __init__(self, *, window: int = 5, patience: int = 2, gap: int = 0) -> None:
+    def __init__(self, *, window: int = 5, patience: int = 5, gap: int = 0) -> None:
         check_range("Plateau", "window", window, at_least=1)
         check_range("Plateau", "patience", patience, at_least=1)
         check_range("Plateau", "gap", gap, at_least=0)

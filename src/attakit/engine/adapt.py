@@ -1,0 +1,92 @@
+"""Adapting in a plain for loop: batches in, predictions out, a function that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from torch import Tensor
+
+from attakit.engine.loop import answer, learn
+from attakit.errors import SettingError
+from attakit.label.budget import Budget
+from attakit.label.callback import Callback
+from attakit.label.ledger import Ledger
+from attakit.protocols import Method
+from attakit.queries import SampleId
+from attakit.records import Batch, Prediction
+from attakit.stream.iterables import Element, from_iterable
+
+Ask = Callable[[SampleId, Tensor], int | str | None]
+
+
+def adapt(
+    method: Method,
+    batches: Iterable[Element],
+    ask: Ask,
+    *,
+    budget: int | Budget | None,
+    classes: Sequence[str] | None = None,
+) -> Iterator[tuple[Batch, Prediction]]:
+    """Answer batch after batch, and learn from a few labels in between.
+
+    Each batch is handed back with its predictions before anybody is asked about it. Its questions
+    are put, and the model trains, when the next batch is fetched. So let the loop run to its end:
+    a loop that is left early has not learned from its last batch.
+
+    Parameters
+    ----------
+    method
+        Adapts its own copy of a model; that copy is `method.adapted_model`.
+    batches
+        Tensors or arrays of inputs, or (names, inputs) pairs; see `from_iterable`.
+    ask
+        Gets the name and the input of a sample, and returns its class, or None to skip it.
+    budget
+        How many labels may be had in all; None sets no limit. A `Budget` of your own tells
+        afterwards how many were (`budget.spent`).
+    classes
+        Names of the classes, in the order of the model's outputs, if `ask` returns names.
+
+    Examples
+    --------
+    >>> from attakit.methods import SimATTA
+    >>> from attakit.testing import tiny_batch, tiny_classifier
+    >>> batches = [tiny_batch(step).inputs for step in range(3)]
+    >>> method = SimATTA(tiny_classifier())
+    >>> for batch, prediction in adapt(method, batches, lambda name, row: 0, budget=10):
+    ...     print(batch.samples[0], prediction.logits.shape)
+    sample-0 torch.Size([8, 3])
+    sample-8 torch.Size([8, 3])
+    sample-16 torch.Size([8, 3])
+    """
+    _check_callable(ask)
+    ledger = Ledger(budget if isinstance(budget, Budget) else Budget(budget))
+    return _turns(method, from_iterable(batches), ask, ledger, classes)
+
+
+def _turns(
+    method: Method,
+    stream: Iterable[Batch],
+    ask: Ask,
+    ledger: Ledger,
+    classes: Sequence[str] | None,
+) -> Iterator[tuple[Batch, Prediction]]:
+    inputs: dict[SampleId, Tensor] = {}
+    oracle = Callback(lambda name: ask(name, inputs[name]), classes=classes, annotator="ask")
+    for batch in stream:
+        step, seconds = answer(batch, method, ledger)
+        yield batch, step.prediction
+        inputs = {query.sample: batch.inputs[_row(batch, query.sample)] for query in step.queries}
+        learn(batch, step, seconds, method, oracle, ledger)
+
+
+def _row(batch: Batch, sample: SampleId) -> int:
+    return batch.samples.index(sample)
+
+
+def _check_callable(ask: object) -> None:
+    if not callable(ask):
+        raise SettingError(
+            f"adapt: ask must be a function of a sample's name and input, got {ask!r}. For a "
+            f"dictionary of labels pass lambda name, _: labels[name]; for an oracle use run."
+        )

@@ -1,0 +1,295 @@
+"""SimATTA on cases small enough to follow by hand."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from attakit.errors import SettingError
+from attakit.methods import SimATTA
+from attakit.nn.entropy import softmax_entropy
+from attakit.queries import Answer, SampleId
+from attakit.records import Batch, Selection, Training
+from attakit.select import HighestEntropy, IncrementalClustering
+from attakit.testing import tiny_batch, tiny_classifier
+from attakit.testing.methods import answers_to, same_state
+from attakit.train.balanced import BalancedTrainer
+from attakit.train.weighting import Weighting
+
+
+class LogitsAsInputs(nn.Module):
+    """Two classes; an input (a, b) has logits a and b, so entropy is chosen by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(2, 2, bias=False)
+        with torch.no_grad():
+            self.head.weight.copy_(torch.eye(2))
+
+    def forward(self, inputs):
+        return self.head(inputs)
+
+
+# Margins 20 (sure of class 0), -20 (sure of class 1), 1 and 0 (unsure).
+MARGINS = {"sure0": 20.0, "sure1": -20.0, "unsure": 1.0, "torn": 0.0}
+
+
+def batch(step: int = 0) -> Batch:
+    names = tuple(SampleId(f"{name}{step or ''}") for name in MARGINS)
+    return Batch(step, names, torch.tensor([[margin, 0.0] for margin in MARGINS.values()]))
+
+
+class NoTraining:
+    """A trainer that leaves the model alone."""
+
+    def fit(self, model, low, high, step):
+        return Training(updates=1)
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+class ChooseFirst:
+    """A selector that takes the first candidates."""
+
+    def select(self, candidates, known, limit, step):
+        return Selection(candidates.samples[:limit])
+
+
+def simatta(**settings) -> SimATTA:
+    defaults = {"selector": ChooseFirst(), "trainer": NoTraining()}
+    return SimATTA(LogitsAsInputs(), **(defaults | settings))
+
+
+def turn(method: SimATTA, batch: Batch, allowance: int = 10, label: int = 1):
+    step = method.step(batch, allowance)
+    method.learn([Answer(query, label, "test") for query in step.queries])
+    return step
+
+
+def test_fixed_bounds_part_the_batch_into_asked_and_trusted():
+    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.1)
+
+    step = turn(method, batch())
+
+    assert [query.sample for query in step.queries] == ["unsure", "torn"]
+    assert set(method.low_entropy_anchors.rows.samples) == {"sure0", "sure1"}
+    assert set(method.high_entropy_anchors.rows.samples) == {"unsure", "torn"}
+
+
+def test_pseudo_labels_are_those_of_the_frozen_source_model():
+    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.1)
+    with torch.no_grad():
+        method.model.model.head.weight.copy_(-torch.eye(2))  # the adapting model is turned round
+
+    turn(method, batch())
+
+    rows = method.low_entropy_anchors.rows
+    assert dict(zip(rows.samples, rows.labels.tolist(), strict=True)) == {"sure0": 0, "sure1": 1}
+
+
+def test_uncertainty_is_that_of_the_adapting_model():
+    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.1)
+    with torch.no_grad():
+        method.model.model.head.weight.zero_()
+
+    step = turn(method, batch())
+
+    assert len(step.queries) == 4
+
+
+@pytest.mark.parametrize(("include", "asked"), [(False, 1), (True, 2)])
+def test_a_sample_exactly_at_the_high_bound_is_asked_only_when_included(include, asked):
+    at = float(softmax_entropy(torch.tensor([[1.0, 0.0]])))
+    method = simatta(low_entropy_bound=0.0, high_entropy_bound=at, include_bound=include)
+
+    assert len(method.step(batch(), 10).queries) == asked
+
+
+@pytest.mark.parametrize(("both", "kept"), [(False, {"sure1"}), (True, {"sure0", "sure1"})])
+def test_an_asked_sample_is_also_trusted_only_when_both_sets_are_allowed(both, kept):
+    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.0, both_sets=both)
+
+    step = turn(method, batch(), allowance=1)
+
+    assert [query.sample for query in step.queries] == ["sure0"]
+    assert set(method.low_entropy_anchors.rows.samples) == kept
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(1, 1), ("unlimited", 2)])
+def test_at_most_the_limit_of_trusted_samples_enters_per_batch(limit, kept):
+    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.1, low_entropy_limit=limit)
+
+    turn(method, batch())
+
+    assert len(method.low_entropy_anchors) == kept
+
+
+@pytest.mark.parametrize(("capacity", "kept"), [(3, 3), ("unlimited", 20)])
+def test_trusted_samples_are_bounded_by_the_capacity(capacity, kept):
+    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=9.0, low_entropy_capacity=capacity)
+
+    for step in range(10):
+        turn(method, batch(step))
+
+    assert len(method.low_entropy_anchors) == kept
+
+
+def test_low_bound_zero_leaves_source_like_samples_out():
+    method = simatta(low_entropy_bound=0.0, high_entropy_bound=0.1)
+
+    turn(method, batch())
+
+    assert len(method.low_entropy_anchors) == 0
+
+
+def test_fitted_low_bound_trusts_nothing_before_the_model_has_learned():
+    method = simatta(high_entropy_bound=9.0)
+
+    turn(method, batch())
+
+    assert len(method.low_entropy_anchors) == 0
+    assert len(method.staged) == 0
+
+
+def test_fitted_low_bound_leaves_out_what_the_adapted_model_contradicts():
+    class TurnRound(NoTraining):
+        def fit(self, model, low, high, step):
+            with torch.no_grad():
+                # Class 1 wins everywhere now: "sure0" is contradicted, "sure1" is not.
+                model.model.head.weight.copy_(torch.tensor([[0.0, 0.0], [-1.0, 0.0]]) + 1e-3)
+            return Training(updates=1)
+
+    method = simatta(high_entropy_bound=0.1, trainer=TurnRound())
+    sure = Batch(
+        0,
+        tuple(SampleId(f"{number}") for number in range(6)),
+        torch.tensor([[-20.0, 0.0], [-19.0, 0.0], [-18.0, 0.0], [17.0, 0.0], [0.0, 0.0], [0.1, 0]]),
+    )
+
+    turn(method, sure)
+
+    assert set(method.low_entropy_anchors.rows.samples) <= {"0", "1", "2"}
+    assert 0 < method.bounds.low < float(softmax_entropy(torch.tensor([[17.0, 0.0]]))) * 1.01
+
+
+def test_a_waiting_sample_counts_as_known_until_it_is_answered():
+    class Remember(ChooseFirst):
+        known: tuple[str, ...] = ()
+
+        def select(self, candidates, known, limit, step):
+            self.known = known.samples
+            return super().select(candidates, known, limit, step)
+
+    selector = Remember()
+    method = simatta(selector=selector, low_entropy_bound=0.0, high_entropy_bound=0.1)
+    first = method.step(batch(0), 1)
+    method.learn([])
+
+    method.step(batch(1), 0)
+    method.step(batch(2), 1)
+    assert selector.known == ("unsure",)
+
+    method.learn([Answer(first.queries[0], None, "skipped")])
+    method.step(batch(3), 1)
+    assert "unsure" not in selector.known
+
+
+def test_incremental_clustering_is_switched_off_by_another_selector():
+    inputs = torch.tensor([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
+    candidates = Batch(0, (SampleId("a"), SampleId("b"), SampleId("c")), inputs)
+    by_entropy = simatta(
+        selector=HighestEntropy(first=1), high_entropy_bound=0.0, low_entropy_bound=0.0
+    )
+    by_clusters = simatta(
+        selector=IncrementalClustering(initial_clusters=1),
+        high_entropy_bound=0.0,
+        low_entropy_bound=0.0,
+    )
+
+    assert [query.sample for query in by_entropy.step(candidates, 5).queries] == ["a"]
+    assert [query.sample for query in by_clusters.step(candidates, 5).queries] == ["c"]
+
+
+def test_duplicate_questions_are_billed_and_stored_twice_only_when_allowed():
+    class Twice(ChooseFirst):
+        def select(self, candidates, known, limit, step):
+            return Selection((candidates.samples[0],) * 2)
+
+    method = simatta(selector=Twice(), low_entropy_bound=0.0, high_entropy_bound=0.1)
+
+    step = turn(method, batch())
+
+    assert [query.copy for query in step.queries] == [0, 1]
+    assert len(method.high_entropy_anchors) == 2
+
+
+def test_source_model_and_callers_model_never_change():
+    model = tiny_classifier()
+    before = copy.deepcopy(model.state_dict())
+    method = SimATTA(model, high_entropy_bound=0.0)
+    source = copy.deepcopy(method.source_model.state_dict())
+
+    for number in range(3):
+        step = method.step(tiny_batch(number), 4)
+        method.learn(answers_to(step.queries))
+
+    assert same_state(before, model.state_dict())
+    assert same_state(source, method.source_model.state_dict())
+    assert not same_state(source, method.model.state_dict())
+
+
+@pytest.mark.parametrize("trainable", ["all", "norm", "head", "last:1"])
+def test_only_the_chosen_parameters_train(trainable):
+    method = SimATTA(tiny_classifier(), high_entropy_bound=0.0, trainable=trainable)
+    before = copy.deepcopy(method.model.state_dict())
+
+    step = method.step(tiny_batch(), 4)
+    method.learn(answers_to(step.queries))
+
+    after = method.model.state_dict()
+    changed = {
+        name.removeprefix("model.") for name in before if not before[name].equal(after[name])
+    }
+    expected = {
+        "all": {"0.weight", "0.bias", "1.weight", "1.bias", "3.weight", "3.bias"},
+        "norm": {"1.weight", "1.bias"},
+        "head": {"3.weight", "3.bias"},
+        "last:1": {"3.weight", "3.bias"},
+    }
+    assert changed == expected[trainable]
+
+
+def test_learning_reports_anchor_counts_and_weights():
+    method = SimATTA(
+        tiny_classifier(),
+        high_entropy_bound=0.0,
+        low_entropy_bound=0.0,
+        trainer=BalancedTrainer(weighting=Weighting(rule=0.3)),
+    )
+
+    step = method.step(tiny_batch(), 4)
+    training = method.learn(answers_to(step.queries))
+
+    assert training.numbers["high_anchors"] == len(step.queries)
+    assert training.updates > 0
+    assert step.numbers["uncertain"] == 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"low_entropy_capacity": 0}, "low_entropy_capacity must be at least 1, got 0"),
+        ({"low_entropy_limit": "all"}, "low_entropy_limit must be a number or 'unlimited'"),
+        ({"low_entropy_bound": "high"}, "low_entropy_bound must be a number or 'auto'"),
+        ({"norm": "group"}, "norm must be one of frozen, batch, running, got 'group'"),
+        ({"trainable": "some"}, "some"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    with pytest.raises(SettingError, match=message):
+        SimATTA(tiny_classifier(), **settings)

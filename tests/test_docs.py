@@ -1,0 +1,171 @@
+"""The texts agree with the code and with each other."""
+
+import inspect
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from attakit import errors
+from attakit.bench import Experiment, parse_experiment
+from attakit.bench.load import load_experiment
+from attakit.methods import SimATTA, Tent
+from attakit.select import HighestEntropy, IncrementalClustering, Uniform
+from attakit.train import BalancedTrainer, Weighting
+
+ROOT = Path(__file__).parent.parent
+TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+TOML_BLOCK = re.compile(r"^```toml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+KEY_ROW = re.compile(r"^\| `(\w+)` \| (?:`(.+?)`|none) \|", re.MULTILINE)
+FROM_THE_FILE = {"model", "seed"}
+
+PARTS = {
+    "`simatta`": SimATTA,
+    "`tent`": Tent,
+    "`incremental`": IncrementalClustering,
+    "`entropy`": HighestEntropy,
+    "`uniform`": Uniform,
+    "`[method.trainer]`": BalancedTrainer,
+    "`[method.trainer.weighting]`": Weighting,
+}
+TABLES = ["stream", "model", "method", "labels", "training", "report"]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def sections(text):
+    """The text below each heading, up to the next heading of any level."""
+    parts = re.split(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def documented(heading):
+    """Names and defaults in the table below a heading of docs/experiments.md."""
+    rows = KEY_ROW.findall(sections(read("docs/experiments.md"))[heading])
+    return {name: _value(text) for name, text in rows}
+
+
+def _value(text):
+    return tomllib.loads(f"value = {text}")["value"] if text else None
+
+
+def declared(table):
+    """Names and defaults of a pydantic table, tables inside left out."""
+    plain = table.model_dump(mode="json")
+    return {
+        name: plain[name]
+        for name in type(table).model_fields
+        if not isinstance(getattr(table, name), BaseModel)
+    }
+
+
+def settings_of(kind):
+    parameters = inspect.signature(kind).parameters.items()
+    return {name: each.default for name, each in parameters if name not in FROM_THE_FILE}
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(text):
+    links = [link for link in LINK.findall(text.read_text(encoding="utf-8")) if "://" not in link]
+
+    broken = [link for link in links if not (text.parent / link.partition("#")[0]).exists()]
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_key_of_an_experiment_is_documented_with_its_default(table):
+    assert documented(f"`[{table}]`") == declared(getattr(Experiment(), table))
+
+
+def test_no_table_of_an_experiment_is_forgotten():
+    inside = {
+        name
+        for name in Experiment.model_fields
+        if isinstance(getattr(Experiment(), name), BaseModel)
+    }
+
+    assert inside == set(TABLES)
+    assert documented("Top level") == declared(Experiment())
+
+
+@pytest.mark.parametrize("heading", PARTS)
+def test_every_setting_of_a_part_is_documented_with_its_default(heading):
+    assert documented(heading) == settings_of(PARTS[heading])
+
+
+def test_every_error_has_a_section():
+    classes = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.AttaError)
+    }
+
+    assert set(sections(read("docs/errors.md"))) - {"Errors"} == classes
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_experiment_in_a_text_is_valid(text):
+    for block in TOML_BLOCK.findall(text.read_text(encoding="utf-8")):
+        parse_experiment(tomllib.loads(block))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("experiments/**/*.toml")), ids=lambda path: path.stem
+)
+def test_every_experiment_file_is_valid(path):
+    load_experiment(path)
+
+
+def test_the_reference_file_and_its_page_name_the_same_settings():
+    page = read("docs/reference-settings.md")
+    method = load_experiment(ROOT / "experiments/reference/simatta.toml").method.settings
+    selector, trainer = dict(method.pop("selector")), dict(method.pop("trainer"))
+    weighting = dict(trainer.pop("weighting"))
+    del selector["name"]
+    parts = [
+        ("method", SimATTA, method),
+        ("selector", IncrementalClustering, selector),
+        ("trainer", BalancedTrainer, trainer),
+        ("weighting", Weighting, weighting),
+    ]
+
+    for part, kind, settings in parts:
+        changed = {name for name, value in settings.items() if value != settings_of(kind)[name]}
+        assert [name for name in sorted(changed) if f"`{part}.{name}" not in page] == []
+
+
+def test_the_pages_switches_exist():
+    known = {
+        "method": settings_of(SimATTA),
+        "selector": {"name": None, **settings_of(IncrementalClustering)},
+        "trainer": settings_of(BalancedTrainer),
+        "weighting": settings_of(Weighting),
+        "labels": declared(Experiment().labels),
+    }
+    switches = re.findall(r"`(\w+)\.(\w+)(?: = [^`]+)?`", read("docs/reference-settings.md"))
+
+    assert len(switches) > 20
+    assert [(part, name) for part, name in switches if name not in known[part]] == []
+
+
+def test_readme_names_make_targets_that_exist():
+    targets = set(re.findall(r"^([a-z]+):", read("Makefile"), re.MULTILINE))
+    named = set(re.findall(r"^    make ([a-z]+)", read("README.md"), re.MULTILINE))
+
+    assert named == {"demo", "test"}
+    assert set(re.findall(r"`make ([a-z]+)`", read("CONTRIBUTING.md"))) | named <= targets
+
+
+def test_every_decision_is_listed():
+    folder = ROOT / "docs/decisions"
+    pages = {path.name for path in folder.glob("0*.md")}
+
+    assert set(LINK.findall(read("docs/decisions/README.md"))) == pages
+    for page in pages:
+        assert {"Context", "Choice", "Consequences"} <= set(sections((folder / page).read_text()))

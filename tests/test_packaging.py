@@ -1,0 +1,109 @@
+"""The wheel: built without network, complete, and usable away from the repository."""
+
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import PathDistribution
+from pathlib import Path
+
+import pytest
+
+from attakit import __version__
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "attakit"
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """A folder that holds what a user's site-packages would."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    built = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr or built.stdout
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "unpacked")
+    return folder / "unpacked"
+
+
+@pytest.fixture(scope="module")
+def distribution(unpacked):
+    (information,) = unpacked.glob("*.dist-info")
+    return PathDistribution(information)
+
+
+def run_away_from_the_repository(unpacked, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(unpacked)}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=unpacked.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(unpacked):
+    def files(folder):
+        found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+        return {str(path) for path in found if "__pycache__" not in path.parts}
+
+    assert files(unpacked / "attakit") == files(PACKAGE)
+    assert {path.name for path in unpacked.iterdir()} == {
+        "attakit",
+        f"attakit-{__version__}.dist-info",
+    }
+
+
+def test_types_and_report_templates_are_in_the_wheel(unpacked):
+    templates = {path.name for path in (unpacked / "attakit/report/templates").iterdir()}
+
+    assert (unpacked / "attakit/py.typed").exists()
+    assert templates == {"report.css", "report.html.j2", "report.js"}
+
+
+def test_the_wheel_says_what_it_is(distribution):
+    licences = {Path(name).name for name in distribution.metadata.get_all("License-File")}
+
+    assert distribution.version == __version__
+    assert distribution.metadata["License-Expression"] == "Apache-2.0"
+    assert licences == {"LICENSE", "NOTICE"}
+    assert "Python in ten lines" in distribution.metadata.get_payload()
+
+
+def test_the_command_is_the_main_function(distribution):
+    (command,) = distribution.entry_points.select(group="console_scripts")
+
+    assert (command.name, command.value) == ("attakit", "attakit.cli:main")
+    assert callable(command.load())
+
+
+def test_the_unpacked_wheel_tells_its_version(unpacked):
+    told = run_away_from_the_repository(unpacked, "-m", "attakit", "--version")
+
+    assert (told.stdout, told.returncode) == (f"attakit {__version__}\n", 0), told.stderr
+
+
+def test_it_is_the_unpacked_package_that_runs(unpacked):
+    told = run_away_from_the_repository(unpacked, "-c", "import attakit; print(attakit.__file__)")
+
+    assert Path(told.stdout.strip()) == unpacked / "attakit/__init__.py", told.stderr
+
+
+def test_every_dependency_and_tool_has_a_pin():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needs = [project["dependencies"], *project["optional-dependencies"].values()]
+    wanted = {_name(line) for lines in needs for line in lines}
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = {_name(line) for line in lines if "==" in line}
+
+    assert wanted - {"attakit"} <= pinned
+
+
+def _name(requirement):
+    name = requirement.partition("[")[0].partition(">")[0].partition("=")[0]
+    return name.strip().lower().replace("_", "-")
