@@ -139,10 +139,9 @@ def test_run_takes_settings_from_the_command_line(work, quick_digits):
     assert (settings["seed"], settings["method"]["lr"]) == (9, 0.5)
 
 
-def test_run_resumes_or_starts(work, quick_digits):
-    first = json.loads(call("run", "experiment.toml", "--json", "--resume-or-start").stdout)
-    second = json.loads(call("run", "experiment.toml", "--json", "--resume-or-start").stdout)
-    assert first == second
+def test_a_finished_run_is_told_again_when_resumed(work, quick_digits):
+    first = json.loads(call("run", "experiment.toml", "--json").stdout)
+    assert json.loads(call("run", "experiment.toml", "--json", "--resume").stdout) == first
 
 
 def test_run_replaces_on_request(work, quick_digits):

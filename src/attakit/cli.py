@@ -24,7 +24,6 @@ from attakit.bench.load import load_experiment
 from attakit.bench.models import DIGITS_TRAINING
 from attakit.bench.models import pretrain as pretrain_source
 from attakit.bench.run import run_experiment
-from attakit.bench.run_folder import has_run
 from attakit.bench.stopping import Interrupted
 from attakit.errors import AttaError, SettingError
 from attakit.methods import METHODS
@@ -150,9 +149,6 @@ def run(
     replace: Annotated[
         bool, typer.Option("--replace", help="Throw away earlier results in the folder.")
     ] = False,
-    resume_or_start: Annotated[
-        bool, typer.Option("--resume-or-start", help="Continue a stopped run if there is one.")
-    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -170,7 +166,7 @@ def run(
     ):
         end = run_experiment(
             tables,
-            resume=resume or (resume_or_start and has_run(folder)),
+            resume=resume,
             replace=replace,
             observers=lambda stream, accuracy, start: [
                 Progress(

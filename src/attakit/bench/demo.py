@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import statistics
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from attakit.bench.experiment import Experiment, StreamTable
 from attakit.bench.load import apply_overrides, parse_experiment
 from attakit.bench.models import Progress, digits_model
 from attakit.bench.run import run_experiment
+from attakit.bench.stopping import ignoring_ctrl_c
 
 BUDGET = 150
 SEEDS = (0, 1, 2)
@@ -103,22 +105,31 @@ def run_demo(
     ends: dict[str, list[dict[str, Any]]] = {label: [] for label in METHODS}
     # One thread each: on a model this small, two processes beat two threads.
     workers = min(len(jobs), max(1, (os.cpu_count() or 1)))
+    with _processes(workers) as pool:
+        with ignoring_ctrl_c():  # processes inherit this: only the first one answers the user
+            left = {pool.submit(_run_chain, *job, folder, share) for job in jobs}
+        while left:
+            finished, left = wait(left, return_when=FIRST_COMPLETED)
+            for job in finished:
+                for label, end in job.result().items():
+                    ends[label].append(end)
+                    progress(label)
+    return {label: _mean(found) for label, found in ends.items()}
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool that ends at once after Ctrl-C or an error, instead of doing all that was asked."""
+    before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        left: set[Future[dict[str, dict[str, Any]]]] = {
-            pool.submit(_run_chain, chain, seed, folder, share) for chain, seed in jobs
-        }
         try:
-            while left:
-                finished, left = wait(left, return_when=FIRST_COMPLETED)
-                for job in finished:
-                    for label, end in job.result().items():
-                        ends[label].append(end)
-                        progress(label)
-        finally:
-            # After Ctrl-C or an error, do not work through the rest before saying so.
+            yield pool
+        except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-    return {label: _mean(found) for label, found in ends.items()}
+            for child in set(multiprocessing.active_children()) - before:
+                child.kill()
+            raise
 
 
 def _run_chain(

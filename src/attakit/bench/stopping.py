@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from attakit.records import Batch
 
+_Handler = Callable[[int, object], None] | signal.Handlers
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -40,17 +41,22 @@ def stoppable(message: str, *, at_once: bool = False) -> Iterator[threading.Even
             raise KeyboardInterrupt
         stop.set()
 
-    # Python lets only the main thread handle signals; a run in another one is stopped by its owner.
-    in_main = threading.current_thread() is threading.main_thread()
-    numbers = _SIGNALS if in_main else ()
-    previous = {number: signal.signal(number, ask_to_stop) for number in numbers}
     try:
-        yield stop
+        with _handling(_SIGNALS, ask_to_stop):
+            yield stop
     except KeyboardInterrupt:
         raise Interrupted(message) from None
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+
+
+@contextmanager
+def ignoring_ctrl_c() -> Iterator[None]:
+    """Inside, Ctrl-C does nothing, and never will in processes that are started here.
+
+    >>> with ignoring_ctrl_c():
+    ...     signal.raise_signal(signal.SIGINT)
+    """
+    with _handling((signal.SIGINT,), signal.SIG_IGN):
+        yield
 
 
 def until(stop: threading.Event, batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -59,3 +65,15 @@ def until(stop: threading.Event, batches: Iterable[Batch]) -> Iterator[Batch]:
         yield batch
         if stop.is_set():
             return
+
+
+@contextmanager
+def _handling(numbers: Iterable[signal.Signals], handler: _Handler) -> Iterator[None]:
+    # Python lets only the main thread handle signals; a run in another one is stopped by its owner.
+    in_main = threading.current_thread() is threading.main_thread()
+    previous = {number: signal.signal(number, handler) for number in numbers if in_main}
+    try:
+        yield
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)
