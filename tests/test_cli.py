@@ -48,8 +48,9 @@ def call(*arguments, given=None):
     return result
 
 
-def fail(monkeypatch, capsys, *arguments):
+def run_main(monkeypatch, capsys, *arguments):
     """Run a command as the program does; return exit code and standard error."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "argv", ["attakit", *[str(argument) for argument in arguments]])
     with pytest.raises(SystemExit) as caught:
         main()
@@ -242,6 +243,16 @@ def test_pretraining_tells_where_the_weights_are(work, quick_digits):
     assert call("pretrain", "experiment.toml", "-q", *options).stdout == ""
 
 
+def test_a_method_is_found_in_the_folder_one_works_in(work, quick_digits, monkeypatch, capsys):
+    (work / "my_own_method.py").write_text(
+        "from attakit.methods import BaseMethod\n\n\nclass Mine(BaseMethod):\n    pass\n"
+    )
+    arguments = ["run", "experiment.toml", "-q", "--set", "method.name=my_own_method:Mine"]
+    assert run_main(monkeypatch, capsys, *arguments) == (0, "")
+    assert read_run(work / "runs/run").label == "my_own_method:Mine"
+    del sys.modules["my_own_method"]
+
+
 WRONG = {
     "unknown method": (
         ["run", "experiment.toml", "--set", "method.name=tentt"],
@@ -279,7 +290,7 @@ WRONG = {
 def test_a_mistake_ends_in_one_line_and_exit_code_2(work, quick_digits, monkeypatch, capsys, name):
     monkeypatch.delenv("ATTAKIT_DATA", raising=False)
     arguments, message = WRONG[name]
-    code, errors = fail(monkeypatch, capsys, *arguments)
+    code, errors = run_main(monkeypatch, capsys, *arguments)
     assert code == 2
     assert errors.startswith("Error: ")
     assert message in errors
@@ -288,13 +299,13 @@ def test_a_mistake_ends_in_one_line_and_exit_code_2(work, quick_digits, monkeypa
 
 def test_a_damaged_run_ends_in_one_line(work, monkeypatch, capsys):
     (work / STEPS_FILE).write_text("no json\n")
-    code, errors = fail(monkeypatch, capsys, "table", ".")
+    code, errors = run_main(monkeypatch, capsys, "table", ".")
     assert (code, errors.count("\n")) == (2, 1)
     assert "not a JSON object" in errors
 
 
 def test_an_unknown_option_ends_in_exit_code_2(work, monkeypatch, capsys):
-    code, errors = fail(monkeypatch, capsys, "run", "experiment.toml", "--unknown")
+    code, errors = run_main(monkeypatch, capsys, "run", "experiment.toml", "--unknown")
     assert code == 2
     assert "No such option" in errors
     assert "Traceback" not in errors
@@ -310,7 +321,7 @@ def test_ctrl_c_before_the_first_step_ends_with_its_exit_code(
     for name in ("prepare_demo", "pretrain_source", "run_experiment"):
         monkeypatch.setattr(f"attakit.cli.{name}", press)
     arguments = [] if command == "demo" else ["experiment.toml"]
-    code, errors = fail(monkeypatch, capsys, command, "-q", *arguments)
+    code, errors = run_main(monkeypatch, capsys, command, "-q", *arguments)
     assert code == 130
     assert errors.startswith("Stopped")
 
@@ -359,6 +370,6 @@ def test_the_demo_gives_up_when_a_run_fails(work, quick_demo, monkeypatch, capsy
         raise SettingError(f"no {experiment.label} today")
 
     monkeypatch.setattr("attakit.bench.demo.run_experiment", fail_at_tent)
-    code, errors = fail(monkeypatch, capsys, "demo", "--quiet", *quick_demo)
+    code, errors = run_main(monkeypatch, capsys, "demo", "--quiet", *quick_demo)
     assert code == 2
     assert "today" in errors

@@ -62,6 +62,9 @@ def main() -> None:
     """Run the command line; mistakes of users end in one line, not in a traceback."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     errors = Console(stderr=True, highlight=False)
+    # So that method.name = "mymodule:MyMethod" finds a module beside the experiment; last, so that
+    # no file there hides an installed module.
+    sys.path.append("")
     try:
         app()
     except AttaError as error:

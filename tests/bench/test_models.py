@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -128,3 +130,8 @@ def test_pretraining_can_start_from_weights_for_other_classes(image_tree, tmp_pa
     end = source_classifier(from_file, load_task(experiment.stream)).model
     assert torch.allclose(end.block1[0].weight, start.block1[0].weight, atol=1e-6)
     assert end.head.out_features == 2
+
+
+def test_a_data_set_without_a_source_cannot_be_trained_on(task, tmp_path):
+    with pytest.raises(SettingError, match="no source domain"):
+        pretrain(parse_experiment({}), replace(task, source_train=None))

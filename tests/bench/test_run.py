@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 
 from attakit.bench.experiment import MethodTable
+from attakit.bench.load import parse_experiment
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.stopping import Interrupted
 from attakit.errors import AttaError, SettingError, StateError
+from attakit.nn import SmallCNN
+from attakit.nn.weights import save_weights
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
@@ -334,3 +337,27 @@ def test_late_answers_after_the_stream_are_waited_for_on_request(small_run):
     waited = run_experiment(small_run("waited", labels={**labels, "wait": 30.0}))
     assert (dropped["labels"], waited["labels"]) == (0, waited["asked"])
     assert (dropped["updates"], waited["updates"]) == (0, 3)
+
+
+def test_images_in_folders_are_run_on_with_or_without_held_out_source(image_tree, tmp_path):
+    save_weights(SmallCNN(classes=2, channels=3), tmp_path / "model.safetensors")
+    for held_out in (0.0, 0.5):
+        folder = tmp_path / f"run-{held_out}"
+        experiment = parse_experiment(
+            {
+                "stream": {
+                    "name": "folders",
+                    "root": str(image_tree),
+                    "source": "photo",
+                    "size": 16,
+                    "batch_size": 10,
+                    "held_out": held_out,
+                },
+                "model": {"weights": str(tmp_path / "model.safetensors")},
+                "report": {"folder": str(folder), "source_every": 1},
+            }
+        )
+        end = run_experiment(experiment)
+        assert ("source_accuracy" in end) == (held_out > 0)
+        assert end["segments"].keys() == end["post_adaptation"].keys() == {"sculpture", "sketch"}
+        assert (folder / PICTURES_FILE).stat().st_size > 0

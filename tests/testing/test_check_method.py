@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from attakit.errors import ModelError
 from attakit.methods import BaseMethod, SimATTA, Tent
 from attakit.queries import Query, SampleId
 from attakit.records import Prediction, Step, Training
@@ -245,6 +246,15 @@ def test_a_method_that_cannot_take_an_empty_batch_is_caught():
 
     with pytest.raises(Exception, match=r".+"):
         check_method(broken(step=fail))
+
+
+def test_a_method_may_refuse_a_batch_that_is_too_small():
+    def step(self, batch, allowance):
+        if len(batch) == 1:
+            raise ModelError("I need two samples.")
+        return Step(self.predict(batch.inputs))
+
+    check_method(broken(step=step))
 
 
 def test_a_method_that_does_nothing_passes():
