@@ -6,7 +6,8 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,10 +19,12 @@ from rich.table import Table
 
 from attakit import __version__
 from attakit.bench.data import DATA_SETS, load_task, summary
-from attakit.bench.demo import run_count, run_demo, run_folders
+from attakit.bench.demo import prepare_demo, run_count, run_demo, run_folders
 from attakit.bench.load import load_experiment
+from attakit.bench.models import DIGITS_TRAINING
 from attakit.bench.models import pretrain as pretrain_source
-from attakit.bench.run import Interrupted, run_experiment
+from attakit.bench.run import run_experiment
+from attakit.bench.stopping import Interrupted
 from attakit.errors import AttaError, SettingError
 from attakit.methods import METHODS
 from attakit.report.console import Progress, WorkBar, print_table
@@ -59,6 +62,9 @@ def main() -> None:
     """Run the command line; mistakes of users end in one line, not in a traceback."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     errors = Console(stderr=True, highlight=False)
+    # So that method.name = "mymodule:MyMethod" finds a module beside the experiment; last, so that
+    # no file there hides an installed module.
+    sys.path.append("")
     try:
         app()
     except AttaError as error:
@@ -82,16 +88,21 @@ def version(
 def demo(
     folder: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("runs/demo"),
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to average over.")] = 3,
+    share: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Part of the stream to use, for a quick look.")
+    ] = 1.0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Watch a classifier of digits meet three shifted domains, with and without labels."""
     out = Console()
     chosen = range(seeds)
-    with WorkBar("demo", total=run_count(chosen), quiet=quiet or as_json) as bar:
-        figures = run_demo(folder, chosen, progress=bar.advance)
-    report = folder / "report.html"
-    runs = run_folders(folder, chosen)
+    runs, report = run_folders(folder, chosen), folder / "report.html"
+    with _interruptible("Stopped. Start it again with `attakit demo`."):
+        with _training_bar(quiet=quiet or as_json) as training:
+            prepare_demo(training)
+        with WorkBar("demo", total=run_count(chosen), quiet=quiet or as_json) as bar:
+            figures = run_demo(folder, chosen, share=share, progress=bar.advance)
     write_report(runs, report, "attakit demo: digits on a shifted stream")
     if as_json:
         _print_json({"methods": figures, "report": str(report.resolve())})
@@ -111,7 +122,10 @@ def pretrain(
     tables = load_experiment(experiment, override or [])
     task = load_task(tables.stream)
     began = time.perf_counter()
-    with WorkBar("pretrain", total=tables.training.updates, quiet=quiet or as_json) as bar:
+    with (
+        _interruptible("Stopped. Nothing was written."),
+        WorkBar("pretrain", total=tables.training.updates, quiet=quiet or as_json) as bar,
+    ):
         training = pretrain_source(tables, task, progress=lambda _, numbers: bar.show(numbers))
     told = {
         "weights": str(tables.training.weights),
@@ -146,24 +160,29 @@ def run(
     if oracle is not None:
         overrides.append(f'labels.oracle="{oracle}"')
     tables = load_experiment(experiment, overrides)
-    asks = tables.labels.oracle == "ask"
-    console = Console(stderr=True)
-    end = run_experiment(
-        tables,
-        resume=resume,
-        replace=replace,
-        observers=lambda stream, accuracy, start: [
-            Progress(
-                tables.label,
-                steps=len(stream),
-                accuracy=accuracy,
-                done=start,
-                quiet=quiet or as_json or asks,
-            )
-        ],
-        write=lambda line: console.print(escape(line), highlight=False, soft_wrap=True),
-    )
     folder = tables.report.folder
+    silent = quiet or as_json
+    console = Console(stderr=True)
+    with (
+        _interruptible("Stopped before the first step. Start it again."),
+        _training_bar(quiet=silent) as training,
+    ):
+        end = run_experiment(
+            tables,
+            resume=resume,
+            replace=replace,
+            observers=lambda stream, accuracy, start: [
+                Progress(
+                    tables.label,
+                    steps=len(stream),
+                    accuracy=accuracy,
+                    done=start,
+                    quiet=silent or tables.asks,
+                )
+            ],
+            write=lambda line: console.print(escape(line), highlight=False, soft_wrap=True),
+            training=training,
+        )
     if as_json:
         _print_json({"folder": str(folder), **end})
     elif not quiet:
@@ -231,6 +250,32 @@ def find_runs(folders: list[Path]) -> list[Path]:
             raise SettingError(f"{folder} holds no run: there is no {STEPS_FILE} in or below it.")
         runs += found
     return list(dict.fromkeys(runs))
+
+
+@contextmanager
+def _interruptible(message: str) -> Iterator[None]:
+    """Turn Ctrl-C into our own message and exit code; Typer has another."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(message) from None
+
+
+@contextmanager
+def _training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
+    """A bar for training the source model of digits, seen only if and while it is trained."""
+    total = DIGITS_TRAINING.updates
+    bar = WorkBar("source model", total=total, quiet=quiet)
+    with ExitStack() as stack:
+
+        def show(update: int, numbers: dict[str, float]) -> None:
+            if update == 1:
+                stack.enter_context(bar)
+            bar.show(numbers)
+            if update == total:
+                stack.close()
+
+        yield show
 
 
 def _first_line(part: Callable[..., Any]) -> str:

@@ -2,7 +2,8 @@
 
 from attakit.bench.experiment import Experiment
 from attakit.bench.load import load_experiment, parse_experiment
-from attakit.bench.run import Interrupted, run_experiment
+from attakit.bench.run import run_experiment
+from attakit.bench.stopping import Interrupted
 
 __all__ = [
     "Experiment",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -19,6 +20,7 @@ from attakit.label.terminal import Terminal
 from attakit.label.wrappers import Delayed, Expiring, Noisy, Skipping
 from attakit.methods import METHODS
 from attakit.protocols import Method, Oracle
+from attakit.queries import SampleId
 from attakit.select import SELECTORS
 from attakit.stream.truth import Truth
 from attakit.train.balanced import BalancedTrainer
@@ -29,26 +31,27 @@ def build_method(table: MethodTable, model: nn.Module, seed: int) -> Method:
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod")."""
     kind = _named(table.name, METHODS, "method")
     settings = dict(table.settings)
-    if isinstance(settings.get("selector"), Mapping):
-        chosen = dict(settings["selector"])
-        selector = _named(chosen.pop("name", "incremental"), SELECTORS, "selector")
-        settings["selector"] = construct(selector, chosen, seed=seed)
-    if isinstance(settings.get("trainer"), Mapping):
-        chosen = dict(settings["trainer"])
-        if "weighting" in chosen:
-            chosen["weighting"] = construct(Weighting, chosen["weighting"])
-        settings["trainer"] = construct(BalancedTrainer, chosen, seed=seed)
+    if "selector" in settings:
+        settings["selector"] = _selector(settings["selector"], seed)
+    if "trainer" in settings:
+        settings["trainer"] = _trainer(settings["trainer"], seed)
     method: Method = construct(kind, settings, model, seed=seed)
     return method
 
 
 def build_oracle(
-    table: LabelsTable, truth: Truth, seed: int, write: Callable[[str], None] | None = None
+    table: LabelsTable,
+    truth: Truth,
+    seed: int,
+    *,
+    where: Callable[[SampleId], str] = str,
+    write: Callable[[str], None] | None = None,
 ) -> Oracle:
     """Build the oracle that the [labels] table describes, wrapped as it says."""
     oracle: Oracle
     if table.oracle == "ask":
-        oracle = Terminal(truth.classes, write=write) if write else Terminal(truth.classes)
+        oracle = Terminal(truth.classes, where=where, read=_read)
+        oracle.write = write or oracle.write
     else:
         oracle = KnownLabels(truth.labels)
     if table.noise:
@@ -60,6 +63,13 @@ def build_oracle(
     if table.expiry:
         oracle = Expiring(oracle, rounds=table.expiry)
     return oracle
+
+
+def _read(prompt: str) -> str:
+    # Not with input(prompt), which prompts on standard output, where results may go.
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    return input()
 
 
 def build_ledger(experiment: Experiment) -> Ledger:
@@ -86,19 +96,47 @@ def construct(
             )
     if seed is not None and "seed" in known:
         settings = {"seed": seed, **settings}
-    return kind(*arguments, **settings)
+    try:
+        return kind(*arguments, **settings)
+    except TypeError as error:
+        given = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
+        raise SettingError(
+            f"{who}: a setting has the wrong type ({error}), got {given}."
+        ) from error
+
+
+def _selector(given: Any, seed: int) -> Any:
+    """A selector from its table, or from its name alone."""
+    chosen = {"name": given} if isinstance(given, str) else given
+    if not isinstance(chosen, Mapping):
+        raise SettingError(f"method.selector must be a name or a table, got {given!r}.")
+    settings = dict(chosen)
+    kind = _named(settings.pop("name", "incremental"), SELECTORS, "selector")
+    return construct(kind, settings, seed=seed)
+
+
+def _trainer(given: Any, seed: int) -> BalancedTrainer:
+    if not isinstance(given, Mapping):
+        raise SettingError(f"method.trainer must be a table, got {given!r}.")
+    settings = dict(given)
+    if "weighting" in settings:
+        settings["weighting"] = construct(Weighting, settings["weighting"])
+    trainer: BalancedTrainer = construct(BalancedTrainer, settings, seed=seed)
+    return trainer
 
 
 def _named(name: str, table: Mapping[str, Callable[..., Any]], kind: str) -> Callable[..., Any]:
     if name in table:
         return table[name]
-    module, colon, attribute = name.partition(":")
+    module, colon, attribute = str(name).partition(":")
     if not colon:
-        raise unknown_name(kind, name, table)
+        raise unknown_name(kind, str(name), table)
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise SettingError(
             f"The {kind} {name!r} cannot be imported: {error}. The form is package.module:Class."
         ) from error
+    if not callable(found):
+        raise SettingError(f"The {kind} {name!r} is no class but a {type(found).__name__}.")
     return found

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attakit.bench.experiment import Experiment, StreamTable
-from attakit.errors import SettingError, unknown_name
+from attakit.errors import SettingError, StreamError, unknown_name
+from attakit.queries import SampleId
 from attakit.randomness import generator
 from attakit.stream.batches import Stream
 from attakit.stream.digits import digits
@@ -30,6 +31,11 @@ class Task:
     source_test: Samples | None = None  # never trained on
     mean: tuple[float, ...] | None = None  # how inputs were normalised, to show them as they were
     std: tuple[float, ...] | None = None
+    root: Path | None = None  # where the samples are files
+
+    def where(self, sample: SampleId) -> str:
+        """Where a person can see a sample: its path, or its name where it is no file."""
+        return str(self.root / sample) if self.root else sample
 
 
 @dataclass(frozen=True)
@@ -97,14 +103,7 @@ def _digits(table: StreamTable) -> Task:
 def _folders(table: StreamTable) -> Task:
     """Your own images: a folder per domain with a folder per class inside."""
     known = FOLDERS.get(table.name)
-    if known is None and (table.root is None or table.source is None):
-        raise SettingError(
-            "stream.root and stream.source are needed for name = 'folders': the folder that holds "
-            "the domains, and the domain the model was trained on."
-        )
-    root = table.root or _data_folder() / (known.folder if known else "")
-    source = table.source or (known.source if known else "")
-    wanted = table.targets or (known.targets if known else ())
+    root, source, wanted = _root(table, known), _source(table, known), _targets(table, known)
     domains = ImageFolders(
         root,
         domains=(source, *wanted) if wanted else None,
@@ -113,6 +112,8 @@ def _folders(table: StreamTable) -> Task:
     )
     names = wanted or tuple(name for name in domains.parts if name != source)
     samples = domains.only(source).parts[source]
+    if not names:
+        raise SettingError(f"{root} holds no domain beside the source {source!r} to adapt to.")
     train, test = split_positions(len(samples), table.held_out, seed=0)
     return Task(
         domains.classes,
@@ -121,7 +122,41 @@ def _folders(table: StreamTable) -> Task:
         Subset(samples, test) if test else None,
         IMAGENET_MEAN,
         IMAGENET_STD,
+        root,
     )
+
+
+def _root(table: StreamTable, known: Folders | None) -> Path:
+    if table.root is None and known is None:
+        raise SettingError(
+            "stream.root is missing: for name = 'folders' it is the folder that holds the domains."
+        )
+    root = table.root or _data_folder() / (known.folder if known else "")
+    if not root.is_dir():
+        raise StreamError(
+            f"There is no folder {root} for the data set {table.name!r}. Put the images there as "
+            f"domain/class/image.jpg, or say where they are with stream.root or, for the folder "
+            f"that holds all data sets, ${DATA_VARIABLE}."
+        )
+    return root
+
+
+def _source(table: StreamTable, known: Folders | None) -> str:
+    if table.source is None and known is None:
+        raise SettingError(
+            "stream.source is missing: for name = 'folders' it is the domain that the model was "
+            "trained on."
+        )
+    return table.source or (known.source if known else "")
+
+
+def _targets(table: StreamTable, known: Folders | None) -> tuple[str, ...]:
+    """The domains to stream; none means all but the source."""
+    source = _source(table, known)
+    if source in table.targets:
+        raise SettingError(f"stream.targets: {source!r} is the source, so it cannot be a target.")
+    usual = (known.source, *known.targets) if known else ()
+    return table.targets or tuple(name for name in usual if name != source)
 
 
 DATA_SETS: dict[str, Callable[[StreamTable], Task]] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import statistics
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ import torch
 from attakit.bench.data import build_stream, load_task
 from attakit.bench.experiment import Experiment, StreamTable
 from attakit.bench.load import apply_overrides, parse_experiment
-from attakit.bench.models import digits_model
+from attakit.bench.models import Progress, digits_model
 from attakit.bench.run import run_experiment
+from attakit.bench.stopping import ignoring_ctrl_c
 
 BUDGET = 150
 SEEDS = (0, 1, 2)
@@ -43,14 +45,15 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-def demo_experiment(label: str, seed: int, folder: Path, *, labels: int = BUDGET) -> Experiment:
+def demo_experiment(label: str, seed: int, folder: Path, *, share: float = 1.0) -> Experiment:
     """One run of the demo."""
     return parse_experiment(
         {
             "seed": seed,
             "threads": 1,
+            "stream": {"share": share},
             "method": {**METHODS[label], "label": label},
-            "labels": {"budget": labels},
+            "labels": {"budget": BUDGET},
             "report": {"folder": str(run_folder(folder, label, seed)), "source_every": 5},
         }
     )
@@ -71,8 +74,17 @@ def run_count(seeds: Sequence[int]) -> int:
     return len(METHODS) * len(seeds)
 
 
+def prepare_demo(progress: Progress | None = None) -> None:
+    """Train the source model, if it is not there from an earlier time."""
+    digits_model(load_task(StreamTable()), progress)
+
+
 def run_demo(
-    folder: Path, seeds: Sequence[int] = SEEDS, progress: Callable[[str], None] = lambda _name: None
+    folder: Path,
+    seeds: Sequence[int] = SEEDS,
+    *,
+    share: float = 1.0,
+    progress: Callable[[str], None] = lambda _name: None,
 ) -> dict[str, dict[str, float]]:
     """Run every method with every seed, side by side where there are cores, and summarise.
 
@@ -82,20 +94,20 @@ def run_demo(
         Where the runs go; earlier results there are replaced.
     seeds
         Of stream order and random choices. The source model is the same for all.
+    share
+        Part of the stream to use, for a quicker look.
     progress
         Called with the name of each run that is finished.
     """
-    digits_model(load_task(StreamTable()))
+    prepare_demo()
     chains = [("simatta", "random labels"), ("source only", "batch norm", "tent")]
     jobs = [(chain, seed) for chain in chains for seed in seeds]
     ends: dict[str, list[dict[str, Any]]] = {label: [] for label in METHODS}
     # One thread each: on a model this small, two processes beat two threads.
     workers = min(len(jobs), max(1, (os.cpu_count() or 1)))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        left: set[Future[dict[str, dict[str, Any]]]] = {
-            pool.submit(_run_chain, chain, seed, folder) for chain, seed in jobs
-        }
+    with _processes(workers) as pool:
+        with ignoring_ctrl_c():  # processes inherit this: only the first one answers the user
+            left = {pool.submit(_run_chain, *job, folder, share) for job in jobs}
         while left:
             finished, left = wait(left, return_when=FIRST_COMPLETED)
             for job in finished:
@@ -105,11 +117,28 @@ def run_demo(
     return {label: _mean(found) for label, found in ends.items()}
 
 
-def _run_chain(chain: Sequence[str], seed: int, folder: Path) -> dict[str, dict[str, Any]]:
+@contextmanager
+def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool that ends at once after Ctrl-C or an error, instead of doing all that was asked."""
+    before = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in set(multiprocessing.active_children()) - before:
+                child.kill()
+            raise
+
+
+def _run_chain(
+    chain: Sequence[str], seed: int, folder: Path, share: float
+) -> dict[str, dict[str, Any]]:
     torch.set_num_threads(1)
     ends: dict[str, dict[str, Any]] = {}
     for label in chain:
-        experiment = demo_experiment(label, seed, folder)
+        experiment = demo_experiment(label, seed, folder, share=share)
         if label == "random labels":
             experiment = _matched(experiment, ends["simatta"]["labels"])
         ends[label] = run_experiment(experiment, replace=True)
@@ -117,9 +146,11 @@ def _run_chain(chain: Sequence[str], seed: int, folder: Path) -> dict[str, dict[
 
 
 def _matched(experiment: Experiment, labels: int) -> Experiment:
-    """As many labels as SimATTA used, spread evenly over the stream."""
-    steps = len(build_stream(experiment, load_task(experiment.stream)))
-    due = [labels * step // steps for step in range(steps + 1)]
+    """As many labels as SimATTA used, spread evenly over the samples of the stream."""
+    stream = build_stream(experiment, load_task(experiment.stream))
+    samples = len(stream.truth.labels)
+    seen = [min(step * stream.batch_size, samples) for step in range(len(stream) + 1)]
+    due = [labels * count // samples for count in seen]
     tables = apply_overrides(
         experiment.model_dump(mode="json", exclude_unset=True),
         [f"method.selector.counts={[after - before for before, after in pairwise(due)]}"],

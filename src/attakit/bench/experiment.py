@@ -7,7 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Share = Annotated[float, Field(ge=0, lt=1)]
+# Strict, because true is no number and 0.5 no count.
+Count = Annotated[int, Field(strict=True, ge=0)]
+Positive = Annotated[int, Field(strict=True, ge=1)]
+Share = Annotated[float, Field(strict=True, ge=0, lt=1)]
+Rate = Annotated[float, Field(strict=True, ge=0, le=1)]
 
 
 class Table(BaseModel):
@@ -25,10 +29,10 @@ class StreamTable(Table):
     targets: tuple[str, ...] = ()
     order: str = "domain_after_domain"
     order_settings: dict[str, Any] = {}
-    batch_size: Annotated[int, Field(ge=1)] = 100
-    size: Annotated[int, Field(ge=8)] = 128
+    batch_size: Positive = 100
+    size: Annotated[int, Field(strict=True, ge=8)] = 128
     held_out: Share = 0.2
-    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    share: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
     skip_corrupt: bool = False
 
 
@@ -58,24 +62,24 @@ class MethodTable(BaseModel):
 class LabelsTable(Table):
     """[labels]: how many may be asked, and who answers how."""
 
-    budget: Annotated[int, Field(ge=0)] | Literal["unlimited"] = 300
+    budget: Count | Literal["unlimited"] = 300
     oracle: Literal["known", "ask"] = "known"
-    delay: Annotated[int, Field(ge=0)] = 0
-    jitter: Annotated[int, Field(ge=0)] = 0
-    noise: Annotated[float, Field(ge=0, le=1)] = 0.0
-    skips: Annotated[float, Field(ge=0, le=1)] = 0.0
-    expiry: Annotated[int, Field(ge=0)] = 0
-    wait: Annotated[float, Field(ge=0)] = 0.0
+    delay: Count = 0
+    jitter: Count = 0
+    noise: Rate = 0.0
+    skips: Rate = 0.0
+    expiry: Count = 0
+    wait: Annotated[float, Field(strict=True, ge=0)] = 0.0
 
 
 class TrainingTable(Table):
     """[training]: how the source model is trained, for `attakit pretrain`."""
 
-    updates: Annotated[int, Field(ge=1)] = 3000
-    lr: Annotated[float, Field(gt=0)] = 1e-4
-    batch_size: Annotated[int, Field(ge=1)] = 16
+    updates: Positive = 3000
+    lr: Annotated[float, Field(strict=True, gt=0)] = 1e-4
+    batch_size: Positive = 16
     norm: Literal["frozen", "running"] = "frozen"
-    validate_every: Annotated[int, Field(ge=1)] = 100
+    validate_every: Positive = 100
     keep: Literal["best", "last"] = "best"
     weights: Path = Path("checkpoints/source.safetensors")
 
@@ -84,8 +88,8 @@ class ReportTable(Table):
     """[report]: where results go, and how much is measured beside the stream."""
 
     folder: Path = Path("runs/run")
-    source_every: Annotated[int, Field(ge=0)] = 10
-    save_every: Annotated[int, Field(ge=0)] = 5
+    source_every: Count = 10
+    save_every: Count = 5
     post_adaptation: bool = True
     pictures: bool = True
 
@@ -99,8 +103,8 @@ class Experiment(Table):
     'digits'
     """
 
-    seed: int = 0
-    threads: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(strict=True)] = 0
+    threads: Count = 0
     stream: StreamTable = StreamTable()
     model: ModelTable = ModelTable()
     method: MethodTable = MethodTable()
@@ -112,3 +116,8 @@ class Experiment(Table):
     def label(self) -> str:
         """What tables call this method."""
         return self.method.label or self.method.name
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person at the keyboard answers."""
+        return self.labels.oracle == "ask"

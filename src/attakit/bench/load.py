@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from attakit.bench.experiment import Experiment
 from attakit.errors import SettingError
@@ -79,16 +80,34 @@ def _copied(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    path = [str(part) for part in problem["loc"]]
-    if problem["type"] != "extra_forbidden":
-        return f"{'.'.join(path)}: {problem['msg'].lower()}, got {problem['input']!r}."
+    problems = error.errors()
+    path, table = _locate(problems[0]["loc"])
+    if problems[0]["type"] == "extra_forbidden":
+        known = sorted(table.model_fields)
+        near = get_close_matches(path[-1], known, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        return f"unknown setting {'.'.join(path)}.{hint} Known: {', '.join(known)}."
+    # A setting of several types has one problem for each.
+    same = [problem for problem in problems if _locate(problem["loc"])[0] == path]
+    wanted = " or ".join(dict.fromkeys(_wanted(problem) for problem in same))
+    return f"{'.'.join(path)} must be {wanted}, got {problems[0]['input']!r}."
+
+
+def _wanted(problem: ErrorDetails) -> str:
+    if problem["type"] == "model_type":
+        return "a table"
+    return problem["msg"].removeprefix("Input should be ")
+
+
+def _locate(location: tuple[int | str, ...]) -> tuple[list[str], type[BaseModel]]:
+    """Names down to the setting itself, and the table it belongs to."""
     table: type[BaseModel] = Experiment
-    for name in path[:-1]:
-        inner = table.model_fields[name].annotation
-        assert isinstance(inner, type)
+    names: list[str] = []
+    for part in location:
+        names.append(str(part))
+        field = table.model_fields.get(str(part))
+        inner = None if field is None else field.annotation
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)) or part == location[-1]:
+            break
         table = inner
-    known = sorted(table.model_fields)
-    near = get_close_matches(path[-1], known, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    return f"unknown setting {'.'.join(path)}.{hint} Known: {', '.join(known)}."
+    return names, table

@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -16,11 +15,14 @@ from attakit.bench.experiment import Experiment, TrainingTable
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
-from attakit.nn.named import named_model
+from attakit.nn.named import OWN_MODELS, named_model
 from attakit.nn.weights import load_weights, save_weights, weights_hash
 from attakit.train.source import SourceTraining, train_source
 
 CACHE_VARIABLE = "ATTAKIT_CACHE"
+DIGITS_MODEL = "small_cnn"
+
+Progress = Callable[[int, dict[str, float]], None]
 
 # From scratch, so batch-norm statistics are learned too.
 DIGITS_TRAINING = TrainingTable(
@@ -28,51 +30,59 @@ DIGITS_TRAINING = TrainingTable(
 )
 
 
-def source_classifier(experiment: Experiment, task: Task) -> Classifier:
+def source_classifier(
+    experiment: Experiment, task: Task, progress: Progress | None = None
+) -> Classifier:
     """The trained source model of an experiment, on its device."""
     table = experiment.model
     if table.weights is not None:
-        model = named_model(table.name, classes=len(task.classes))
+        model = _untrained(table.name, task)
         load_weights(model, table.weights)
-    elif experiment.stream.name == "digits":
-        model = digits_model(task)
+    elif experiment.stream.name == "digits" and table.name == DIGITS_MODEL:
+        model = digits_model(task, progress)
     else:
         raise SettingError(
-            f"model.weights is missing: the source model for {experiment.stream.name}. Train one "
-            f"with `attakit pretrain`, then set model.weights to the file it writes."
+            f"model.weights is missing: the source model {table.name} for "
+            f"{experiment.stream.name}. Train one with `attakit pretrain`, then set model.weights "
+            f"to the file it writes."
         )
     classifier = Classifier(model, features=table.features, precision=table.precision)
-    return prepare(classifier, choose_device(table.device))
+    return prepare(classifier.eval(), choose_device(table.device))
 
 
-def digits_model(
-    task: Task, progress: Callable[[int, dict[str, float]], None] | None = None
-) -> nn.Module:
+def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
     """The digits source model, trained on first use (some seconds) and cached."""
-    model = named_model("small_cnn", classes=len(task.classes))
+    model = _untrained(DIGITS_MODEL, task)
     path = cache_folder() / f"digits-{_fingerprint(model, task)}.safetensors"
     if path.exists():
         load_weights(model, path)
-        return model
-    _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
-    save_weights(model, path)
-    return model
+    else:
+        _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
+        save_weights(model, path)
+    return model.eval()
 
 
 def pretrain(
     experiment: Experiment,
     task: Task,
-    progress: Callable[[int, dict[str, float]], None] | None = None,
+    progress: Progress | None = None,
 ) -> SourceTraining:
     """Train a source model as the [training] table says, and write its weights."""
     table = experiment.training
-    model = named_model(experiment.model.name, classes=len(task.classes))
+    model = _untrained(experiment.model.name, task)
     if experiment.model.weights is not None:
         load_weights(model, experiment.model.weights, allow_new_head=True)
     prepare(model, choose_device(experiment.model.device))
     training = _train(model, task, table, seed=experiment.seed, progress=progress)
     save_weights(model, table.weights)
     return training
+
+
+def _untrained(name: str, task: Task) -> nn.Module:
+    channels = task.targets.shape[0]
+    # Models of timm are made for three channels, and some take no word about it.
+    is_usual = channels == 3 and name not in OWN_MODELS
+    return named_model(name, classes=len(task.classes), channels=None if is_usual else channels)
 
 
 def _fingerprint(untrained: nn.Module, task: Task) -> str:
@@ -90,7 +100,7 @@ def cache_folder() -> Path:
 
 
 def _train(
-    model: nn.Module, task: Task, table: TrainingTable, seed: int, progress: Any
+    model: nn.Module, task: Task, table: TrainingTable, seed: int, progress: Progress | None
 ) -> SourceTraining:
     if task.source_train is None:
         raise SettingError("This data set has no source domain to train on.")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import platform
-import shutil
-import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,14 +17,25 @@ from attakit import __version__
 from attakit.bench.build import build_ledger, build_method, build_oracle
 from attakit.bench.data import Task, build_stream, load_task
 from attakit.bench.experiment import Experiment
-from attakit.bench.models import source_classifier
+from attakit.bench.models import Progress, source_classifier
+from attakit.bench.run_folder import (
+    DONE,
+    SNAPSHOT,
+    check_same_settings,
+    clear_folder,
+    describe,
+    prepare_folder,
+    read_end,
+)
 from attakit.bench.score import post_adaptation, sample_accuracy
+from attakit.bench.stopping import Interrupted, stoppable, until
 from attakit.engine.loop import drain, run
-from attakit.errors import SettingError, StateError
+from attakit.errors import StateError
 from attakit.label.ledger import Ledger
+from attakit.nn.devices import choose_device
 from attakit.nn.weights import weights_hash
 from attakit.protocols import Method, Oracle, Reporter
-from attakit.records import Batch, Moment
+from attakit.records import Moment
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines, peak_memory_mb
 from attakit.report.pictures import PICTURES_FILE, Pictures
@@ -36,14 +43,7 @@ from attakit.report.runs import read_run
 from attakit.store.snapshot import load_snapshot, save_snapshot
 from attakit.stream.batches import Stream
 
-SNAPSHOT, DONE = "snapshot.pt", "done"
-
-
 Observers = Callable[[Stream, Accuracy, int], Sequence[Reporter]]
-
-
-class Interrupted(Exception):
-    """The user stopped a run; it is saved and can be resumed."""
 
 
 @dataclass
@@ -110,6 +110,7 @@ def run_experiment(
     replace: bool = False,
     observers: Observers = lambda _stream, _accuracy, _start: (),
     write: Callable[[str], None] | None = None,
+    training: Progress | None = None,
 ) -> dict[str, Any]:
     """Run an experiment and return the end line of its results.
 
@@ -126,35 +127,26 @@ def run_experiment(
         example a progress bar.
     write
         Where questions go when a person answers in the terminal.
+    training
+        Called while a source model is trained, which is done once.
     """
     folder = experiment.report.folder
-    _prepare_folder(folder, resume=resume, replace=replace)
-    if resume and (folder / DONE).exists():
-        finished = read_run(folder / STEPS_FILE).end
-        assert finished is not None
-        return finished
+    prepare_folder(folder, resume=resume, replace=replace)
+    if resume:
+        check_same_settings(experiment, folder)
+        if (folder / DONE).exists():
+            return read_end(folder)
     if experiment.threads:
         torch.set_num_threads(experiment.threads)
-    state = _build(experiment, write)
+    state = _build(experiment, write, training)
+    if replace:
+        clear_folder(folder)
     start = _resume(state, folder) if resume else 0
     lines, reporters = _reporters(state, folder, start, resumed=resume)
-    with _stoppable() as stop:
-        saver = _Saver(state, folder / SNAPSHOT, experiment.report.save_every, stop)
-        everyone = [*reporters, *observers(state.stream, state.accuracy, start), saver]
-        batches = _until(stop, state.stream.batches(start))
-        try:
-            run(batches, state.method, state.oracle, state.ledger, everyone)
-        finally:
-            for reporter in everyone:
-                reporter.close()
-        if stop.is_set():
-            raise Interrupted(f"Stopped. Continue with --resume; saved in {folder}.")
-    drain(state.method, state.oracle, state.ledger, wait=experiment.labels.wait)
-    end = _end(state)
-    lines.end(end)
-    (folder / SNAPSHOT).unlink(missing_ok=True)
-    (folder / DONE).touch()
-    return end
+    extra = observers(state.stream, state.accuracy, start)
+    _feed(state, folder, start, [*reporters, *extra])
+    with stoppable(_stopped(folder), at_once=True):
+        return _finish(state, folder, lines)
 
 
 def environment() -> dict[str, str | int]:
@@ -170,29 +162,20 @@ def environment() -> dict[str, str | int]:
     }
 
 
-def _prepare_folder(folder: Path, *, resume: bool, replace: bool) -> None:
-    if replace and not resume and (folder / STEPS_FILE).exists():
-        shutil.rmtree(folder)
-    if not resume and (folder / STEPS_FILE).exists():
-        raise SettingError(
-            f"{folder} already holds a run. Continue it with --resume, replace it with --replace, "
-            f"or choose another folder with --set report.folder=…"
-        )
-    if resume and not (folder / STEPS_FILE).exists():
-        raise StateError(f"There is no run in {folder} to resume. Start it without --resume.")
-    folder.mkdir(parents=True, exist_ok=True)
-
-
-def _build(experiment: Experiment, write: Callable[[str], None] | None) -> _Run:
+def _build(
+    experiment: Experiment, write: Callable[[str], None] | None, training: Progress | None
+) -> _Run:
     task = load_task(experiment.stream)
     stream = build_stream(experiment, task)
-    model = source_classifier(experiment, task)
+    model = source_classifier(experiment, task, training)
     return _Run(
         experiment=experiment,
         task=task,
         stream=stream,
         method=build_method(experiment.method, model, experiment.seed),
-        oracle=build_oracle(experiment.labels, stream.truth, experiment.seed, write),
+        oracle=build_oracle(
+            experiment.labels, stream.truth, experiment.seed, where=task.where, write=write
+        ),
         ledger=build_ledger(experiment),
         accuracy=Accuracy(stream.truth.labels, stream.truth.segments),
         source_hash=weights_hash(model),
@@ -200,17 +183,37 @@ def _build(experiment: Experiment, write: Callable[[str], None] | None) -> _Run:
 
 
 def _resume(state: _Run, folder: Path) -> int:
-    before = read_run(folder / STEPS_FILE).experiment
-    now = _described(state.experiment)
-    if {**before, "report": None} != {**now, "report": None}:
-        changed = sorted(key for key in now if key != "report" and before.get(key) != now[key])
+    """Bring a run to where it was saved; return the step that comes next."""
+    if read_run(folder).environment.get("model") != state.source_hash:
         raise StateError(
-            f"The run in {folder} had other settings ({', '.join(changed)}). Resume it with the "
-            f"settings it was started with, or start anew in another folder."
+            f"The run in {folder} started from another source model. Bring back the weights it "
+            f"was started with, or start anew in another folder."
         )
     if not (folder / SNAPSHOT).exists():
         return 0
-    return state.load_state_dict(load_snapshot(folder / SNAPSHOT)) + 1
+    device = choose_device(state.experiment.model.device)
+    return state.load_state_dict(load_snapshot(folder / SNAPSHOT, device)) + 1
+
+
+def _feed(state: _Run, folder: Path, start: int, reporters: Sequence[Reporter]) -> None:
+    """Send the rest of the stream through the method, saving on the way."""
+    asks = state.experiment.asks
+    # A person who is being asked need not answer the whole batch to get away, nor answer twice.
+    every = 1 if asks else state.experiment.report.save_every
+    with stoppable(_stopped(folder), at_once=asks) as stop:
+        everyone = [*reporters, _Saver(state, folder / SNAPSHOT, every, stop)]
+        batches = until(stop, state.stream.batches(start))
+        try:
+            run(batches, state.method, state.oracle, state.ledger, everyone)
+        finally:
+            for reporter in everyone:
+                reporter.close()
+        if stop.is_set():
+            raise Interrupted(_stopped(folder))
+
+
+def _stopped(folder: Path) -> str:
+    return f"Stopped. Continue with --resume; saved in {folder}."
 
 
 def _reporters(
@@ -220,7 +223,7 @@ def _reporters(
     truth, classes = state.stream.truth, state.task.classes
     lines = JsonLines(
         folder / STEPS_FILE,
-        experiment=_described(state.experiment),
+        experiment=describe(state.experiment),
         environment=environment() | {"model": state.source_hash},
         segments=list(dict.fromkeys(truth.segments.values())),
         classes=classes,
@@ -255,6 +258,16 @@ def _source_check(state: _Run) -> Callable[[Moment], Mapping[str, float]]:
     return measure
 
 
+def _finish(state: _Run, folder: Path, lines: JsonLines) -> dict[str, Any]:
+    wait = state.experiment.labels.wait
+    state.updates += drain(state.method, state.oracle, state.ledger, wait=wait).updates
+    lines.end(_end(state))
+    # In this order: whatever a crash leaves behind, a finished run is never run again.
+    (folder / DONE).touch()
+    (folder / SNAPSHOT).unlink(missing_ok=True)
+    return read_end(folder)
+
+
 def _end(state: _Run) -> dict[str, Any]:
     end: dict[str, Any] = {
         "stream_accuracy": state.accuracy.stream,
@@ -270,39 +283,3 @@ def _end(state: _Run) -> dict[str, Any]:
     if state.experiment.report.post_adaptation:
         end["post_adaptation"] = post_adaptation(state.method, state.task.targets)
     return end
-
-
-def _described(experiment: Experiment) -> dict[str, Any]:
-    described: dict[str, Any] = json.loads(experiment.model_dump_json())
-    return described
-
-
-@contextmanager
-def _stoppable() -> Iterator[threading.Event]:
-    """Let the first Ctrl-C end the run after the current step; a second one ends it at once."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def ask_to_stop(_number: int, _frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    previous = {number: signal.signal(number, ask_to_stop) for number in _SIGNALS}
-    try:
-        yield stop
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-def _until(stop: threading.Event, batches: Iterable[Batch]) -> Iterator[Batch]:
-    for batch in batches:
-        yield batch
-        if stop.is_set():
-            return

@@ -83,7 +83,7 @@ def drain(
         fresh = ledger.settle(oracle.collect())
         answers += fresh
         if not fresh:
-            sleep(pause)
+            sleep(min(pause, max(0.0, deadline - clock())))
     answers += ledger.expire()
     return method.learn(answers) if answers else Training()
 

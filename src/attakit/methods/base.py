@@ -76,11 +76,21 @@ class BaseMethod:
                 f"{sorted(self.stateful)}. Continue it with the method and settings that wrote it."
             )
         for name in self.stateful:
-            part = getattr(self, name)
-            if hasattr(part, "load_state_dict"):
-                part.load_state_dict(state[name])
-            else:
-                setattr(self, name, state[name])
+            try:
+                self._load(name, state[name])
+            except (KeyError, RuntimeError, TypeError, ValueError) as error:
+                raise StateError(
+                    f"{type(self).__name__}: the saved {name} does not fit, so it belongs to "
+                    f"another model or other settings ({error}). Continue a run with the model, "
+                    f"method and settings that wrote it."
+                ) from error
+
+    def _load(self, name: str, state: Any) -> None:
+        part = getattr(self, name)
+        if hasattr(part, "load_state_dict"):
+            part.load_state_dict(state)
+        else:
+            setattr(self, name, state)
 
 
 def _state(part: Any) -> Any:

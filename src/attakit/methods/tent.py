@@ -13,7 +13,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.optim import SGD
 
-from attakit.errors import check_range
+from attakit.errors import check_count, check_range
 from attakit.methods.base import BaseMethod
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.trainable import trainable_parameters
@@ -47,7 +47,7 @@ class Tent(BaseMethod):
         super().__init__(model)
         check_range("Tent", "lr", lr, above=0)
         check_range("Tent", "momentum", momentum, at_least=0, at_most=1)
-        check_range("Tent", "updates", updates, at_least=1)
+        check_count("Tent", "updates", updates)
         self.updates = updates
         self.model.use_norm("batch")
         parameters = trainable_parameters(self.model, "norm")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import torch
 from attakit.errors import StateError
 
 FORMAT = 1
+
+_DAMAGE = (pickle.UnpicklingError, OSError, RuntimeError, EOFError, ValueError, KeyError)
 
 
 def save_snapshot(path: Path, state: Mapping[str, Any]) -> None:
@@ -31,14 +34,15 @@ def save_snapshot(path: Path, state: Mapping[str, Any]) -> None:
 
 def load_snapshot(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     """Read a state that `save_snapshot` wrote. Never runs code from the file."""
+    if not path.exists():
+        raise StateError(f"There is no saved run at {path}. Start it without --resume.")
+    # Files of other kinds would reach torch's reader of old formats, which is less careful.
+    if not zipfile.is_zipfile(path):
+        raise _damaged(path)
     try:
         state = torch.load(path, map_location=device, weights_only=True)
-    except FileNotFoundError as error:
-        raise StateError(f"There is no saved run at {path}. Start it without --resume.") from error
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        raise StateError(
-            f"{path} is not a saved run, or it is damaged. Start the run anew without --resume."
-        ) from error
+    except _DAMAGE as error:
+        raise _damaged(path) from error
     found = state.get("format") if isinstance(state, dict) else None
     if found != FORMAT:
         raise StateError(
@@ -47,3 +51,9 @@ def load_snapshot(path: Path, device: torch.device | str = "cpu") -> dict[str, A
         )
     del state["format"]
     return dict(state)
+
+
+def _damaged(path: Path) -> StateError:
+    return StateError(
+        f"{path} is not a saved run, or it is damaged. Start the run anew without --resume."
+    )

@@ -6,6 +6,8 @@ import contextlib
 import copy
 import inspect
 import io
+import pickle
+import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -56,6 +58,7 @@ def check_answers_come_before_adaptation(factory: Factory) -> None:
     given = method.step(batch, allowance=2).prediction.logits
     assert given.shape == (len(batch), CLASSES), f"step gave logits of shape {tuple(given.shape)}"
     assert bool(given.isfinite().all()), "step gave logits that are not finite"
+    assert not given.requires_grad, "step gave logits that hold on to the graph of the model"
     assert torch.allclose(given, expected, atol=1e-5), "step answered from a changed model"
 
 
@@ -63,10 +66,13 @@ def check_caller_keeps_model_and_inputs(factory: Factory) -> None:
     model, batch = tiny_classifier(), tiny_batch()
     weights, inputs = copy.deepcopy(model.state_dict()), batch.inputs.clone()
     training, hooks = model.training, _hook_count(model)
+    grads = [parameter.requires_grad for parameter in model.parameters()]
     method = factory(model)
     _turn(method, batch)
     assert same_state(weights, model.state_dict()), "the caller's model was changed"
     assert model.training == training, "the caller's model was switched between train and eval"
+    after = [parameter.requires_grad for parameter in model.parameters()]
+    assert after == grads, "parameters of the caller's model were frozen or thawed"
     assert _hook_count(model) == hooks, "hooks were left on the caller's model"
     assert torch.equal(inputs, batch.inputs), "the caller's inputs were changed"
 
@@ -79,6 +85,9 @@ def check_questions_stay_within_allowance(factory: Factory) -> None:
         assert len(step.queries) <= allowance, f"{len(step.queries)} questions for {allowance}"
         names = set(tiny_batch(number).samples)
         assert {query.sample for query in step.queries} <= names, "asked about a foreign sample"
+        assert {query.step for query in step.queries} <= {number}, (
+            "asked in the name of other steps"
+        )
         asked += step.queries
         method.learn(answers_to(step.queries))
     assert len({query.sample for query in asked}) == len(asked), "a sample was asked twice"
@@ -102,11 +111,8 @@ def check_resumed_run_equals_unbroken(factory: Factory) -> None:
     for batch in batches[:2]:
         _turn(unbroken, batch)
         _turn(broken, batch)
-    buffer = io.BytesIO()
-    torch.save(broken.state_dict(), buffer)
-    buffer.seek(0)
     resumed = factory(tiny_classifier())
-    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    resumed.load_state_dict(_saved_and_loaded(broken.state_dict()))
     for batch in batches[2:]:
         one, other = _turn(unbroken, batch), _turn(resumed, batch)
         assert torch.equal(one.prediction.logits, other.prediction.logits), "resumed run differs"
@@ -116,10 +122,12 @@ def check_resumed_run_equals_unbroken(factory: Factory) -> None:
 
 def check_global_randomness_is_left_alone(factory: Factory) -> None:
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()
+    python_state = random.getstate()
     first = _turns(factory(tiny_classifier()))
     assert torch.equal(torch_state, torch.get_rng_state()), "torch's global randomness was used"
     after = np.random.get_state()
     assert same_state(list(numpy_state), list(after)), "numpy's global randomness was used"
+    assert python_state == random.getstate(), "Python's global randomness was used"
     second = _turns(factory(tiny_classifier()))
     for one, other in zip(first, second, strict=True):
         assert torch.equal(one.prediction.logits, other.prediction.logits), "two runs differ"
@@ -181,11 +189,23 @@ def same_state(one: Any, other: Any) -> bool:
         return isinstance(other, Tensor) and torch.equal(one, other)
     if isinstance(one, np.ndarray):
         return bool(np.array_equal(one, other))
-    if isinstance(one, dict):
+    if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same_state(one[key], other[key]) for key in one)
-    if isinstance(one, (list, tuple)):
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(same_state, one, other))
     return bool(one == other)
+
+
+def _saved_and_loaded(state: dict[str, Any]) -> Any:
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    buffer.seek(0)
+    try:
+        return torch.load(buffer, weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise AssertionError(
+            "state_dict holds more than tensors, numbers, strings, lists and dictionaries"
+        ) from error
 
 
 def _turn(method: Method, batch: Batch) -> Step:

@@ -1,0 +1,83 @@
+"""The folder of a run: which files it has, and whether a run may start or go on there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attakit.bench.experiment import Experiment
+from attakit.errors import SettingError, StateError
+from attakit.report.jsonlines import STEPS_FILE
+from attakit.report.pictures import PICTURES_FILE
+from attakit.report.runs import read_run
+
+SNAPSHOT, DONE = "snapshot.pt", "done"
+
+
+def has_run(folder: Path) -> bool:
+    """Whether a run was started in a folder."""
+    return (folder / STEPS_FILE).exists()
+
+
+def prepare_folder(folder: Path, *, resume: bool, replace: bool) -> None:
+    """Make a folder ready for a run, or raise where that would spoil another run."""
+    if resume and replace:
+        raise SettingError("A run is either resumed or replaced: leave out --resume or --replace.")
+    if resume and not has_run(folder):
+        raise StateError(f"There is no run in {folder} to resume. Start it without --resume.")
+    if not (resume or replace) and has_run(folder):
+        raise SettingError(
+            f"{folder} already holds a run. Continue it with --resume, replace it with --replace, "
+            f"or choose another folder with --set report.folder=…"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(
+            f"report.folder: {folder} cannot be made ({error.strerror}). Choose another folder."
+        ) from error
+
+
+def clear_folder(folder: Path) -> None:
+    """Remove what a run wrote, and nothing else: other runs may lie below."""
+    for name in (DONE, SNAPSHOT, PICTURES_FILE, STEPS_FILE):
+        (folder / name).unlink(missing_ok=True)
+
+
+def check_same_settings(experiment: Experiment, folder: Path) -> None:
+    """Raise `StateError` unless the run in a folder was started with these settings."""
+    before, now = read_run(folder).experiment, describe(experiment)
+    changed = list(_differences({**before, "report": None}, {**now, "report": None}))
+    if changed:
+        raise StateError(
+            f"The run in {folder} had other settings ({', '.join(changed)}). Resume it with the "
+            f"settings it was started with, or start anew in another folder."
+        )
+
+
+def read_end(folder: Path) -> dict[str, Any]:
+    """The figures of a finished run, as they were written."""
+    end = read_run(folder).end
+    if end is None:
+        raise StateError(
+            f"The run in {folder} is marked as done, but its {STEPS_FILE} has no end line. "
+            f"Run it again with --replace."
+        )
+    return {name: value for name, value in end.items() if name != "kind"}
+
+
+def describe(experiment: Experiment) -> dict[str, Any]:
+    """The settings of an experiment, ready for JSON."""
+    described: dict[str, Any] = json.loads(experiment.model_dump_json())
+    return described
+
+
+def _differences(one: Any, other: Any, name: str = "") -> Iterator[str]:
+    """Dotted names of the settings in which two experiments differ."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for key in sorted({*one, *other}):
+            yield from _differences(one.get(key), other.get(key), f"{name}.{key}".lstrip("."))
+    elif one != other:
+        yield name

@@ -1,0 +1,79 @@
+"""Ctrl-C: let a run end where it can be picked up again."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from attakit.records import Batch
+
+_Handler = Callable[[int, object], None] | signal.Handlers
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(Exception):
+    """The user stopped the work; the message says how to go on."""
+
+
+@contextmanager
+def stoppable(message: str, *, at_once: bool = False) -> Iterator[threading.Event]:
+    """Inside, Ctrl-C asks to stop after the current step; a second one stops at once.
+
+    Parameters
+    ----------
+    message
+        Of the `Interrupted` that leaves the block when it was stopped at once.
+    at_once
+        Let the first Ctrl-C stop at once, for work that waits for the person who pressed it.
+
+    Examples
+    --------
+    >>> with stoppable("Stopped.") as stop:
+    ...     stop.is_set()
+    False
+    """
+    stop = threading.Event()
+
+    def ask_to_stop(_number: int, _frame: object) -> None:
+        if at_once or stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    try:
+        with _handling(_SIGNALS, ask_to_stop):
+            yield stop
+    except KeyboardInterrupt:
+        raise Interrupted(message) from None
+
+
+@contextmanager
+def ignoring_ctrl_c() -> Iterator[None]:
+    """Inside, Ctrl-C does nothing, and never will in processes that are started here.
+
+    >>> with ignoring_ctrl_c():
+    ...     signal.raise_signal(signal.SIGINT)
+    """
+    with _handling((signal.SIGINT,), signal.SIG_IGN):
+        yield
+
+
+def until(stop: threading.Event, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The batches, up to the one during which the stop came."""
+    for batch in batches:
+        yield batch
+        if stop.is_set():
+            return
+
+
+@contextmanager
+def _handling(numbers: Iterable[signal.Signals], handler: _Handler) -> Iterator[None]:
+    # Python lets only the main thread handle signals; a run in another one is stopped by its owner.
+    in_main = threading.current_thread() is threading.main_thread()
+    previous = {number: signal.signal(number, handler) for number in numbers if in_main}
+    try:
+        yield
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)

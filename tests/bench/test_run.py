@@ -1,0 +1,363 @@
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from attakit.bench.experiment import MethodTable
+from attakit.bench.load import parse_experiment
+from attakit.bench.run import run_experiment
+from attakit.bench.run_folder import DONE, SNAPSHOT
+from attakit.bench.stopping import Interrupted
+from attakit.errors import AttaError, SettingError, StateError
+from attakit.nn import SmallCNN
+from attakit.nn.weights import save_weights
+from attakit.report.jsonlines import STEPS_FILE
+from attakit.report.pictures import PICTURES_FILE
+from attakit.report.runs import read_run
+
+STEPS = 8
+
+
+class At:
+    """Does something at one step, before the run is saved."""
+
+    def __init__(self, step, action):
+        self.step = step
+        self.action = action
+        self.seen = []
+
+    def on_step(self, moment):
+        self.seen.append(moment.batch.step)
+        if moment.batch.step == self.step:
+            self.action()
+
+    def close(self):
+        self.seen.append("closed")
+
+
+class Crash(Exception):
+    pass
+
+
+def crash():
+    raise Crash
+
+
+def press_ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+def stopped(experiment, step, action, **options):
+    """Run up to a step at which something happens."""
+    observer = At(step, action)
+    with pytest.raises((Crash, Interrupted)) as caught:
+        run_experiment(experiment, observers=lambda *_: [observer], **options)
+    return caught.value, observer
+
+
+def test_a_run_writes_one_line_per_step_and_the_figures_of_the_whole(small_run):
+    experiment = small_run(report={"source_every": 4, "post_adaptation": True})
+    end = run_experiment(experiment)
+    run = read_run(experiment.report.folder)
+    assert [line["step"] for line in run.steps] == list(range(STEPS))
+    assert run.experiment["stream"]["targets"] == ["outline"]
+    assert {"attakit", "torch", "python", "threads", "model"} <= run.environment.keys()
+    for line in run.steps:
+        assert {"accuracy", "asked", "received", "entropy", "seconds", "memory_mb"} <= line.keys()
+        assert line["received"] <= 20
+    measured = [line["step"] for line in run.steps if "source_accuracy" in line]
+    assert measured == [0, 4, 7]
+    assert {"kind": "end", **end} == run.end
+    assert 0 < end["labels"] == run.steps[-1]["received"] <= 20
+    assert end["updates"] == sum(line["updates"] for line in run.steps)
+    right = sum(line["correct"] for line in run.steps)
+    assert end["stream_accuracy"] == pytest.approx(100 * right / 160)
+    assert 0 <= end["source_accuracy"] <= 100
+    assert end["post_adaptation"].keys() == {"outline"}
+    names = {path.name for path in experiment.report.folder.iterdir()}
+    assert names == {STEPS_FILE, PICTURES_FILE, DONE}
+
+
+def test_less_is_measured_on_request(small_run):
+    experiment = small_run(report={"pictures": False})
+    end = run_experiment(experiment)
+    run = read_run(experiment.report.folder)
+    assert not any("source_accuracy" in line for line in run.steps)
+    assert "post_adaptation" not in end
+    assert not (experiment.report.folder / PICTURES_FILE).exists()
+
+
+def test_two_runs_are_equal(small_run, results):
+    first, second = small_run("first"), small_run("second")
+    run_experiment(first)
+    run_experiment(second)
+    assert results(first.report.folder) == results(second.report.folder)
+
+
+def test_a_folder_with_a_run_is_not_overwritten(small_run):
+    experiment = small_run()
+    run_experiment(experiment)
+    before = (experiment.report.folder / STEPS_FILE).read_bytes()
+    with pytest.raises(SettingError, match=r"already holds a run.*--resume.*--replace"):
+        run_experiment(experiment)
+    assert (experiment.report.folder / STEPS_FILE).read_bytes() == before
+
+
+def test_replacing_a_run_leaves_other_files_alone(small_run):
+    experiment = small_run()
+    run_experiment(experiment)
+    notes = experiment.report.folder / "notes.txt"
+    notes.write_text("mine")
+    other = experiment.report.folder / "other" / STEPS_FILE
+    other.parent.mkdir()
+    other.write_text("another run")
+    again = small_run(seed=5)
+    run_experiment(again, replace=True)
+    assert read_run(again.report.folder).seed == 5
+    assert (notes.read_text(), other.read_text()) == ("mine", "another run")
+
+
+def test_a_run_that_cannot_be_built_replaces_nothing(small_run, results):
+    experiment = small_run()
+    run_experiment(experiment)
+    before = results(experiment.report.folder)
+    wrong = small_run(method={"name": "tent"})
+    with pytest.raises(SettingError, match="unknown setting"):
+        run_experiment(wrong, replace=True)
+    assert results(experiment.report.folder) == before
+
+
+def test_resuming_and_replacing_exclude_each_other(small_run):
+    with pytest.raises(SettingError, match="either resumed or replaced"):
+        run_experiment(small_run(), resume=True, replace=True)
+
+
+def test_there_must_be_something_to_resume(small_run):
+    with pytest.raises(StateError, match=r"no run in .*Start it without --resume"):
+        run_experiment(small_run(), resume=True)
+
+
+def test_a_results_folder_that_is_a_file_is_named(small_run, tmp_path):
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(AttaError, match=r"report\.folder: .*cannot be made"):
+        run_experiment(small_run())
+
+
+def test_a_finished_run_is_not_run_again(small_run, results):
+    experiment = small_run()
+    end = run_experiment(experiment)
+    before = results(experiment.report.folder)
+    assert run_experiment(experiment, resume=True) == end
+    assert results(experiment.report.folder) == before
+
+
+def test_a_run_marked_as_done_without_its_end_is_named(small_run):
+    experiment = small_run()
+    stopped(experiment, 2, crash)
+    (experiment.report.folder / DONE).touch()
+    with pytest.raises(StateError, match=r"no end line.*--replace"):
+        run_experiment(experiment, resume=True)
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_other_settings_do_not_resume_a_run(small_run, finished):
+    if finished:
+        run_experiment(small_run())
+    else:
+        stopped(small_run(), 4, crash)
+    other = small_run(seed=1, labels={"budget": 21}, method={"trainer": {"lr": 0.5}})
+    with pytest.raises(StateError, match=r"labels\.budget, method\.trainer\.lr.*seed"):
+        run_experiment(other, resume=True)
+
+
+def test_another_source_model_does_not_resume_a_run(small_run, tmp_path):
+    experiment = small_run()
+    stopped(experiment, 4, crash)
+    lines = experiment.report.folder / STEPS_FILE
+    first, *rest = lines.read_text().splitlines()
+    told = json.loads(first)
+    told["environment"]["model"] = "another"
+    lines.write_text("\n".join([json.dumps(told), *rest]) + "\n")
+    with pytest.raises(StateError, match="started from another source model"):
+        run_experiment(experiment, resume=True)
+
+
+def test_a_damaged_snapshot_is_named(small_run):
+    experiment = small_run()
+    stopped(experiment, 4, crash)
+    (experiment.report.folder / SNAPSHOT).write_bytes(b"half")
+    with pytest.raises(StateError, match="damaged"):
+        run_experiment(experiment, resume=True)
+
+
+def test_what_only_concerns_the_report_may_change(small_run):
+    stopped(small_run(), 4, crash)
+    run_experiment(small_run(report={"source_every": 1}), resume=True)
+
+
+def test_ctrl_c_ends_the_run_after_the_step_and_saves_it(small_run):
+    experiment = small_run()
+    stop, observer = stopped(experiment, 3, press_ctrl_c)
+    assert "--resume" in str(stop)
+    assert str(experiment.report.folder) in str(stop)
+    assert observer.seen == [0, 1, 2, 3, "closed"]
+    assert (experiment.report.folder / SNAPSHOT).exists()
+    again = At(None, crash)
+    run_experiment(experiment, resume=True, observers=lambda *_: [again])
+    assert again.seen == [4, 5, 6, 7, "closed"]
+
+
+def test_a_second_ctrl_c_ends_the_run_at_once(small_run):
+    experiment = small_run()
+
+    def twice():
+        press_ctrl_c()
+        press_ctrl_c()
+
+    stop, observer = stopped(experiment, 3, twice)
+    assert isinstance(stop, Interrupted)
+    assert observer.seen == [0, 1, 2, 3, "closed"]
+    run_experiment(experiment, resume=True)
+
+
+def test_ctrl_c_means_what_it_meant_before_when_the_run_is_over(small_run):
+    before = signal.getsignal(signal.SIGINT)
+    stopped(small_run(), 3, press_ctrl_c)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_person_who_leaves_in_the_middle_is_not_asked_again_what_was_answered(
+    small_run, monkeypatch, results
+):
+    labels = {"budget": 12, "oracle": "ask"}
+    method = {"high_entropy_bound": 0.0, "selector": {"initial_clusters": 3, "inits": 1}}
+    whole, broken = (small_run(name, labels=labels, method=method) for name in ("whole", "broken"))
+    asked = []
+
+    def answer():
+        asked.append(1)
+        if len(asked) == stop_at:
+            raise KeyboardInterrupt
+        return "3"
+
+    monkeypatch.setattr("builtins.input", answer)
+    stop_at = None
+    run_experiment(whole)
+    wanted = len(asked)
+    stop_at = len(asked) + 6
+    with pytest.raises(Interrupted, match="--resume"):
+        run_experiment(broken)
+    steps = len(read_run(broken.report.folder).steps)
+    assert steps > 0
+    run_experiment(broken, resume=True)
+    assert results(broken.report.folder) == results(whole.report.folder)
+    again = len(asked) - 2 * wanted
+    assert again <= 4  # only those of the step in which the person left
+
+
+LABELS = {
+    "instant": {},
+    "late": {"delay": 2, "jitter": 2},
+    "unwilling": {"skips": 0.4},
+    "wrong": {"noise": 0.4},
+    "giving up": {"delay": 1, "jitter": 3, "expiry": 2},
+    "all at once": {"delay": 1, "jitter": 2, "skips": 0.2, "noise": 0.2, "expiry": 3},
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_a_broken_run_continues_bit_for_bit_with_any_oracle(small_run, name, results):
+    labels = {"budget": 20, **LABELS[name]}
+    whole, broken = small_run("whole", labels=labels), small_run("broken", labels=labels)
+    run_experiment(whole)
+    stopped(broken, 1, crash)  # before the first snapshot
+    stopped(broken, 4, crash, resume=True)  # after a snapshot, some lines ahead of it
+    stopped(broken, 6, press_ctrl_c, resume=True)
+    run_experiment(broken, resume=True)
+    assert results(broken.report.folder) == results(whole.report.folder)
+
+
+METHODS = {
+    "source only": {"name": "source_only"},
+    "tent": {"name": "tent", "lr": 0.01},
+    "simatta, running statistics": {
+        "name": "simatta",
+        "norm": "running",
+        "trainer": {"max_updates": 3, "fresh_optimizer": False},
+    },
+    "simatta, bounded": {
+        "name": "simatta",
+        "low_entropy_bound": 0.5,
+        "high_entropy_bound": 0.1,
+        "low_entropy_capacity": 10,
+        "trainer": {"max_updates": 3},
+    },
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_broken_run_continues_bit_for_bit_with_any_method(small_run, name, results):
+    whole, broken = (
+        small_run(folder).model_copy(update={"method": MethodTable(**METHODS[name])})
+        for folder in ("whole", "broken")
+    )
+    run_experiment(whole)
+    stopped(broken, 4, crash)
+    run_experiment(broken, resume=True)
+    assert results(broken.report.folder) == results(whole.report.folder)
+
+
+@pytest.mark.parametrize("step", [0, STEPS - 1])
+def test_a_run_may_be_stopped_at_its_first_and_last_step(small_run, step, results):
+    whole, broken = small_run("whole"), small_run("broken")
+    run_experiment(whole)
+    stopped(broken, step, press_ctrl_c)
+    run_experiment(broken, resume=True)
+    assert results(broken.report.folder) == results(whole.report.folder)
+
+
+def test_a_run_killed_between_its_last_line_and_its_mark_ends_the_same(
+    small_run, monkeypatch, results
+):
+    whole, broken = small_run("whole"), small_run("broken")
+    run_experiment(whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "touch", lambda path: crash())
+        with pytest.raises(Crash):
+            run_experiment(broken)
+    assert read_run(broken.report.folder).is_finished
+    run_experiment(broken, resume=True)
+    assert results(broken.report.folder) == results(whole.report.folder)
+
+
+def test_late_answers_after_the_stream_are_waited_for_on_request(small_run):
+    labels = {"budget": 20, "delay": 12}
+    dropped = run_experiment(small_run("dropped", labels=labels))
+    waited = run_experiment(small_run("waited", labels={**labels, "wait": 30.0}))
+    assert (dropped["labels"], waited["labels"]) == (0, waited["asked"])
+    assert (dropped["updates"], waited["updates"]) == (0, 3)
+
+
+def test_images_in_folders_are_run_on_with_or_without_held_out_source(image_tree, tmp_path):
+    save_weights(SmallCNN(classes=2, channels=3), tmp_path / "model.safetensors")
+    for held_out in (0.0, 0.5):
+        folder = tmp_path / f"run-{held_out}"
+        experiment = parse_experiment(
+            {
+                "stream": {
+                    "name": "folders",
+                    "root": str(image_tree),
+                    "source": "photo",
+                    "size": 16,
+                    "batch_size": 10,
+                    "held_out": held_out,
+                },
+                "model": {"weights": str(tmp_path / "model.safetensors")},
+                "report": {"folder": str(folder), "source_every": 1},
+            }
+        )
+        end = run_experiment(experiment)
+        assert ("source_accuracy" in end) == (held_out > 0)
+        assert end["segments"].keys() == end["post_adaptation"].keys() == {"sculpture", "sketch"}
+        assert (folder / PICTURES_FILE).stat().st_size > 0

@@ -1,0 +1,113 @@
+"""What tests of whole runs share: one trained source model, and digits that are read once."""
+
+import fcntl
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import attakit
+from attakit.bench import data
+from attakit.bench.experiment import StreamTable
+from attakit.bench.load import parse_experiment
+from attakit.bench.models import CACHE_VARIABLE, digits_model
+from attakit.report.pictures import PICTURES_FILE
+from attakit.report.runs import read_run
+
+
+@pytest.fixture(scope="session")
+def all_digits():
+    return data.digits()
+
+
+@pytest.fixture(scope="session")
+def model_cache(tmp_path_factory, all_digits):
+    """A folder with the source model of digits, trained by whichever worker comes first."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / "source-models"
+    with (shared / "source-models.lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        patch.setenv(CACHE_VARIABLE, str(folder))
+        patch.setattr(data, "digits", lambda: all_digits)
+        digits_model(data.load_task(StreamTable()))
+    return folder
+
+
+@pytest.fixture
+def quick_digits(monkeypatch, model_cache, all_digits):
+    """Runs on digits in this process need neither reading nor training."""
+    threads = torch.get_num_threads()
+    monkeypatch.setenv(CACHE_VARIABLE, str(model_cache))
+    monkeypatch.setattr(data, "digits", lambda: all_digits)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def small_run(tmp_path, quick_digits):
+    """Makes a short experiment: eight steps of twenty digits, and few updates."""
+
+    def make(folder="run", **tables):
+        settings = {
+            "threads": 1,
+            "stream": {"targets": ["outline"], "share": 0.2, "batch_size": 20},
+            "method": {"selector": {"inits": 1}, "trainer": {"max_updates": 3}},
+            "labels": {"budget": 20},
+            "report": {"source_every": 0, "save_every": 3, "post_adaptation": False},
+        }
+        for name, table in tables.items():
+            old = settings.get(name)
+            settings[name] = {**old, **table} if isinstance(old, dict) else table
+        settings["report"] = {**settings["report"], "folder": str(tmp_path / folder)}
+        return parse_experiment(settings)
+
+    return make
+
+
+@pytest.fixture
+def program_environment(model_cache):
+    """Environment in which `python -m attakit` finds this package and the trained model."""
+    return {
+        **os.environ,
+        CACHE_VARIABLE: str(model_cache),
+        "PYTHONPATH": str(Path(attakit.__file__).parents[1]),
+        "OMP_NUM_THREADS": "1",
+        "COLUMNS": "200",
+    }
+
+
+@pytest.fixture
+def image_tree(tmp_path):
+    """A small tree of images: domains photo, sketch and sculpture with classes cat and dog."""
+    root = tmp_path / "images"
+    random = np.random.default_rng(0)
+    for domain, brightness in (("photo", 0), ("sketch", 40), ("sculpture", 80)):
+        for kind, colour in (("cat", (200, 40, 40)), ("dog", (40, 40, 200))):
+            folder = root / domain / kind
+            folder.mkdir(parents=True)
+            for number in range(8):
+                noise = random.integers(0, 40, (16, 16, 3))
+                pixels = (np.array(colour) + noise + brightness).clip(0, 255).astype(np.uint8)
+                Image.fromarray(pixels).save(folder / f"{number}.png")
+    return root
+
+
+@pytest.fixture
+def results():
+    """Reads all that a run wrote, but for times and memory."""
+    measured = {"seconds", "memory_mb", "peak_memory_mb"}
+
+    def read(folder):
+        run = read_run(folder)
+        lines = [
+            {name: value for name, value in line.items() if name not in measured}
+            for line in [*run.steps, run.end]
+        ]
+        pictures = (folder / PICTURES_FILE).read_bytes()
+        return lines, pictures, sorted(path.name for path in folder.iterdir() if path.is_file())
+
+    return read

@@ -1,0 +1,46 @@
+import torch
+from torch import nn
+
+from attakit.methods import BatchNorm, SourceOnly
+from attakit.testing import tiny_batch, tiny_classifier
+
+
+def test_it_normalises_with_the_mean_and_variance_of_the_batch():
+    model, inputs = tiny_classifier().eval(), tiny_batch().inputs
+    first, norm, last = model[0], model[1], model[3]
+    hidden = first(inputs)
+    deviation = ((hidden - hidden.mean(0)) ** 2).mean(0).add(norm.eps).sqrt()
+    normal = norm.weight * (hidden - hidden.mean(0)) / deviation + norm.bias
+    expected = last(normal.relu())
+    given = BatchNorm(model).step(tiny_batch(), allowance=0).prediction
+    assert torch.allclose(given.logits, expected, atol=1e-5)
+    assert torch.allclose(given.features, normal.relu(), atol=1e-5)
+
+
+def test_images_are_normalised_per_channel_over_all_pixels():
+    model = nn.Sequential(nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(8, 3))
+    inputs = torch.randn(5, 2, 2, 2, generator=torch.Generator().manual_seed(0)) * 3 + 1
+    mean = inputs.mean(dim=(0, 2, 3), keepdim=True)
+    variance = inputs.var(dim=(0, 2, 3), keepdim=True, unbiased=False)
+    normal = (inputs - mean) / (variance + model[0].eps).sqrt()
+    expected = model[2](normal.flatten(1))
+    assert torch.allclose(BatchNorm(model).predict(inputs).logits, expected, atol=1e-5)
+
+
+def test_it_keeps_nothing_from_batch_to_batch():
+    method = BatchNorm(tiny_classifier())
+    first = method.step(tiny_batch(0), allowance=0).prediction.logits
+    method.step(tiny_batch(1), allowance=0)
+    assert torch.equal(method.step(tiny_batch(0), allowance=0).prediction.logits, first)
+
+
+def test_without_batch_norm_it_answers_as_the_source_model():
+    model = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 3))
+    inputs = tiny_batch().inputs
+    assert torch.equal(BatchNorm(model).predict(inputs).logits, model(inputs))
+
+
+def test_a_single_vector_is_answered_with_the_stored_statistics():
+    model, inputs = tiny_classifier(), tiny_batch(size=1).inputs
+    expected = SourceOnly(model).predict(inputs).logits
+    assert torch.equal(BatchNorm(model).predict(inputs).logits, expected)

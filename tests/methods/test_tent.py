@@ -1,0 +1,126 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from attakit.errors import ModelError, SettingError
+from attakit.methods import Tent
+from attakit.records import Batch
+from attakit.testing import tiny_batch, tiny_classifier
+
+
+def batch_of(inputs):
+    return Batch(0, tuple(f"{number}" for number in range(len(inputs))), inputs)
+
+
+def one_layer():
+    """Batch norm, then the identity: its outputs are the logits."""
+    head = nn.Linear(2, 2, bias=False)
+    nn.init.eye_(head.weight)
+    return nn.Sequential(nn.BatchNorm1d(2, eps=1e-12), head)
+
+
+# Two samples (1, 2) and (3, 0): each feature has mean 2 or 1 and variance 1, so batch norm gives
+# x̂ = (-1, 1) and (1, -1). With scale γ = 1 and shift β = 0 these are the logits z.
+# For two classes ∂H/∂z₁ = p₁p₂(z₂ - z₁) and ∂H/∂z₂ is its negative. For the first sample
+# p₁ = 1/(1 + e²), z₂ - z₁ = 2, so g = 2·p₁p₂ = 2e²/(1 + e²)² ≈ 0.21; for the second it is -g.
+# ∂L/∂γ₁ = mean(g·(-1), (-g)·1) = -g, ∂L/∂γ₂ = mean((-g)·1, g·(-1)) = -g,
+# ∂L/∂β = mean(g, -g) = 0. Lowering the entropy enlarges both scales alike.
+INPUTS = torch.tensor([[1.0, 2.0], [3.0, 0.0]])
+G = 2 * math.e**2 / (1 + math.e**2) ** 2
+
+
+def test_one_update_follows_the_gradient_worked_out_by_hand():
+    method = Tent(one_layer(), lr=0.5, momentum=0.0)
+    step = method.step(batch_of(INPUTS), allowance=0)
+    norm = method.model.model[0]
+    assert torch.allclose(norm.weight, torch.full((2,), 1 + 0.5 * G))
+    assert torch.allclose(norm.bias, torch.zeros(2), atol=1e-7)
+    assert torch.allclose(step.prediction.logits, torch.tensor([[-1.0, 1.0], [1.0, -1.0]]))
+    share = 1 / (1 + math.e**2)
+    entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
+    assert step.numbers["loss"] == pytest.approx(entropy)
+
+
+def test_momentum_carries_over_to_the_next_batch():
+    plain, heavy = (Tent(one_layer(), lr=0.5, momentum=m) for m in (0.0, 0.5))
+    for method in (plain, heavy):
+        method.step(batch_of(INPUTS), allowance=0)
+    gradient = torch.stack([method.model.model[0].weight.detach().clone() for method in (plain,)])
+    for method in (plain, heavy):
+        method.step(batch_of(INPUTS), allowance=0)
+    # The second gradient is the same for both; the heavy one adds half of the first.
+    moved = heavy.model.model[0].weight - plain.model.model[0].weight
+    assert torch.allclose(moved, torch.full((2,), 0.5 * 0.5 * G), atol=1e-6)
+    assert torch.allclose(gradient, torch.full((1, 2), 1 + 0.5 * G))
+
+
+def test_entropy_falls_along_the_stream():
+    method = Tent(tiny_classifier(), lr=0.1)
+    losses = [method.step(tiny_batch(0), allowance=0).numbers["loss"] for _ in range(20)]
+    assert losses[-1] < losses[0]
+
+
+def test_only_scales_and_shifts_of_norm_layers_change():
+    model = tiny_classifier()
+    method = Tent(model, lr=0.1)
+    for step in range(3):
+        method.step(tiny_batch(step), allowance=0)
+    before, after = model.state_dict(), method.model.model.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {"1.weight", "1.bias"}
+
+
+def test_several_updates_answer_from_the_first_pass():
+    once, thrice = Tent(tiny_classifier(), lr=0.1), Tent(tiny_classifier(), lr=0.1, updates=3)
+    batch = tiny_batch()
+    answers = [method.step(batch, allowance=0).prediction.logits for method in (once, thrice)]
+    assert torch.equal(*answers)
+    assert not torch.equal(once.model.model[1].weight, thrice.model.model[1].weight)
+
+
+def test_it_asks_nothing():
+    assert Tent(tiny_classifier()).step(tiny_batch(), allowance=100).queries == ()
+
+
+def test_a_model_without_norm_layers_is_refused_with_advice():
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    with pytest.raises(ModelError, match="no normalisation layers"):
+        Tent(model)
+
+
+@pytest.mark.parametrize("norm", [nn.GroupNorm(2, 8), nn.LayerNorm(8)])
+def test_other_norm_layers_train_too(norm):
+    method = Tent(nn.Sequential(nn.Linear(4, 8), norm, nn.ReLU(), nn.Linear(8, 3)), lr=0.1)
+    before = method.model.model[1].weight.detach().clone()
+    method.step(tiny_batch(), allowance=0)
+    assert not torch.equal(before, method.model.model[1].weight)
+
+
+def test_one_logit_counts_as_two_classes():
+    method = Tent(tiny_classifier(classes=1), lr=0.1)
+    step = method.step(tiny_batch(), allowance=0)
+    assert step.prediction.logits.shape == (8, 2)
+    assert step.numbers["loss"] <= math.log(2) + 1e-6
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_tiny_batches_are_answered(size):
+    method = Tent(tiny_classifier())
+    assert method.step(tiny_batch(size=size), allowance=0).prediction.logits.shape == (size, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lr": 0}, "Tent: lr must be greater than 0, got 0"),
+        ({"momentum": 1.5}, "Tent: momentum must be at least 0 and at most 1"),
+        ({"updates": 0}, "Tent: updates must be at least 1, got 0"),
+        ({"updates": 1.5}, "Tent: updates must be a whole number, got 1.5"),
+        ({"lr": "fast"}, "Tent: lr must be a number, got 'fast'"),
+    ],
+)
+def test_wrong_settings_are_named(settings, message):
+    with pytest.raises(SettingError, match=message):
+        Tent(tiny_classifier(), **settings)
