@@ -14,7 +14,6 @@ from attakit.select import SELECTORS, IncrementalClustering, Uniform
 from attakit.stream import Truth
 from attakit.testing import tiny_classifier
 from attakit.train.balanced import BalancedTrainer
-from attakit.train.weighting import Weighting
 
 TRUTH = Truth({"a": 1}, {"a": "night"}, {"a": "night"}, ("cat", "dog"))
 
@@ -196,7 +195,6 @@ PUBLIC_CODE = {
         "gap": 1,
         "max_updates": "unlimited",
     },
-    Weighting: {"cold_start_size": 100},
 }
 
 
@@ -204,11 +202,15 @@ def test_the_reference_experiment_sets_every_switch_to_the_public_code(pytestcon
     experiment = load_experiment(pytestconfig.rootpath / "experiments/reference/simatta.toml")
     method = experiment.method.settings
     trainer = method["trainer"]
-    tables = [method, method["selector"], trainer, trainer["weighting"]]
+    tables = [method, method["selector"], trainer]
     for (kind, wanted), table in zip(PUBLIC_CODE.items(), tables, strict=True):
         assert {name: table[name] for name in wanted} == wanted
         parameters = inspect.signature(kind).parameters
         assert not [name for name in wanted if parameters[name].default == wanted[name]]
     assert trainer["fresh_optimizer"]
-    assert trainer["weighting"]["cold_start_high_share"] == 0.2
+    assert trainer["weighting"] == {
+        "rule": "share",
+        "cold_start_size": 100,
+        "cold_start_high_share": 0.2,
+    }
     assert experiment.labels.budget == "unlimited"

@@ -38,7 +38,10 @@ def classifier() -> Classifier:
 
 def test_one_update_is_the_weighted_gradient_step_of_algorithm_one():
     low, high = anchors(3, label=1), anchors(2, label=2)
-    trainer = BalancedTrainer(lr=0.1, momentum=0.0, batch_size=10, max_updates=1)
+    weighting = Weighting(cold_start_size=0)
+    trainer = BalancedTrainer(
+        lr=0.1, momentum=0.0, batch_size=10, max_updates=1, weighting=weighting
+    )
     model, expected = classifier(), classifier()
 
     trainer.fit(model, low, high, step=0)

@@ -9,7 +9,7 @@ from attakit.train.weighting import Weighting, low_share
 
 def test_share_of_three_low_and_one_high_anchor_is_three_quarters():
     assert low_share(3, 1) == 0.75
-    assert Weighting().low_weight(3, 1) == 0.75
+    assert Weighting(cold_start_size=0).low_weight(3, 1) == 0.75
 
 
 def test_share_is_zero_without_low_anchors():
@@ -17,7 +17,7 @@ def test_share_is_zero_without_low_anchors():
 
 
 def test_fixed_weight_does_not_depend_on_counts():
-    weighting = Weighting(rule=0.4)
+    weighting = Weighting(rule=0.4, cold_start_size=0)
 
     assert weighting.low_weight(1, 99) == weighting.low_weight(99, 1) == 0.4
 

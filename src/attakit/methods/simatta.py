@@ -198,6 +198,8 @@ class SimATTA(BaseMethod):
 
     def _judge_staged(self, *, has_learned: bool) -> None:
         """Fit e_l to how far the adapted model agrees, and keep what it does not contradict."""
+        if len(self.staged) < 2:  # some batch-norm layers cannot take a single sample
+            return
         rows = self.staged.hand_over()
         if rows is None or not has_learned:
             return
