@@ -26,11 +26,11 @@ def test_nothing_is_trusted_before_anything_was_judged():
 def test_low_bound_ends_where_agreement_falls_below_its_share():
     bounds = EntropyBounds("auto")
 
-    # 40 sure samples agree; of the next ones none does: 40 / 42 ≥ 0.95 > 40 / 43.
+    # 40 sure samples agree; of the next ones none does: 40 / 41 ≥ 0.97 > 40 / 42.
     entropies = [0.001 * number for number in range(1, 51)]
     bounds.judge(entropies, [number <= 40 for number in range(1, 51)])
 
-    assert bounds.low == pytest.approx(0.043)
+    assert bounds.low == pytest.approx(0.042)
 
 
 def test_low_bound_is_zero_when_the_surest_samples_disagree():
@@ -58,6 +58,22 @@ def test_nearly_all_recent_samples_below_the_low_bound_agree(judged):
 
     below = [agreed for entropy, agreed in judged[-MEMORY:] if entropy < bounds.low]
     assert not below or sum(below) / len(below) >= AGREEMENT
+
+
+def test_the_surest_twentieth_is_taken_at_once():
+    bounds = EntropyBounds("auto")
+
+    bounds.observe_source([0.001 * number for number in range(1, 101)])
+
+    assert sum(0.001 * number < bounds.low_at_once for number in range(1, 101)) == 5
+
+
+def test_a_fixed_low_bound_is_applied_at_once():
+    bounds = EntropyBounds(1e-3, 1e-2)
+
+    bounds.observe_source([1e-9] * 50)
+
+    assert bounds.low_at_once == 1e-3
 
 
 def test_high_bound_is_the_median_of_a_sure_model():
@@ -102,11 +118,13 @@ def test_saved_bounds_go_on_as_if_never_stopped(judged):
     entropies, agreed = [e for e, _ in judged], [a for _, a in judged]
     one.judge(entropies[:half], agreed[:half])
     one.observe(entropies[:half], 3)
+    one.observe_source(entropies[:half])
 
     other.load_state_dict(one.state_dict())
     for bounds in (one, other):
         bounds.judge(entropies[half:], agreed[half:])
         bounds.observe(entropies[half:], 3)
+        bounds.observe_source(entropies[half:])
 
     assert one.state_dict() == other.state_dict()
 

@@ -4,12 +4,12 @@ The paper sets both by hand for each data set (e_l from 1e-4 to 1e-1, e_h = 1e-2
 values depend on the model: one that is surer of itself needs lower ones. Here either may be
 "auto", which needs no source data and no labels beyond those that are asked for anyway.
 
-e_l. After every step the adapting model has learned from fresh answers, but not yet from the
-samples it is about to judge. How often it still agrees with the source model on them follows how
-often the source model is right, entropy by entropy (measured on digits: 0.91 against 0.85 where
-the source model is unsure, 0.98 against 0.99 where it is sure). So e_l is the largest entropy
-below which the two agree on nearly all recent samples. A wrong pseudo-label does lasting harm and
-a missing one little, hence "nearly all".
+e_l. The surest twentieth of recent samples is trusted at once: without any source-like anchor, the
+first few labels would turn the whole model. Beyond that the adapting model judges. After every
+step it has learned from fresh answers, but not yet from the samples it is about to judge. How
+often it still agrees with the source model on them follows how often the source model is right,
+entropy by entropy. So e_l is the largest entropy below which the two agree on nearly all recent
+samples. A wrong pseudo-label does lasting harm and a missing one little, hence "nearly all".
 
 e_h. What matters is that questions never dry up, even when a model is sure and wrong. So e_h is
 the median entropy of recent samples, and no more than a twentieth of the largest entropy that
@@ -28,10 +28,10 @@ from attakit.errors import SettingError, check_range
 
 Bound = float | str
 
-AGREEMENT = 0.95
-MEMORY = 200  # samples; enough for a share of 0.95 to mean something, few enough to forget a domain
-UNSURE_SHARE = 0.05
-SUREST_SHARE = 0.05
+SUREST_SHARE = 0.05  # trusted at once
+AGREEMENT = 0.97  # "nearly all"
+UNSURE_SHARE = 0.05  # of the largest entropy, ln(classes)
+MEMORY = 200  # recent samples: enough for a share to mean something, few enough to forget a domain
 
 
 class EntropyBounds:
@@ -50,6 +50,13 @@ class EntropyBounds:
     >>> bounds.judge([0.001, 0.002, 0.2, 0.3], [True, True, False, False])
     >>> bounds.low, bounds.high
     (0.2, 0.01)
+
+    Attributes
+    ----------
+    low, high
+        The bounds as they are now.
+    low_at_once
+        The bound below which a sample is trusted before the model has judged it.
     """
 
     def __init__(self, low: Bound = "auto", high: Bound = "auto") -> None:
