@@ -27,7 +27,7 @@ from attakit.bench.run import run_experiment
 from attakit.bench.stopping import Interrupted
 from attakit.errors import AttaError, SettingError
 from attakit.methods import METHODS
-from attakit.report.console import Progress, WorkBar, print_table
+from attakit.report.console import Progress, WorkBar, print_table, told
 from attakit.report.figures import summarise
 from attakit.report.html import write_report
 from attakit.report.jsonlines import STEPS_FILE
@@ -126,19 +126,21 @@ def pretrain(
         _interruptible("Stopped. Nothing was written."),
         WorkBar("pretrain", total=tables.training.updates, quiet=quiet or as_json) as bar,
     ):
-        training = pretrain_source(tables, task, progress=lambda _, numbers: bar.show(numbers))
-    told = {
+        training = pretrain_source(
+            tables, task, progress=lambda update, numbers: bar.reach(update, told(numbers))
+        )
+    written = {
         "weights": str(tables.training.weights),
         "held_out_accuracy": None if training.accuracy is None else 100 * training.accuracy,
         "update": training.update,
         "seconds": time.perf_counter() - began,
     }
     if as_json:
-        _print_json(told)
+        _print_json(written)
     elif not quiet:
-        accuracy = told["held_out_accuracy"]
+        accuracy = written["held_out_accuracy"]
         shown = "" if accuracy is None else f" ({accuracy:.2f} % on held-out source images)"
-        Console().print(f"Wrote {told['weights']}{shown}.", soft_wrap=True, highlight=False)
+        Console().print(f"Wrote {written['weights']}{shown}.", soft_wrap=True, highlight=False)
 
 
 @app.command()
@@ -166,6 +168,7 @@ def run(
     with (
         _interruptible("Stopped before the first step. Start it again."),
         _training_bar(quiet=silent) as training,
+        _late_bar("scoring", quiet=silent) as scoring,
     ):
         end = run_experiment(
             tables,
@@ -182,6 +185,7 @@ def run(
             ],
             write=lambda line: console.print(escape(line), highlight=False, soft_wrap=True),
             training=training,
+            scoring=lambda done, total: scoring(done, total, "whole domains"),
         )
     if as_json:
         _print_json({"folder": str(folder), **end})
@@ -262,25 +266,31 @@ def _interruptible(message: str) -> Iterator[None]:
 
 
 @contextmanager
-def _training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
-    """A bar for training the source model of digits, seen only if and while it is trained."""
-    total = DIGITS_TRAINING.updates
-    bar = WorkBar("source model", total=total, quiet=quiet)
+def _late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar for work that may or may not come: seen from the first piece to the last."""
     with ExitStack() as stack:
+        bars: list[WorkBar] = []
 
-        def show(update: int, numbers: dict[str, float]) -> None:
-            if update == 1:
-                stack.enter_context(bar)
-            bar.show(numbers)
-            if update == total:
+        def show(done: int, total: int, note: str = "") -> None:
+            if not bars:
+                bars.append(stack.enter_context(WorkBar(title, total=total, quiet=quiet)))
+            bars[0].reach(done, note)
+            if done == total:
                 stack.close()
 
         yield show
+
+
+@contextmanager
+def _training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
+    """A bar for training the source model of digits, seen only if and while it is trained."""
+    with _late_bar("source model", quiet=quiet) as show:
+        yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, told(numbers))
 
 
 def _first_line(part: Callable[..., Any]) -> str:
     return str(part.__doc__).strip().splitlines()[0]
 
 
-def _print_json(told: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(told, indent=2) + "\n")
+def _print_json(values: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(values, indent=2) + "\n")

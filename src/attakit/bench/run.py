@@ -43,6 +43,7 @@ from attakit.report.runs import read_run
 from attakit.store.snapshot import load_snapshot, save_snapshot
 from attakit.stream.batches import Stream
 
+Scoring = Callable[[int, int], None]
 Observers = Callable[[Stream, Accuracy, int], Sequence[Reporter]]
 
 
@@ -111,6 +112,7 @@ def run_experiment(
     observers: Observers = lambda _stream, _accuracy, _start: (),
     write: Callable[[str], None] | None = None,
     training: Progress | None = None,
+    scoring: Scoring = lambda _done, _total: None,
 ) -> dict[str, Any]:
     """Run an experiment and return the end line of its results.
 
@@ -129,6 +131,8 @@ def run_experiment(
         Where questions go when a person answers in the terminal.
     training
         Called while a source model is trained, which is done once.
+    scoring
+        Called with (samples done, samples in all) while whole domains are scored after the stream.
     """
     folder = experiment.report.folder
     prepare_folder(folder, resume=resume, replace=replace)
@@ -146,7 +150,7 @@ def run_experiment(
     extra = observers(state.stream, state.accuracy, start)
     _feed(state, folder, start, [*reporters, *extra])
     with stoppable(_stopped(folder), at_once=True):
-        return _finish(state, folder, lines)
+        return _finish(state, folder, lines, scoring)
 
 
 def environment() -> dict[str, str | int]:
@@ -258,17 +262,17 @@ def _source_check(state: _Run) -> Callable[[Moment], Mapping[str, float]]:
     return measure
 
 
-def _finish(state: _Run, folder: Path, lines: JsonLines) -> dict[str, Any]:
+def _finish(state: _Run, folder: Path, lines: JsonLines, scoring: Scoring) -> dict[str, Any]:
     wait = state.experiment.labels.wait
     state.updates += drain(state.method, state.oracle, state.ledger, wait=wait).updates
-    lines.end(_end(state))
+    lines.end(_end(state, scoring))
     # In this order: whatever a crash leaves behind, a finished run is never run again.
     (folder / DONE).touch()
     (folder / SNAPSHOT).unlink(missing_ok=True)
     return read_end(folder)
 
 
-def _end(state: _Run) -> dict[str, Any]:
+def _end(state: _Run, scoring: Scoring) -> dict[str, Any]:
     end: dict[str, Any] = {
         "stream_accuracy": state.accuracy.stream,
         "segments": state.accuracy.segments,
@@ -281,5 +285,12 @@ def _end(state: _Run) -> dict[str, Any]:
     if state.task.source_test is not None:
         end["source_accuracy"] = sample_accuracy(state.method, state.task.source_test)
     if state.experiment.report.post_adaptation:
-        end["post_adaptation"] = post_adaptation(state.method, state.task.targets)
+        total = sum(len(part) for part in state.task.targets.parts.values())
+        counts: list[int] = []
+
+        def done(count: int) -> None:
+            counts.append(count)
+            scoring(sum(counts), total)
+
+        end["post_adaptation"] = post_adaptation(state.method, state.task.targets, done)
     return end

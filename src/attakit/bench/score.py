@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from attakit.protocols import Method
@@ -11,8 +13,14 @@ from attakit.stream.samples import Domains, Samples
 SCORE_BATCH = 100
 
 
-def sample_accuracy(method: Method, samples: Samples) -> float:
-    """Percent of samples that the method, as it is now, puts in the right class."""
+Done = Callable[[int], None]
+
+
+def sample_accuracy(method: Method, samples: Samples, done: Done = lambda _count: None) -> float:
+    """Percent of samples that the method, as it is now, puts in the right class.
+
+    `done` is told how many more samples were scored.
+    """
     correct = 0
     # Shuffled: a batch of one class would spoil methods that use the statistics of the batch.
     order = generator(0, "score").permutation(len(samples)).tolist()
@@ -20,9 +28,12 @@ def sample_accuracy(method: Method, samples: Samples) -> float:
         places = order[start : start + SCORE_BATCH]
         given = method.predict(samples.load(places)).logits.argmax(dim=1).cpu().numpy()
         correct += int(np.sum(given == np.asarray(samples.labels)[places]))
+        done(len(places))
     return 100 * correct / len(samples)
 
 
-def post_adaptation(method: Method, domains: Domains) -> dict[str, float]:
+def post_adaptation(
+    method: Method, domains: Domains, done: Done = lambda _count: None
+) -> dict[str, float]:
     """Accuracy on every whole domain after the stream, the labelled samples included."""
-    return {name: sample_accuracy(method, samples) for name, samples in domains.parts.items()}
+    return {name: sample_accuracy(method, part, done) for name, part in domains.parts.items()}

@@ -96,7 +96,7 @@ class WorkBar:
     Examples
     --------
     >>> with WorkBar("pretrain", total=2, quiet=True) as bar:
-    ...     bar.show({"loss": 0.5})
+    ...     bar.advance("half of it")
     """
 
     def __init__(self, title: str, *, total: int, quiet: bool = False) -> None:
@@ -123,9 +123,18 @@ class WorkBar:
         """One more piece is done."""
         self._bar.update(self._task, advance=1, note=escape(note))
 
-    def show(self, numbers: Mapping[str, float]) -> None:
-        """One more piece is done, with these numbers."""
-        self.advance(" · ".join(f"{name} {value:.3g}" for name, value in numbers.items()))
+    def reach(self, done: int, note: str = "") -> None:
+        """So many pieces are done."""
+        self._bar.update(self._task, completed=done, note=escape(note))
+
+
+def told(numbers: Mapping[str, float]) -> str:
+    """Numbers with their names, for the end of a bar.
+
+    >>> told({"loss": 0.51234, "accuracy": 0.9})
+    'loss 0.512 · accuracy 0.9'
+    """
+    return " · ".join(f"{name} {value:.3g}" for name, value in numbers.items())
 
 
 def print_table(
