@@ -23,8 +23,6 @@ from attakit.bench.stopping import ignoring_ctrl_c
 
 BUDGET = 150
 SEEDS = (0, 1, 2)
-# A small network trained from scratch wants larger steps than a fine-tuned ResNet.
-TRAINER = {"lr": 2e-3}
 METHODS: dict[str, dict[str, Any]] = {
     "source only": {"name": "source_only"},
     "batch norm": {"name": "batch_norm"},
@@ -32,7 +30,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "simatta": {
         "name": "simatta",
         "selector": {"name": "incremental", "cluster_growth": 4},
-        "trainer": TRAINER,
     },
     # SimATTA in all but the choice of samples: the control for "is asking cleverly worth it?"
     "random labels": {
@@ -40,7 +37,6 @@ METHODS: dict[str, dict[str, Any]] = {
         "high_entropy_bound": 0.0,
         "include_bound": True,
         "selector": {"name": "uniform"},
-        "trainer": TRAINER,
     },
 }
 
