@@ -67,3 +67,16 @@ def test_the_state_of_another_model_is_refused():
     state = SourceOnly(tiny_classifier(width=5)).state_dict()
     with pytest.raises(StateError, match="another model"):
         SourceOnly(tiny_classifier()).load_state_dict(state)
+
+
+def test_stored_statistics_count_whatever_the_given_classifier_used():
+    model, inputs = tiny_classifier().eval(), tiny_batch().inputs
+    expected = model(inputs)
+    given = Classifier(model)
+    given.use_norm("batch")
+    assert torch.equal(SourceOnly(given).predict(inputs).logits, expected)
+
+
+def test_a_model_of_volumes_is_a_model_too():
+    model = nn.Sequential(nn.Conv3d(1, 2, 3), nn.Flatten(), nn.Linear(2, 3))
+    assert SourceOnly(model).predict(torch.zeros(2, 1, 3, 3, 3)).logits.shape == (2, 3)

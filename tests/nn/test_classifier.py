@@ -350,3 +350,15 @@ def test_batch_statistics_leave_a_classifier_copyable():
     assert torch.equal(twin(IMAGES).logits, classifier(IMAGES).logits)
     twin.model[1].weight.data.zero_()
     assert not torch.equal(twin(IMAGES).logits, classifier(IMAGES).logits)
+
+
+def test_frozen_statistics_come_back_after_those_of_the_batch():
+    classifier = Classifier(nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 2))).eval()
+    before = classifier(TABLE).logits
+
+    classifier.use_norm("batch")
+    changed = classifier(TABLE).logits
+    classifier.use_norm("frozen")
+
+    assert not torch.equal(changed, before)
+    assert torch.equal(classifier(TABLE).logits, before)

@@ -96,3 +96,13 @@ def test_a_prepared_classifier_keeps_images_channels_last():
     model[0].register_forward_hook(lambda layer, inputs, output: seen.append(output))
     prepare(Classifier(model), CPU)(place(torch.ones(2, 3, 4, 4), CPU))
     assert seen[0].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_model_of_volumes_is_prepared_too():
+    model = nn.Sequential(nn.Conv3d(1, 2, 3), nn.Flatten(), nn.Linear(2, 3))
+    before = model[0].weight.clone()
+
+    prepare(model, torch.device("cpu"))
+
+    assert torch.equal(model[0].weight, before)
+    assert model(torch.zeros(2, 1, 3, 3, 3)).shape == (2, 3)

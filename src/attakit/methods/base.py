@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
-from attakit.nn.devices import place
+from attakit.nn.devices import place, prepare
 from attakit.queries import Answer
 from attakit.records import Batch, Prediction, Step, Training
 
@@ -32,8 +32,9 @@ class BaseMethod:
 
     def __init__(self, model: nn.Module) -> None:
         given = model if isinstance(model, Classifier) else Classifier(model)
-        self.model = copy.deepcopy(given).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+        self.model = prepare(copy.deepcopy(given), given.device).eval()
         self.model.requires_grad_(False)
+        self.model.use_norm("frozen")
 
     @property
     def adapted_model(self) -> nn.Module:

@@ -11,6 +11,7 @@ from attakit.nn.norm import (
     moving_statistics,
     norm_parameters,
     use_batch_statistics,
+    use_stored_statistics,
 )
 from attakit.nn.seeding import seeded
 from attakit.nn.small import SmallCNN
@@ -44,5 +45,6 @@ __all__ = [
     "softmax_entropy",
     "trainable_parameters",
     "use_batch_statistics",
+    "use_stored_statistics",
     "weights_hash",
 ]

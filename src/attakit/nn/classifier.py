@@ -10,7 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from attakit.errors import ModelError, check_choice
-from attakit.nn.norm import NORM_POLICIES, NormPolicy, use_batch_statistics
+from attakit.nn.norm import (
+    NORM_POLICIES,
+    NormPolicy,
+    use_batch_statistics,
+    use_stored_statistics,
+)
 from attakit.nn.shapes import as_logits, as_rows
 from attakit.records import Prediction
 
@@ -97,8 +102,8 @@ class Classifier(nn.Module):
         """Say which statistics batch-norm layers use: the stored ones ("frozen"), those of the
         batch ("batch"), or stored ones that follow the batches while training ("running")."""
         check_choice("Classifier", "norm", policy, NORM_POLICIES)
-        if policy == "batch":
-            use_batch_statistics(self.model)
+        switch = use_batch_statistics if policy == "batch" else use_stored_statistics
+        switch(self.model)
         self.norm = policy
 
     def forward(self, inputs: Tensor) -> Prediction:

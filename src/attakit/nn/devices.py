@@ -64,4 +64,9 @@ def prepare(module: _Module, device: torch.device) -> _Module:
     >>> prepare(nn.Conv2d(2, 2, 3), torch.device("cpu")).weight.stride()
     (18, 1, 6, 2)
     """
-    return module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+    module.to(device)
+    # One by one: asked for all at once, torch refuses models with weights of five dimensions.
+    for tensor in (*module.parameters(), *module.buffers()):
+        if tensor.ndim == 4 and tensor.is_floating_point():
+            tensor.data = tensor.data.contiguous(memory_format=torch.channels_last)
+    return module

@@ -64,6 +64,21 @@ def use_batch_statistics(model: nn.Module) -> None:
         _replace_forward(layer, _forward_on_batch)
 
 
+def use_stored_statistics(model: nn.Module) -> None:
+    """Undo `use_batch_statistics`: every batch-norm layer goes by its stored statistics again.
+
+    >>> import torch
+    >>> layer = nn.BatchNorm1d(1).eval()
+    >>> use_batch_statistics(layer)
+    >>> use_stored_statistics(layer)
+    >>> layer(torch.tensor([[10.0], [12.0]])).detach().round().flatten().tolist()
+    [10.0, 12.0]
+    """
+    for layer in _batch_norms(model):
+        if getattr(layer.__dict__.get("forward"), "__func__", None) is _forward_on_batch:
+            del layer.__dict__["forward"]
+
+
 @contextmanager
 def moving_statistics(model: nn.Module) -> Iterator[None]:
     """Inside, batch-norm layers use batch statistics and move their stored ones along.
