@@ -127,6 +127,29 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     Unknown method 'simata'. Did you mean 'simatta'? Known: simatta, tent.
     """
     names = sorted(known)
-    near = get_close_matches(name, names, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    return UnknownName(f"Unknown {kind} '{name}'.{hint} Known: {', '.join(names)}.")
+    return UnknownName(
+        f"Unknown {kind} '{name}'.{nearest_hint(name, names)} Known: {', '.join(names)}."
+    )
+
+
+def unknown_setting(who: str, name: str, known: Iterable[str]) -> SettingError:
+    """Build the error for a setting that does not exist, with the nearest one that does.
+
+    >>> print(unknown_setting("Tent", "upates", ["lr", "updates"]))
+    Tent: unknown setting 'upates'. Did you mean 'updates'? Known: lr, updates.
+    """
+    names = list(known)
+    told = ", ".join(names) or "none"
+    return SettingError(
+        f"{who}: unknown setting '{name}'.{nearest_hint(name, names)} Known: {told}."
+    )
+
+
+def nearest_hint(name: str, known: Iterable[str], count: int = 1) -> str:
+    """Say which known names may have been meant, with a space in front; nothing if none is near.
+
+    >>> nearest_hint("simata", ["simatta", "tent"])
+    " Did you mean 'simatta'?"
+    """
+    near = get_close_matches(name, list(known), n=count)
+    return f" Did you mean {' or '.join(repr(one) for one in near)}?" if near else ""

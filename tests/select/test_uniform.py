@@ -74,7 +74,7 @@ def test_without_counts_the_pace_decides():
         ({"first": -1}, "Uniform: first must be at least 0, got -1"),
         ({"per_step": -1}, "Uniform: per_step must be at least 0, got -1"),
         ({"counts": [1, -2]}, "Uniform: every one of counts must be at least 0, got -2"),
-        ({"counts": [1.5]}, "Uniform: counts must be whole numbers, got 1.5"),
+        ({"counts": [1.5]}, "Uniform: every one of counts must be a whole number, got 1.5"),
     ],
 )
 def test_wrong_settings_are_refused(wrong, message):

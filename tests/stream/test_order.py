@@ -153,8 +153,8 @@ def test_correlated_bears_extreme_concentrations(concentration):
         ("recurring", {"rounds": 0}, "recurring: rounds must be at least 1"),
         ("correlated", {"concentration": 0}, "concentration must be greater than 0"),
         ("correlated", {"chunks": 0}, "correlated: chunks must be at least 1"),
-        ("random", {"split": 4}, "random: there is no setting 'split'. It takes splits."),
-        ("domain_after_domain", {"seed": 4}, "no setting 'seed'. It takes none."),
+        ("random", {"split": 4}, "random: unknown setting 'split'. Did you mean 'splits'?"),
+        ("domain_after_domain", {"seed": 4}, "unknown setting 'seed'. Known: none."),
     ],
 )
 def test_settings_out_of_range_are_refused(order, given_settings, message):

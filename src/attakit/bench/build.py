@@ -6,13 +6,12 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from torch import nn
 
 from attakit.bench.experiment import Experiment, LabelsTable, MethodTable
-from attakit.errors import SettingError, unknown_name
+from attakit.errors import SettingError, unknown_name, unknown_setting
 from attakit.label.budget import Budget
 from attakit.label.known import KnownLabels
 from attakit.label.ledger import Ledger
@@ -89,11 +88,8 @@ def construct(
     known = [name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
     for name in settings:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            raise SettingError(
-                f"{who}: unknown setting {name!r}.{hint} Known: {', '.join(known) or 'none'}."
-            )
+            raise unknown_setting(who, name, known)
+        _check_switch(who, name, settings[name], parameters[name].default)
     if seed is not None and "seed" in known:
         settings = {"seed": seed, **settings}
     try:
@@ -103,6 +99,12 @@ def construct(
         raise SettingError(
             f"{who}: a setting has the wrong type ({error}), got {given}."
         ) from error
+
+
+def _check_switch(who: str, name: str, value: Any, default: Any) -> None:
+    # The text "false" would count as true.
+    if isinstance(default, bool) and not isinstance(value, bool):
+        raise SettingError(f"{who}: {name} must be true or false, got {value!r}.")
 
 
 def _selector(given: Any, seed: int) -> Any:
@@ -125,12 +127,14 @@ def _trainer(given: Any, seed: int) -> BalancedTrainer:
     return trainer
 
 
-def _named(name: str, table: Mapping[str, Callable[..., Any]], kind: str) -> Callable[..., Any]:
+def _named(name: Any, table: Mapping[str, Callable[..., Any]], kind: str) -> Callable[..., Any]:
+    if not isinstance(name, str):
+        raise SettingError(f"The name of a {kind} must be a text, got {name!r}.")
     if name in table:
         return table[name]
-    module, colon, attribute = str(name).partition(":")
+    module, colon, attribute = name.partition(":")
     if not colon:
-        raise unknown_name(kind, str(name), table)
+        raise unknown_name(kind, name, table)
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from attakit.bench.experiment import Experiment
-from attakit.errors import SettingError
+from attakit.errors import SettingError, nearest_hint
 
 
 def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
@@ -84,8 +83,7 @@ def _first_problem(error: ValidationError) -> str:
     path, table = _locate(problems[0]["loc"])
     if problems[0]["type"] == "extra_forbidden":
         known = sorted(table.model_fields)
-        near = get_close_matches(path[-1], known, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        hint = nearest_hint(path[-1], known)
         return f"unknown setting {'.'.join(path)}.{hint} Known: {', '.join(known)}."
     # A setting of several types has one problem for each.
     same = [problem for problem in problems if _locate(problem["loc"])[0] == path]

@@ -21,7 +21,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from attakit.errors import SettingError, check_range
+from attakit.errors import SettingError, check_count
 from attakit.methods.base import BaseMethod
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.norm import NormPolicy
@@ -215,7 +215,7 @@ def _limit(name: str, value: Capacity) -> int | None:
         return None
     if isinstance(value, str):
         raise SettingError(f"SimATTA: {name} must be a number or 'unlimited', got {value!r}.")
-    check_range("SimATTA", name, value, at_least=1)
+    check_count("SimATTA", name, value)
     return value
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from attakit.errors import ModelError, check_choice
+from attakit.errors import ModelError, check_choice, nearest_hint
 from attakit.nn.norm import (
     NORM_POLICIES,
     NormPolicy,
@@ -220,9 +219,7 @@ def _check_model(model: object) -> None:
 
 
 def _no_such_layer(name: str, known: list[str]) -> ModelError:
-    near = get_close_matches(name, known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
     return ModelError(
-        f"Classifier: the model has no layer named {name!r}.{hint} "
+        f"Classifier: the model has no layer named {name!r}.{nearest_hint(name, known)} "
         f"Its last layers are {', '.join(known[-5:])}."
     )

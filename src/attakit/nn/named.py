@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
 from torch import nn
 
-from attakit.errors import ModelError, UnknownName, check_range
+from attakit.errors import ModelError, UnknownName, check_count, nearest_hint
 from attakit.nn.seeding import seeded
 from attakit.nn.small import SmallCNN
 from attakit.nn.vision import import_timm
@@ -50,11 +49,11 @@ def named_model(
     >>> model.head.out_features
     4
     """
-    check_range("named_model", "classes", classes, at_least=1)
+    check_count("named_model", "classes", classes, at_least=1)
     options = {"channels": channels, "image_size": image_size}
     given = {option: value for option, value in options.items() if value is not None}
     for option, value in given.items():
-        check_range("named_model", option, value, at_least=1)
+        check_count("named_model", option, value, at_least=1)
     with seeded(seed, "weights"):
         if name in OWN_MODELS:
             model: nn.Module = OWN_MODELS[name](classes=classes, channels=channels or 1)
@@ -81,8 +80,7 @@ def _build_timm(name: str, classes: int, options: dict[str, int]) -> nn.Module:
 
 
 def _unknown_model(name: str, known: list[str]) -> UnknownName:
-    near = get_close_matches(name, [*OWN_MODELS, *known], n=3)
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    hint = nearest_hint(name, [*OWN_MODELS, *known], count=3)
     return UnknownName(
         f"Unknown model '{name}'.{hint} Known: {', '.join(OWN_MODELS)} and the {len(known)} models "
         f"of timm (timm.list_models() names them)."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from attakit.errors import check_range
+from attakit.errors import check_count
 
 POOLED_SIDE = 3  # where the strokes of a digit are matters, so not one value for the whole image
 
@@ -42,7 +42,7 @@ class SmallCNN(nn.Module):
             "width": width,
             "hidden": hidden,
         }.items():
-            check_range("SmallCNN", name, value, at_least=1)
+            check_count("SmallCNN", name, value, at_least=1)
         self.block1 = _block(channels, width)
         self.block2 = _block(width, 2 * width)
         self.block3 = _block(2 * width, 4 * width)

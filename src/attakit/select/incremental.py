@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attakit.errors import check_choice, check_range
+from attakit.errors import check_choice, check_count, check_range
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
@@ -103,7 +103,7 @@ class IncrementalClustering:
         seed: int = 0,
     ) -> None:
         who = "IncrementalClustering"
-        check_range(who, "initial_clusters", initial_clusters, at_least=1)
+        check_count(who, "initial_clusters", initial_clusters, at_least=1)
         check_range(who, "cluster_growth", cluster_growth, at_least=0)
         check_choice(who, "kmeans", kmeans, BACKENDS)
         check_choice(who, "nearest", nearest, NEAREST)

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from attakit.errors import ModelError, SettingError, check_choice, check_range
+from attakit.errors import ModelError, SettingError, check_choice, check_count, check_range
 
 ALGORITHMS = ("lloyd", "elkan")
 
@@ -75,7 +75,7 @@ class SklearnKMeans:
     def __init__(
         self, *, inits: int = 3, algorithm: str = "lloyd", weighted_seeding: bool = True
     ) -> None:
-        check_range("SklearnKMeans", "inits", inits, at_least=1)
+        check_count("SklearnKMeans", "inits", inits, at_least=1)
         check_choice("SklearnKMeans", "algorithm", algorithm, ALGORITHMS)
         self.inits = inits
         self.algorithm = algorithm

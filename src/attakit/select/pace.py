@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attakit.errors import check_range
+from attakit.errors import check_count, check_range
 from attakit.records import Rows
 
 ROUNDING = 1e-9
@@ -37,7 +37,7 @@ class Pace:
     """
 
     def __init__(self, who: str, *, first: int, per_step: float) -> None:
-        check_range(who, "first", first, at_least=0)
+        check_count(who, "first", first, at_least=0)
         check_range(who, "per_step", per_step, at_least=0)
         self.first = first
         self.per_step = per_step

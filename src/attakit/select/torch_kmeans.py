@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attakit.errors import check_range
+from attakit.errors import check_count, check_range
 from attakit.randomness import derived_seed
 from attakit.select.kmeans import Partition, check_points, squared_distances, without_empty
 
@@ -52,10 +52,10 @@ class TorchKMeans:
         weighted_seeding: bool = True,
         seeding_power: int = 2,
     ) -> None:
-        check_range("TorchKMeans", "inits", inits, at_least=1)
-        check_range("TorchKMeans", "iterations", iterations, at_least=1)
+        check_count("TorchKMeans", "inits", inits, at_least=1)
+        check_count("TorchKMeans", "iterations", iterations, at_least=1)
         check_range("TorchKMeans", "tolerance", tolerance, at_least=0)
-        check_range("TorchKMeans", "seeding_power", seeding_power, at_least=1, at_most=2)
+        check_count("TorchKMeans", "seeding_power", seeding_power, at_least=1, at_most=2)
         self.inits = inits
         self.iterations = iterations
         self.tolerance = tolerance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attakit.errors import SettingError, check_range
+from attakit.errors import check_count
 from attakit.randomness import generator
 from attakit.records import Rows, Selection
 from attakit.select.pace import Pace, askable
@@ -62,7 +62,5 @@ class Uniform:
 
 def _checked(counts: Sequence[int]) -> tuple[int, ...]:
     for count in counts:
-        check_range("Uniform", "every one of counts", count, at_least=0)
-        if int(count) != count:
-            raise SettingError(f"Uniform: counts must be whole numbers, got {count}.")
+        check_count("Uniform", "every one of counts", count, at_least=0)
     return tuple(int(count) for count in counts)

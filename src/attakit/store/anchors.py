@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attakit.errors import check_range
+from attakit.errors import check_count
 from attakit.queries import SampleId
 from attakit.randomness import generator
 from attakit.records import LabelledRows, Prediction
@@ -42,7 +42,7 @@ class Anchors:
 
     def __init__(self, *, capacity: int | None = None, seed: int = 0) -> None:
         if capacity is not None:
-            check_range("Anchors", "capacity", capacity, at_least=1)
+            check_count("Anchors", "capacity", capacity, at_least=1)
         self.capacity = capacity
         self.seed = seed
         self.seen = 0

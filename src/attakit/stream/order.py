@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attakit.errors import SettingError, check_count, check_range, unknown_name
+from attakit.errors import check_count, check_range, unknown_name, unknown_setting
 from attakit.randomness import generator
 from attakit.stream.samples import Domains
 
@@ -158,8 +158,7 @@ def arrange(
     known = list(inspect.signature(function).parameters)[2:]
     for name in settings or {}:
         if name not in known:
-            takes = f"It takes {', '.join(known)}." if known else "It takes none."
-            raise SettingError(f"{order}: there is no setting '{name}'. {takes}")
+            raise unknown_setting(order, name, known)
     return function(domains, seed=seed, **(settings or {}))
 
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.optim import SGD
 
-from attakit.errors import ModelError, check_choice, check_range
+from attakit.errors import ModelError, check_choice, check_count, check_range
 from attakit.nn.classifier import Classifier
 from attakit.nn.norm import moving_statistics
 from attakit.randomness import generator
@@ -81,9 +81,9 @@ class BalancedTrainer:
         who = "BalancedTrainer"
         check_range(who, "lr", lr, above=0)
         check_range(who, "momentum", momentum, at_least=0, at_most=1)
-        check_range(who, "batch_size", batch_size, at_least=1)
+        check_count(who, "batch_size", batch_size, at_least=1)
         if max_updates != "unlimited":
-            check_range(who, "max_updates", max_updates, at_least=1)
+            check_count(who, "max_updates", max_updates, at_least=1)
         check_choice(who, "draw", draw, ("shuffled", "replacement"))
         Plateau(window=window, patience=patience, gap=gap)
         self.lr = lr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attakit.errors import check_range
+from attakit.errors import check_count
 
 
 class Plateau:
@@ -29,9 +29,9 @@ class Plateau:
     """
 
     def __init__(self, *, window: int = 5, patience: int = 5, gap: int = 0) -> None:
-        check_range("Plateau", "window", window, at_least=1)
-        check_range("Plateau", "patience", patience, at_least=1)
-        check_range("Plateau", "gap", gap, at_least=0)
+        check_count("Plateau", "window", window, at_least=1)
+        check_count("Plateau", "patience", patience, at_least=1)
+        check_count("Plateau", "gap", gap, at_least=0)
         self.window = window
         self.patience = patience
         self.gap = gap

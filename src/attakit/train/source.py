@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from attakit.errors import ModelError, SettingError, check_choice, check_range
+from attakit.errors import ModelError, SettingError, check_choice, check_count, check_range
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place, prepare
 from attakit.nn.norm import moving_statistics
@@ -195,7 +195,7 @@ class _Learner:
 
 def _check_settings(counts: dict[str, int], *, held_out: float, norm: str, keep: str) -> None:
     for name, value in counts.items():
-        check_range("train_source", name, value, at_least=1)
+        check_count("train_source", name, value)
     check_range("train_source", "held_out", held_out, at_least=0, at_most=1)
     check_choice("train_source", "norm", norm, NORM_CHOICES)
     check_choice("train_source", "keep", keep, KEEP_CHOICES)

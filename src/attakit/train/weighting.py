@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from attakit.errors import SettingError, check_range
+from attakit.errors import SettingError, check_count, check_range
 from attakit.theory.weights import optimal_low_weight
 
 
@@ -59,7 +59,7 @@ class Weighting:
             check_range("Weighting", "rule", self.rule, at_least=0, at_most=1)
         check_range("Weighting", "divergence", self.divergence, at_least=0)
         check_range("Weighting", "complexity", self.complexity, above=0)
-        check_range("Weighting", "cold_start_size", self.cold_start_size, at_least=0)
+        check_count("Weighting", "cold_start_size", self.cold_start_size, at_least=0)
         check_range(
             "Weighting", "cold_start_high_share", self.cold_start_high_share, at_least=0, at_most=1
         )
