@@ -3,8 +3,10 @@ import io
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
+from torch import OutOfMemoryError
 from typer.testing import CliRunner
 
 from attakit import __version__
@@ -219,6 +221,12 @@ def test_a_report_is_one_file(finished, work):
     assert "batch_norm" in page
 
 
+def test_a_report_is_told_as_json_or_not_at_all(finished, work):
+    arguments = ["report", finished, "--out", work / "page.html"]
+    assert json.loads(call(*arguments, "--json").stdout) == {"report": str(work / "page.html")}
+    assert call(*arguments, "--quiet").stdout == ""
+
+
 def test_pretraining_writes_the_weights_that_a_run_takes(work, image_tree):
     (work / "source.toml").write_text(
         f'[stream]\nname = "folders"\nroot = "{image_tree}"\nsource = "photo"\nsize = 16\n'
@@ -304,6 +312,23 @@ def test_a_damaged_run_ends_in_one_line(work, monkeypatch, capsys):
     assert "not a JSON object" in errors
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device"), "The system refused: [Errno 28] No space left"),
+        (OutOfMemoryError("CUDA out of memory.\nTried …"), "CUDA out of memory. Lower stream."),
+    ],
+)
+def test_trouble_of_the_machine_ends_in_one_line(work, monkeypatch, capsys, error, told):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("attakit.cli.run_experiment", fail)
+    code, errors = run_main(monkeypatch, capsys, "run", "experiment.toml", "-q")
+    assert (code, errors.count("\n")) == (2, 1)
+    assert errors.startswith(f"Error: {told}")
+
+
 def test_an_unknown_option_ends_in_exit_code_2(work, monkeypatch, capsys):
     code, errors = run_main(monkeypatch, capsys, "run", "experiment.toml", "--unknown")
     assert code == 2
@@ -373,3 +398,13 @@ def test_the_demo_gives_up_when_a_run_fails(work, quick_demo, monkeypatch, capsy
     code, errors = run_main(monkeypatch, capsys, "demo", "--quiet", *quick_demo)
     assert code == 2
     assert "today" in errors
+
+
+def test_the_demo_says_so_when_a_process_is_killed(work, quick_demo, monkeypatch, capsys):
+    def die(*_, **__):
+        raise BrokenProcessPool
+
+    monkeypatch.setattr("attakit.bench.demo.run_experiment", die)
+    code, errors = run_main(monkeypatch, capsys, "demo", "--quiet", *quick_demo)
+    assert code == 2
+    assert "was killed from outside" in errors

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from torch import OutOfMemoryError
 
 from attakit import __version__
 from attakit.bench.data import DATA_SETS, load_task, summary
@@ -67,8 +68,8 @@ def main() -> None:
     sys.path.append("")
     try:
         app()
-    except AttaError as error:
-        errors.print(f"[bold red]Error:[/] {escape(str(error))}", soft_wrap=True)
+    except (AttaError, OSError, OutOfMemoryError) as error:
+        errors.print(f"[bold red]Error:[/] {escape(_told(error))}", soft_wrap=True)
         sys.exit(USER_ERROR)
     except Interrupted as stop:
         errors.print(escape(str(stop)), soft_wrap=True)
@@ -217,10 +218,15 @@ def report(
         "report.html"
     ),
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "attakit report",
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Write one self-contained HTML page about runs."""
     write_report(find_runs(folders), out, title)
-    Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
+    if as_json:
+        _print_json({"report": str(out.resolve())})
+    elif not quiet:
+        Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
 
 
 @app.command("list")
@@ -254,6 +260,14 @@ def find_runs(folders: list[Path]) -> list[Path]:
             raise SettingError(f"{folder} holds no run: there is no {STEPS_FILE} in or below it.")
         runs += found
     return list(dict.fromkeys(runs))
+
+
+def _told(error: Exception) -> str:
+    """What to tell a user about an error; those of the machine do not say what to do."""
+    if isinstance(error, OutOfMemoryError):
+        first_line = str(error).partition("\n")[0]
+        return f"{first_line} Lower stream.batch_size, or set model.device to another device."
+    return str(error) if isinstance(error, AttaError) else f"The system refused: {error}."
 
 
 @contextmanager

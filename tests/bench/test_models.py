@@ -135,3 +135,9 @@ def test_pretraining_can_start_from_weights_for_other_classes(image_tree, tmp_pa
 def test_a_data_set_without_a_source_cannot_be_trained_on(task, tmp_path):
     with pytest.raises(SettingError, match="no source domain"):
         pretrain(parse_experiment({}), replace(task, source_train=None))
+
+
+def test_a_wrong_file_name_is_told_before_training(task):
+    experiment = parse_experiment({"training": {"weights": "source.pt", "updates": 10**9}})
+    with pytest.raises(ModelError, match=r"Give it the ending \.safetensors"):
+        pretrain(experiment, task)

@@ -252,7 +252,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(source, tmp_path, mo
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(ModelError, match=r"model.safetensors cannot be written \(disk full\)"):
         save_weights(build(), path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -285,3 +285,9 @@ def test_the_hash_of_small_floats_and_scalars_works():
     layer = nn.Linear(2, 2).bfloat16()
     layer.register_buffer("count", torch.tensor(3))
     assert weights_hash(layer) == weights_hash(layer)
+
+
+def test_a_folder_that_cannot_be_made_is_named(source, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ModelError, match=r"model\.safetensors cannot be written"):
+        save_weights(source, tmp_path / "file" / "model.safetensors")

@@ -36,7 +36,7 @@ def test_a_save_that_fails_keeps_the_old_file_whole(tmp_path, monkeypatch):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(torch, "save", fail)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StateError, match=r"cannot be saved in .*snapshot\.pt \(No space"):
         save_snapshot(path, {"step": 2})
     assert load_snapshot(path) == {"step": 1}
     assert list(tmp_path.iterdir()) == [path]
@@ -91,3 +91,9 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     torch.save([1, 2], tmp_path / "snapshot.pt")
     with pytest.raises(StateError, match="format None"):
         load_snapshot(tmp_path / "snapshot.pt")
+
+
+def test_a_place_that_cannot_hold_a_file_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StateError, match="cannot be saved in"):
+        save_snapshot(tmp_path / "file" / "snapshot.pt", {"step": 1})

@@ -271,3 +271,12 @@ def test_pacs_streams_domain_after_domain():
     assert len(stream) == 84
     assert batch.inputs.shape == (21, 3, 128, 128)
     assert {stream.truth.domains[name] for name in batch.samples} == {"sketch"}
+
+
+def test_a_folder_that_may_not_be_read_is_named(root, monkeypatch):
+    def refuse(folder):
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(StreamError, match=r"cannot be read \(Permission denied\)"):
+        ImageFolders(root)

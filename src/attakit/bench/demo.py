@@ -6,7 +6,8 @@ import multiprocessing
 import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from attakit.bench.load import apply_overrides, parse_experiment
 from attakit.bench.models import Progress, digits_model
 from attakit.bench.run import run_experiment
 from attakit.bench.stopping import ignoring_ctrl_c
+from attakit.errors import AttaError
 
 BUDGET = 150
 SEEDS = (0, 1, 2)
@@ -107,10 +109,20 @@ def run_demo(
         while left:
             finished, left = wait(left, return_when=FIRST_COMPLETED)
             for job in finished:
-                for label, end in job.result().items():
+                for label, end in _result(job).items():
                     ends[label].append(end)
                     progress(label)
     return {label: _mean(found) for label, found in ends.items()}
+
+
+def _result(job: Future[dict[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+    try:
+        return job.result()
+    except BrokenProcessPool as error:
+        raise AttaError(
+            "A process of the demo was killed from outside, perhaps because memory ran out. Close "
+            "other programs and start the demo again, or take a part of the stream with --share."
+        ) from error
 
 
 @contextmanager

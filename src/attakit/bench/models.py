@@ -16,7 +16,7 @@ from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
 from attakit.nn.named import OWN_MODELS, named_model
-from attakit.nn.weights import load_weights, save_weights, weights_hash
+from attakit.nn.weights import load_weights, make_room, save_weights, weights_hash
 from attakit.train.source import SourceTraining, train_source
 
 CACHE_VARIABLE = "ATTAKIT_CACHE"
@@ -69,6 +69,7 @@ def pretrain(
 ) -> SourceTraining:
     """Train a source model as the [training] table says, and write its weights."""
     table = experiment.training
+    make_room(table.weights)
     model = _untrained(experiment.model.name, task)
     if experiment.model.weights is not None:
         load_weights(model, experiment.model.weights, allow_new_head=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -59,12 +60,7 @@ def save_weights(module: nn.Module, path: Path | str) -> None:
     ()
     """
     path = Path(path)
-    if path.suffix != ".safetensors":
-        raise ModelError(
-            f"save_weights: weights are saved as safetensors, got the file name {path.name!r}. "
-            f"Give it the ending .safetensors."
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_room(path)
     # Copies, because safetensors refuses tensors that share memory (tied weights).
     tensors = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
@@ -74,8 +70,23 @@ def save_weights(module: nn.Module, path: Path | str) -> None:
     try:
         save_file(tensors, beside)
         os.replace(beside, path)
+    except (OSError, SafetensorError) as error:
+        raise _unwritable(path, error) from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def make_room(path: Path) -> None:
+    """Make the folder that weights will go to, or say why they cannot: before a long training."""
+    if path.suffix != ".safetensors":
+        raise ModelError(
+            f"save_weights: weights are saved as safetensors, got the file name {path.name!r}. "
+            f"Give it the ending .safetensors."
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def weights_hash(module: nn.Module) -> str:
@@ -90,6 +101,12 @@ def weights_hash(module: nn.Module) -> str:
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()[:_HASH_LENGTH]
+
+
+def _unwritable(path: Path, error: Exception) -> ModelError:
+    return ModelError(
+        f"save_weights: {path} cannot be written ({error}). Make room there or choose another file."
+    )
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:

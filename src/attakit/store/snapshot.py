@@ -6,6 +6,7 @@ import os
 import pickle
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,22 @@ _DAMAGE = (pickle.UnpicklingError, OSError, RuntimeError, EOFError, ValueError, 
 
 def save_snapshot(path: Path, state: Mapping[str, Any]) -> None:
     """Write a state; the old file stays whole until the new one is."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
             torch.save({"format": FORMAT, **state}, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+    except (OSError, RuntimeError) as error:  # torch turns a full disk into a RuntimeError
+        raise StateError(
+            f"The run cannot be saved in {path} ({error}). Make room there or choose another "
+            f"folder; what was saved before is whole."
+        ) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def load_snapshot(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:

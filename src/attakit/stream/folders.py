@@ -26,9 +26,14 @@ def find_folders(root: Path) -> dict[str, list[Path]]:
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    return sorted(
-        entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")
-    )
+    try:
+        entries = [entry for entry in folder.iterdir() if entry.is_dir()]
+    except OSError as error:
+        raise StreamError(
+            f"ImageFolders: {folder.absolute()} cannot be read ({error.strerror}). Make it "
+            f"readable for you, or move it away."
+        ) from error
+    return sorted(entry for entry in entries if not entry.name.startswith("."))
 
 
 def choose_domains(folders: Mapping[str, list[Path]], domains: Sequence[str] | None) -> list[str]:
