@@ -130,25 +130,29 @@ def test_the_draw_depends_on_the_seed_alone():
     assert drawn(1) != drawn(2)
 
 
-def test_keep_drops_rows_and_later_samples_take_their_places():
-    anchors = Anchors(capacity=3)
-    anchors.add(rows("a", "b", "c"))
+def test_what_is_handed_over_is_gone_and_the_draw_begins_anew():
+    anchors, untouched = Anchors(capacity=2), Anchors(capacity=2)
+    anchors.add(rows("a", "b", "c", "d"))
 
-    anchors.keep(torch.tensor([True, False, True]))
-    anchors.add(rows("d"))
+    handed = anchors.hand_over()
 
-    assert anchors.rows.samples == ("a", "c", "d")
-
-
-def test_keep_may_drop_everything():
-    anchors = Anchors()
-    anchors.add(rows("a", "b"))
-
-    anchors.keep(torch.tensor([False, False]))
-
+    assert len(handed) == 2
     assert len(anchors) == 0
-    anchors.add(rows("c"))
-    assert anchors.rows.samples == ("c",)
+    assert anchors.hand_over() is None
+    for store in (anchors, untouched):
+        store.add(rows("e", "f", "g", "h"))
+    assert anchors.rows.samples == untouched.rows.samples
+
+
+def test_samples_that_are_not_drawn_leave_what_is_stored_alone():
+    anchors = Anchors(capacity=1)
+    anchors.add(rows("a"))
+    anchors.seen = 10**9
+    stored = anchors.rows
+
+    anchors.add(rows("b"))
+
+    assert anchors.rows is stored
 
 
 def test_reweight_changes_only_the_samples_named():
@@ -178,10 +182,9 @@ def test_refresh_computes_features_and_logits_anew_in_bounded_batches():
     assert anchors.rows.weights.unique().tolist() == [2.0]
 
 
-def test_empty_anchors_accept_keep_reweight_and_refresh():
+def test_empty_anchors_accept_reweight_and_refresh():
     anchors = Anchors()
 
-    anchors.keep(torch.tensor([], dtype=torch.bool))
     anchors.reweight({"a": 1.0})
     anchors.refresh(lambda inputs: pytest.fail("nothing to predict"))
 

@@ -19,7 +19,7 @@ class Anchors:
 
     A sample that is added again replaces its earlier self. With a capacity, what is kept is a
     uniform draw from all that was ever added (reservoir sampling, Vitter's algorithm R), so memory
-    does not grow with the stream. Places freed by `keep` are filled by the next samples.
+    does not grow with the stream.
 
     Parameters
     ----------
@@ -65,7 +65,19 @@ class Anchors:
         rows = _without_repeats(rows)
         if len(rows) == 0:
             return
-        joined = rows if self._rows is None else self._rows.join(rows)
+        before = list(range(len(self)))
+        kept = self._draw(rows)
+        if self._rows is None:
+            self._rows = rows.take(kept)
+        elif kept[: len(before)] != before:
+            self._rows = self._rows.join(rows).take(kept)
+        elif kept != before:  # only more of them: what is stored need not be sorted anew
+            self._rows = self._rows.join(
+                rows.take([at - len(before) for at in kept[len(before) :]])
+            )
+
+    def _draw(self, rows: LabelledRows) -> list[int]:
+        """Which of the stored and the given rows, counted on from the stored ones, to keep."""
         kept = list(range(len(self)))
         stored = {} if self._rows is None else _places(self._rows)
         fresh = []
@@ -76,8 +88,7 @@ class Anchors:
                 fresh.append(position)
         for position in fresh:
             self._place(position, kept)
-        if kept != list(range(len(self))):
-            self._rows = joined.take(kept)
+        return kept
 
     def _place(self, position: int, kept: list[int]) -> None:
         """Add a position to those kept, perhaps in the place of another."""
@@ -90,14 +101,10 @@ class Anchors:
             kept[place] = position
 
     def hand_over(self) -> LabelledRows | None:
-        """Give everything away and keep nothing; None when there is nothing."""
+        """Give everything away and begin anew; None when there is nothing."""
         rows, self._rows = self._rows, None
-        return rows if rows is not None and len(rows) else None
-
-    def keep(self, mask: Tensor) -> None:
-        """Drop the rows where the mask is false."""
-        if self._rows is not None and not bool(mask.all()):
-            self._rows = self._rows.take(mask.nonzero().flatten().tolist())
+        self.seen = 0
+        return rows
 
     def reweight(self, weights: Mapping[SampleId, float]) -> None:
         """Give new weights to the samples named; others keep theirs."""
