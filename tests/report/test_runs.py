@@ -89,6 +89,17 @@ def test_runs_that_differ_in_seed_folder_and_weights_belong_together():
     assert [(group.label, len(group.runs)) for group in groups] == [("a", 3)]
 
 
+def test_runs_with_the_label_counts_of_different_partners_belong_together():
+    runs = [
+        run(seed=n, label="a", method={"selector": {"name": "uniform", "counts": [n, 2]}})
+        for n in range(3)
+    ]
+
+    groups = group_runs(runs)
+
+    assert [(group.label, len(group.runs)) for group in groups] == [("a", 3)]
+
+
 def test_other_settings_make_another_group_whose_label_tells_them():
     runs = [
         run(seed=1, label="a", labels={"budget": 100}),
