@@ -162,3 +162,12 @@ def test_every_data_set_has_one_line_about_it():
         line = summary(name)
         assert line.endswith((".", "download."))
         assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    "setting", [{"size": 64}, {"root": "here"}, {"source": "mnist"}, {"held_out": 0.5}]
+)
+def test_settings_of_folders_are_refused_for_the_digits(setting):
+    (name,) = setting
+    with pytest.raises(SettingError, match=f"stream.{name} is for images in folders"):
+        load_task(parse_experiment({"stream": setting}).stream)

@@ -90,6 +90,7 @@ def build_stream(experiment: Experiment, task: Task) -> Stream:
 
 def _digits(table: StreamTable) -> Task:
     """Digits: MNIST → optdigits and two drawn styles, 10 classes; needs no download."""
+    _check_only_folders(table)
     data = digits()
     names = table.targets or tuple(data.targets.parts)
     return Task(
@@ -98,6 +99,17 @@ def _digits(table: StreamTable) -> Task:
         data.source_train,
         data.source_test,
     )
+
+
+def _check_only_folders(table: StreamTable) -> None:
+    """Raise `SettingError` where a setting is given that means nothing to the digits."""
+    usual = StreamTable()
+    for name in ("root", "source", "size", "held_out", "skip_corrupt"):
+        if getattr(table, name) != getattr(usual, name):
+            raise SettingError(
+                f"stream.{name} is for images in folders; the digits have no such setting. Leave "
+                f"it out, or name another data set with stream.name."
+            )
 
 
 def _folders(table: StreamTable) -> Task:
