@@ -55,17 +55,8 @@ class Progress:
         if steps is not None:
             check_range("Progress", "steps", steps, at_least=0)
         self._accuracy = accuracy
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(compact=True),
-            console=console or Console(stderr=True),
-            disable=quiet,
-            expand=True,
-        )
-        self._task = self._bar.add_task(escape(title), total=steps, completed=done, figures="")
+        self._bar = _make_bar(console, quiet=quiet)
+        self._task = self._bar.add_task(escape(title), total=steps, completed=done, note="")
         self._bar.start()
 
     def on_step(self, moment: Moment) -> None:
@@ -74,7 +65,7 @@ class Progress:
             self._accuracy.on_step(moment)
             if self._accuracy.stream is not None:
                 figures.insert(0, f"{self._accuracy.stream:.1f} % right")
-        self._bar.update(self._task, advance=1, figures=" · ".join(figures))
+        self._bar.update(self._task, advance=1, note=" · ".join(figures))
 
     def close(self) -> None:
         """Leave the bar as it is and give the terminal back."""
@@ -100,16 +91,7 @@ class WorkBar:
     """
 
     def __init__(self, title: str, *, total: int, quiet: bool = False) -> None:
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(compact=True),
-            console=Console(stderr=True),
-            disable=quiet,
-            expand=True,
-        )
+        self._bar = _make_bar(quiet=quiet)
         self._task = self._bar.add_task(escape(title), total=total, note="")
 
     def __enter__(self) -> WorkBar:
@@ -135,6 +117,19 @@ def told(numbers: Mapping[str, float]) -> str:
     'loss 0.512 · accuracy 0.9'
     """
     return " · ".join(f"{name} {value:.3g}" for name, value in numbers.items())
+
+
+def _make_bar(console: Console | None = None, *, quiet: bool) -> Bar:
+    return Bar(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(compact=True),
+        console=console or Console(stderr=True),
+        disable=quiet,
+        expand=True,
+    )
 
 
 def print_table(
