@@ -68,6 +68,7 @@ def test_a_run_writes_one_line_per_step_and_the_figures_of_the_whole(small_run):
         assert line["received"] <= 20
     measured = [line["step"] for line in run.steps if "source_accuracy" in line]
     assert measured == [0, 4, 7]
+    assert 0 <= run.before["source_accuracy"] <= 100
     assert {"kind": "end", **end} == run.end
     assert 0 < end["labels"] == run.steps[-1]["received"] <= 20
     assert end["updates"] == sum(line["updates"] for line in run.steps)
@@ -84,6 +85,7 @@ def test_less_is_measured_on_request(small_run):
     end = run_experiment(experiment)
     run = read_run(experiment.report.folder)
     assert not any("source_accuracy" in line for line in run.steps)
+    assert run.before == {}
     assert "post_adaptation" not in end
     assert not (experiment.report.folder / PICTURES_FILE).exists()
 

@@ -82,6 +82,7 @@ def write_run(
         segments=segments,
         classes=classes,
         accuracy=accuracy,
+        before={"source_accuracy": SOURCE_BEFORE},
         extras=lambda turn: {"source_accuracy": 90.0 + seed} if turn.batch.step % 2 == 0 else {},
     )
     shown = Pictures(folder / "pictures.jsonl", classes=classes, segments=where)
@@ -97,7 +98,6 @@ def write_run(
             "stream_accuracy": accuracy.stream,
             "segments": accuracy.segments,
             "source_accuracy": 90.0 + seed,
-            "source_accuracy_before": SOURCE_BEFORE,
             "labels": steps,
             "asked": steps,
             "seconds": 2.0,

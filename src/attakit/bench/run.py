@@ -229,6 +229,7 @@ def _reporters(
         folder / STEPS_FILE,
         experiment=describe(state.experiment),
         environment=environment() | {"model": state.source_hash},
+        before={} if resumed else _source_before(state),
         segments=list(dict.fromkeys(truth.segments.values())),
         classes=classes,
         accuracy=state.accuracy,
@@ -248,6 +249,12 @@ def _reporters(
         )
         reporters.append(pictures)
     return lines, reporters
+
+
+def _source_before(state: _Run) -> Mapping[str, float]:
+    if not state.experiment.report.source_every or state.task.source_test is None:
+        return {}
+    return {"source_accuracy": sample_accuracy(state.method, state.task.source_test)}
 
 
 def _source_check(state: _Run) -> Callable[[Moment], Mapping[str, float]]:

@@ -119,6 +119,7 @@ def final_figures(run: RunRecord) -> dict[str, Any]:
         "stream_accuracy": last.get("stream_accuracy"),
         "segments": _segment_accuracy(run.steps),
         "source_accuracy": _last_known(run.steps, "source_accuracy"),
+        "source_accuracy_before": run.before.get("source_accuracy"),
         "labels": last.get("received"),
         "seconds": sum(step.get("seconds") or 0.0 for step in run.steps),
         "peak_memory_mb": last.get("memory_mb"),

@@ -32,6 +32,8 @@ class JsonLines:
         Names of the stream's segments in order, and of the classes.
     accuracy
         Counts right answers. It may be shared with other reporters; None where no truth is known.
+    before
+        Numbers from before the first step, such as `source_accuracy`; they go into the first line.
     extras
         Gives more numbers for a step, such as `source_accuracy`; they join the line.
     resume_after
@@ -64,6 +66,7 @@ class JsonLines:
         segments: Sequence[str] = (),
         classes: Sequence[str] = (),
         accuracy: Accuracy | None = None,
+        before: Mapping[str, float] | None = None,
         extras: Extras | None = None,
         resume_after: int | None = None,
     ) -> None:
@@ -74,6 +77,7 @@ class JsonLines:
             "environment": environment,
             "segments": list(segments),
             "classes": list(classes),
+            "before": before or {},
         }
         self._accuracy = accuracy if accuracy is not None else Accuracy({})
         self._extras = extras

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ class RunRecord:
         One mapping per step.
     end
         Figures of the whole run; None while it is not finished.
+    before
+        Numbers from before the first step.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class RunRecord:
     classes: list[str]
     steps: list[dict[str, Any]]
     end: dict[str, Any] | None
+    before: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_finished(self) -> bool:
@@ -88,6 +91,7 @@ def read_run(path: Path) -> RunRecord:
         [str(name) for name in first.get("classes") or []],
         steps,
         ends[-1] if ends else None,
+        dict(first.get("before") or {}),
     )
 
 
