@@ -61,6 +61,7 @@ def test_folders_become_source_and_targets(folders, image_tree):
     assert task.targets.shape == (3, 8, 8)
     assert len(task.mean) == len(task.std) == 3
     assert task.where("sketch/cat/0.png") == str(image_tree / "sketch/cat/0.png")
+    assert task.where("sketch/cat/0.png@2") == str(image_tree / "sketch/cat/0.png")
 
 
 def test_folders_take_targets_in_the_order_given(folders):

@@ -35,7 +35,12 @@ class Task:
 
     def where(self, sample: SampleId) -> str:
         """Where a person can see a sample: its path, or its name where it is no file."""
-        return str(self.root / sample) if self.root else sample
+        if self.root is None:
+            return sample
+        # A sample that comes again has the number of its visit behind its name.
+        name, _, visit = sample.rpartition("@")
+        again = name and visit.isdecimal() and not (self.root / sample).exists()
+        return str(self.root / (name if again else sample))
 
 
 @dataclass(frozen=True)
