@@ -38,7 +38,9 @@ def adapt(
     method
         Adapts its own copy of a model; that copy is `method.adapted_model`.
     batches
-        Tensors or arrays of inputs, or (names, inputs) pairs; see `from_iterable`.
+        Tensors or arrays of inputs, or (names, inputs) pairs; see `from_iterable`. Give names
+        where one method goes through several calls: without them every call counts from zero, and
+        a sample counts as known by its name.
     ask
         Gets the name and the input of a sample, and returns its class, or None to skip it.
     budget
