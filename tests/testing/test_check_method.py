@@ -59,6 +59,15 @@ class Borrowing(BaseMethod):
         return Training()
 
 
+class Creeping(BaseMethod):
+    """Moves parameters that it has declared frozen."""
+
+    def learn(self, answers):
+        with torch.no_grad():
+            next(self.model.parameters()).add_(1e-3)
+        return Training()
+
+
 class Freezing(BaseMethod):
     """Freezes the caller's model."""
 
@@ -200,6 +209,7 @@ BROKEN = {
     "predict changed the method's state": Counting,
     "step answered from a changed model": Late,
     "caller's model was changed": Borrowing,
+    "changed, but requires no gradient": Creeping,
     "frozen or thawed": Freezing,
     "switched between train and eval": Switching,
     "hooks were left": Hooking,

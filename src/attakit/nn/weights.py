@@ -165,7 +165,8 @@ def _check_tensors(
     if misfits:
         raise ModelError(
             f"load_weights: {path} has tensors of other shapes: {_listed(misfits)}. Load weights "
-            f"of the same architecture; allow_new_head=True allows another number of classes."
+            f"of the same architecture and number of classes; only training for other classes may "
+            f"start from them (`attakit pretrain`, or allow_new_head=True)."
         )
     broken = [name for name, tensor in found.items() if not tensor.isfinite().all()]
     if broken:

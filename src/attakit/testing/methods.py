@@ -77,6 +77,22 @@ def check_caller_keeps_model_and_inputs(factory: Factory) -> None:
     assert torch.equal(inputs, batch.inputs), "the caller's inputs were changed"
 
 
+def check_frozen_parameters_stay(factory: Factory) -> None:
+    method = factory(tiny_classifier())
+    model = getattr(method, "adapted_model", None)  # there where a method is a BaseMethod
+    if model is None:
+        return
+    frozen = {
+        name: parameter.detach().clone()
+        for name, parameter in model.named_parameters()
+        if not parameter.requires_grad
+    }
+    _turns(method)
+    after = dict(model.named_parameters())
+    for name, before in frozen.items():
+        assert torch.equal(after[name], before), f"{name} changed, but requires no gradient"
+
+
 def check_questions_stay_within_allowance(factory: Factory) -> None:
     method = factory(tiny_classifier())
     asked: list[Query] = []
@@ -168,6 +184,7 @@ CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_prediction_repeats,
     check_answers_come_before_adaptation,
     check_caller_keeps_model_and_inputs,
+    check_frozen_parameters_stay,
     check_questions_stay_within_allowance,
     check_learning_takes_any_answers,
     check_resumed_run_equals_unbroken,
