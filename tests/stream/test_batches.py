@@ -1,7 +1,6 @@
 """Streams: batches without labels, from any step on."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -122,16 +121,6 @@ def test_truth_knows_label_domain_and_segment_of_every_sample():
     assert (truth.labels["day/3"], truth.domains["night/0"]) == (1, "night")
     assert set(truth.segments.values()) == {"1", "2", "3", "4"}
     assert truth.classes == ("cat", "dog")
-
-
-def test_a_stream_describes_itself_in_json():
-    facts = json.loads(json.dumps(make_stream("recurring").describe()))
-
-    assert facts["samples"] == 24
-    assert facts["steps"] == 5
-    assert facts["input_shape"] == [2]
-    assert facts["domains"] == {"day": 14, "night": 10}
-    assert facts["segments"] == {"day": 7, "night": 5, "day@2": 7, "night@2": 5}
 
 
 def test_channels_last_images_of_two_domains_stay_channels_last():

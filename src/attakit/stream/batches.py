@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -64,18 +63,6 @@ class Stream:
         """Iterate from a step on, without loading what comes before it."""
         check_count("Stream", "start", start, at_least=0, at_most=len(self))
         return (self._batch(step) for step in range(start, len(self)))
-
-    def describe(self) -> dict[str, Any]:
-        """Facts about the stream, ready for JSON."""
-        return {
-            "samples": len(self._places),
-            "steps": len(self),
-            "batch_size": self.batch_size,
-            "input_shape": list(self._domains.shape),
-            "classes": list(self._domains.classes),
-            "domains": dict(Counter(place.domain for place in self._places)),
-            "segments": dict(Counter(place.segment for place in self._places)),
-        }
 
     def _batch(self, step: int) -> Batch:
         part = slice(step * self.batch_size, (step + 1) * self.batch_size)
