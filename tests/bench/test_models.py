@@ -61,11 +61,15 @@ def test_the_trained_source_model_knows_its_source(task):
 
 def test_accuracies_are_percentages_of_all_samples(task):
     model = source_classifier(parse_experiment({}), task)
-    figures = post_adaptation(SourceOnly(model), task.targets.only("outline"))
+    shown = []
+    figures = post_adaptation(
+        SourceOnly(model), task.targets.only("outline"), lambda *counts: shown.append(counts)
+    )
     samples = task.targets.parts["outline"]
     given = model(samples.load(range(len(samples.names)))).logits.argmax(dim=1)
     right = (given == torch.tensor(samples.labels)).double().mean()
     assert figures == {"outline": pytest.approx(100 * float(right))}
+    assert shown[-1] == (len(samples), len(samples))
 
 
 def test_weights_come_from_a_file(task, tmp_path):

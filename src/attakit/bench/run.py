@@ -27,7 +27,7 @@ from attakit.bench.run_folder import (
     prepare_folder,
     read_end,
 )
-from attakit.bench.score import post_adaptation, sample_accuracy
+from attakit.bench.score import Scoring, post_adaptation, sample_accuracy
 from attakit.bench.stopping import Interrupted, stoppable, until
 from attakit.engine.loop import drain, run
 from attakit.errors import StateError
@@ -43,7 +43,6 @@ from attakit.report.runs import read_run
 from attakit.store.snapshot import load_snapshot, save_snapshot
 from attakit.stream.batches import Stream
 
-Scoring = Callable[[int, int], None]
 Observers = Callable[[Stream, Accuracy, int], Sequence[Reporter]]
 
 
@@ -292,12 +291,5 @@ def _end(state: _Run, scoring: Scoring) -> dict[str, Any]:
     if state.task.source_test is not None:
         end["source_accuracy"] = sample_accuracy(state.method, state.task.source_test)
     if state.experiment.report.post_adaptation:
-        total = sum(len(part) for part in state.task.targets.parts.values())
-        counts: list[int] = []
-
-        def done(count: int) -> None:
-            counts.append(count)
-            scoring(sum(counts), total)
-
-        end["post_adaptation"] = post_adaptation(state.method, state.task.targets, done)
+        end["post_adaptation"] = post_adaptation(state.method, state.task.targets, scoring)
     return end

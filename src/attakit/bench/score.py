@@ -12,8 +12,8 @@ from attakit.stream.samples import Domains, Samples
 
 SCORE_BATCH = 100
 
-
 Done = Callable[[int], None]
+Scoring = Callable[[int, int], None]  # samples done, samples in all
 
 
 def sample_accuracy(method: Method, samples: Samples, done: Done = lambda _count: None) -> float:
@@ -33,7 +33,14 @@ def sample_accuracy(method: Method, samples: Samples, done: Done = lambda _count
 
 
 def post_adaptation(
-    method: Method, domains: Domains, done: Done = lambda _count: None
+    method: Method, domains: Domains, scoring: Scoring = lambda _done, _total: None
 ) -> dict[str, float]:
     """Accuracy on every whole domain after the stream, the labelled samples included."""
+    total = sum(len(part) for part in domains.parts.values())
+    counts: list[int] = []
+
+    def done(count: int) -> None:
+        counts.append(count)
+        scoring(sum(counts), total)
+
     return {name: sample_accuracy(method, part, done) for name, part in domains.parts.items()}
