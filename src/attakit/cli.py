@@ -26,13 +26,12 @@ from attakit.bench.models import DIGITS_TRAINING
 from attakit.bench.models import pretrain as pretrain_source
 from attakit.bench.run import run_experiment
 from attakit.bench.stopping import Interrupted
-from attakit.errors import AttaError, SettingError
+from attakit.errors import AttaError
 from attakit.methods import METHODS
 from attakit.report.console import Progress, WorkBar, print_table, told
 from attakit.report.figures import summarise
 from attakit.report.html import write_report
-from attakit.report.jsonlines import STEPS_FILE
-from attakit.report.runs import read_run
+from attakit.report.runs import find_runs, read_run
 from attakit.report.tables import Form, render
 from attakit.select import SELECTORS
 from attakit.stream.order import ORDERS
@@ -81,7 +80,7 @@ def version(
     show: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
 ) -> None:
     if show:
-        Console().print(f"attakit {__version__}", highlight=False)
+        _say(f"attakit {__version__}")
         raise typer.Exit
 
 
@@ -96,7 +95,6 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Watch a classifier of digits meet three shifted domains, with and without labels."""
-    out = Console()
     chosen = range(seeds)
     runs, report = run_folders(folder, chosen), folder / "report.html"
     with _interruptible("Stopped. Start it again with `attakit demo`."):
@@ -109,7 +107,7 @@ def demo(
         _print_json({"methods": figures, "report": str(report.resolve())})
     elif not quiet:
         print_table(summarise([read_run(run) for run in runs]), title="Digits: MNIST → shifted")
-        out.print(f"Report: {report.resolve()}", soft_wrap=True, highlight=False)
+        _say(f"Report: {report.resolve()}")
 
 
 @app.command()
@@ -141,7 +139,7 @@ def pretrain(
     elif not quiet:
         accuracy = written["held_out_accuracy"]
         shown = "" if accuracy is None else f" ({accuracy:.2f} % on held-out source images)"
-        Console().print(f"Wrote {written['weights']}{shown}.", soft_wrap=True, highlight=False)
+        _say(f"Wrote {written['weights']}{shown}.")
 
 
 @app.command()
@@ -192,7 +190,7 @@ def run(
         _print_json({"folder": str(folder), **end})
     elif not quiet:
         print_table(summarise([read_run(folder)]))
-        Console().print(f"Results: {folder}", soft_wrap=True, highlight=False)
+        _say(f"Results: {folder}")
 
 
 @app.command()
@@ -226,7 +224,7 @@ def report(
     if as_json:
         _print_json({"report": str(out.resolve())})
     elif not quiet:
-        Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
+        _say(f"Report: {out.resolve()}")
 
 
 @app.command("list")
@@ -247,19 +245,6 @@ def list_parts(as_json: Json = False) -> None:
         for name, line in sorted(lines.items()):
             shown.add_row(f"  {name}", line)
     Console().print(shown)
-
-
-def find_runs(folders: list[Path]) -> list[Path]:
-    """The runs in or below the given folders."""
-    runs: list[Path] = []
-    for folder in folders:
-        if not folder.exists():
-            raise SettingError(f"There is no folder {folder}. `attakit run` makes one.")
-        found = sorted(path.parent for path in folder.rglob(STEPS_FILE))
-        if not found:
-            raise SettingError(f"{folder} holds no run: there is no {STEPS_FILE} in or below it.")
-        runs += found
-    return list(dict.fromkeys(runs))
 
 
 def _told(error: Exception) -> str:
@@ -304,6 +289,10 @@ def _training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], 
 
 def _first_line(part: Callable[..., Any]) -> str:
     return str(part.__doc__).strip().splitlines()[0]
+
+
+def _say(line: str) -> None:
+    Console().print(escape(line), soft_wrap=True, highlight=False)
 
 
 def _print_json(values: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from attakit.errors import StateError
+from attakit.errors import SettingError, StateError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.lines import as_json, read_lines
 
@@ -93,6 +93,19 @@ def read_run(path: Path) -> RunRecord:
         ends[-1] if ends else None,
         dict(first.get("before") or {}),
     )
+
+
+def find_runs(folders: Sequence[Path]) -> list[Path]:
+    """The folders of runs in or below the given folders, each once."""
+    runs: list[Path] = []
+    for folder in folders:
+        if not folder.exists():
+            raise SettingError(f"There is no folder {folder}. `attakit run` makes one.")
+        found = sorted(path.parent for path in folder.rglob(STEPS_FILE))
+        if not found:
+            raise SettingError(f"{folder} holds no run: there is no {STEPS_FILE} in or below it.")
+        runs += found
+    return list(dict.fromkeys(runs))
 
 
 @dataclass(frozen=True)
