@@ -145,3 +145,20 @@ def test_a_wrong_file_name_is_told_before_training(task):
     experiment = parse_experiment({"training": {"weights": "source.pt", "updates": 10**9}})
     with pytest.raises(ModelError, match=r"Give it the ending \.safetensors"):
         pretrain(experiment, task)
+
+
+def test_a_transformer_is_told_the_size_of_the_images(image_tree, tmp_path):
+    experiment = parse_experiment(
+        {
+            "stream": {"name": "folders", "root": str(image_tree), "source": "photo", "size": 32},
+            "model": {"name": "vit_tiny_patch16_224", "image_size": 32},
+            "training": {"updates": 1, "weights": str(tmp_path / "vit.safetensors")},
+        }
+    )
+    task = load_task(experiment.stream)
+    pretrain(experiment, task)
+    model = experiment.model.model_copy(update={"weights": experiment.training.weights})
+    classifier = source_classifier(experiment.model_copy(update={"model": model}), task)
+    prediction = classifier(task.targets.parts["sketch"].load([0, 1]))
+    assert prediction.logits.shape == (2, 2)
+    assert prediction.features.shape == (2, 192)

@@ -41,6 +41,7 @@ class ModelTable(Table):
 
     name: str = "small_cnn"
     weights: Path | None = None
+    image_size: Annotated[int, Field(ge=1)] | None = None
     features: str | None = None
     device: str = "auto"
     precision: Literal["full", "mixed"] = "full"

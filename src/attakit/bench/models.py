@@ -36,7 +36,7 @@ def source_classifier(
     """The trained source model of an experiment, on its device."""
     table = experiment.model
     if table.weights is not None:
-        model = _untrained(table.name, task)
+        model = _untrained(table.name, task, table.image_size)
         load_weights(model, table.weights)
     elif experiment.stream.name == "digits" and table.name == DIGITS_MODEL:
         model = digits_model(task, progress)
@@ -70,7 +70,7 @@ def pretrain(
     """Train a source model as the [training] table says, and write its weights."""
     table = experiment.training
     make_room(table.weights)
-    model = _untrained(experiment.model.name, task)
+    model = _untrained(experiment.model.name, task, experiment.model.image_size)
     if experiment.model.weights is not None:
         load_weights(model, experiment.model.weights, allow_new_head=True)
     prepare(model, choose_device(experiment.model.device))
@@ -79,11 +79,16 @@ def pretrain(
     return training
 
 
-def _untrained(name: str, task: Task) -> nn.Module:
+def _untrained(name: str, task: Task, image_size: int | None = None) -> nn.Module:
     channels = task.targets.shape[0]
     # Models of timm are made for three channels, and some take no word about it.
     is_usual = channels == 3 and name not in OWN_MODELS
-    return named_model(name, classes=len(task.classes), channels=None if is_usual else channels)
+    return named_model(
+        name,
+        classes=len(task.classes),
+        channels=None if is_usual else channels,
+        image_size=image_size,
+    )
 
 
 def _fingerprint(untrained: nn.Module, task: Task) -> str:

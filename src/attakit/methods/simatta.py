@@ -182,6 +182,8 @@ class SimATTA(BaseMethod):
         surer half waits until the model has learned from this step's answers: only then can it
         judge the source model.
         """
+        if self.bounds.low == 0 and not self.bounds.low_is_fitted:
+            return
         source = self.answer(self.source_model, inputs)
         entropy = softmax_entropy(source.logits)
         surest_first = [
