@@ -7,7 +7,8 @@ from hypothesis import strategies as some
 
 from attakit.errors import SettingError
 from attakit.records import LabelledRows, Prediction
-from attakit.store.anchors import REFRESH_BATCH, Anchors
+from attakit.store.anchors import Anchors
+from attakit.store.stored_rows import REFRESH_BATCH
 
 
 def rows(*names, label=0, weight=1.0):

@@ -13,7 +13,7 @@ from attakit.report.lines import as_json, read_lines
 
 # Two runs that differ only in these are the same experiment done twice. "counts" is how many labels
 # a control run takes at each step to match another run of the same seed.
-_NOT_SETTINGS = frozenset({"seed", "report", "folder", "weights", "device", "counts"})
+_NOT_SETTINGS = frozenset({"seed", "report", "folder", "weights", "device", "threads", "counts"})
 _SHOWN_DIFFERENCES = 3
 
 

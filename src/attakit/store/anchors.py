@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from attakit.errors import check_count
 from attakit.queries import SampleId
 from attakit.randomness import generator
-from attakit.records import LabelledRows, Prediction
+from attakit.records import LabelledRows
+from attakit.store.stored_rows import StoredRows
 
 
-class Anchors:
+class Anchors(StoredRows):
     """Samples with a label (from people, or pseudo) and a weight.
 
     A sample that is added again replaces its earlier self. With a capacity, what is kept is a
@@ -30,6 +28,7 @@ class Anchors:
 
     Examples
     --------
+    >>> import torch
     >>> def cat(name, label):
     ...     row = torch.zeros(1, 2)
     ...     return LabelledRows((name,), row, torch.tensor([label]), row, row, torch.ones(1))
@@ -43,22 +42,13 @@ class Anchors:
     def __init__(self, *, capacity: int | None = None, seed: int = 0) -> None:
         if capacity is not None:
             check_count("Anchors", "capacity", capacity, at_least=1)
+        super().__init__()
         self.capacity = capacity
         self.seed = seed
         self.seen = 0
-        self._rows: LabelledRows | None = None
-
-    def __len__(self) -> int:
-        return 0 if self._rows is None else len(self._rows)
 
     def __contains__(self, sample: SampleId) -> bool:
         return self._rows is not None and sample in self._rows.samples
-
-    @property
-    def rows(self) -> LabelledRows:
-        """What is stored. Only meaningful when there is something."""
-        assert self._rows is not None, "no anchors yet"
-        return self._rows
 
     def add(self, rows: LabelledRows) -> None:
         """Store labelled samples. Of several with one name, the last counts."""
@@ -106,16 +96,6 @@ class Anchors:
         self.seen = 0
         return rows
 
-    def reweight(self, weights: Mapping[SampleId, float]) -> None:
-        """Give new weights to the samples named; others keep theirs."""
-        if self._rows is not None:
-            self._rows = self._rows.reweighted(weights)
-
-    def refresh(self, predict: Callable[[Tensor], Prediction]) -> None:
-        """Compute features and logits anew: they go stale when the model trains."""
-        if self._rows is not None and len(self._rows):
-            self._rows = refreshed(self._rows, predict)
-
     def state_dict(self) -> dict[str, Any]:
         rows = None if self._rows is None else self._rows.state_dict()
         return {"seen": self.seen, "rows": rows}
@@ -123,22 +103,6 @@ class Anchors:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.seen = state["seen"]
         self._rows = LabelledRows.from_state(state["rows"])
-
-
-REFRESH_BATCH = 100
-
-
-def refreshed(rows: LabelledRows, predict: Callable[[Tensor], Prediction]) -> LabelledRows:
-    """The same rows as the model of today sees them."""
-    parts = [predict(inputs) for inputs in torch.split(rows.inputs, REFRESH_BATCH)]
-    return LabelledRows(
-        rows.samples,
-        rows.inputs,
-        rows.labels,
-        torch.cat([part.features for part in parts]),
-        torch.cat([part.logits for part in parts]),
-        rows.weights,
-    )
 
 
 def _places(rows: LabelledRows) -> dict[SampleId, int]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
-
 from attakit.queries import Answer, Query, SampleId
-from attakit.records import LabelledRows, Prediction
-from attakit.store.anchors import refreshed
+from attakit.records import LabelledRows
+from attakit.store.stored_rows import StoredRows
 
 UNKNOWN = -1
 
 
-class Waiting:
+class Waiting(StoredRows):
     """Keeps the inputs of samples that were asked about until their answer, skip or expiry.
 
     A waiting sample counts as covered: otherwise a slow annotator would be asked about the same
@@ -36,17 +34,8 @@ class Waiting:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._queries: list[Query] = []
-        self._rows: LabelledRows | None = None
-
-    def __len__(self) -> int:
-        return len(self._queries)
-
-    @property
-    def rows(self) -> LabelledRows:
-        """What is stored. Only meaningful when there is something."""
-        assert self._rows is not None, "nothing waits"
-        return self._rows
 
     def hold(self, rows: LabelledRows, step: int) -> tuple[Query, ...]:
         """Remember samples that are about to be asked, and name the questions."""
@@ -74,16 +63,6 @@ class Waiting:
         self._rows = self._rows.take(stays)
         self._queries = [self._queries[place] for place in stays]
         return replace(rows, samples=names, labels=rows.labels.new_tensor(values))
-
-    def reweight(self, weights: Mapping[SampleId, float]) -> None:
-        """Give new weights to the samples named; others keep theirs."""
-        if self._rows is not None:
-            self._rows = self._rows.reweighted(weights)
-
-    def refresh(self, predict: Callable[[Tensor], Prediction]) -> None:
-        """Compute features and logits anew: they go stale when the model trains."""
-        if self._rows is not None and len(self._rows):
-            self._rows = refreshed(self._rows, predict)
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -1,0 +1,46 @@
+"""Rows that stay while the model changes: what anchors and waiting samples have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from attakit.queries import SampleId
+from attakit.records import LabelledRows, Prediction
+
+REFRESH_BATCH = 100
+
+
+class StoredRows:
+    """Holds rows, or nothing yet: before the first one, their shapes are not known."""
+
+    def __init__(self) -> None:
+        self._rows: LabelledRows | None = None
+
+    def __len__(self) -> int:
+        return 0 if self._rows is None else len(self._rows)
+
+    @property
+    def rows(self) -> LabelledRows:
+        """What is stored. Only meaningful when there is something."""
+        assert self._rows is not None, "nothing is stored yet"
+        return self._rows
+
+    def reweight(self, weights: Mapping[SampleId, float]) -> None:
+        """Give new weights to the samples named; others keep theirs."""
+        if self._rows is not None:
+            self._rows = self._rows.reweighted(weights)
+
+    def refresh(self, predict: Callable[[Tensor], Prediction]) -> None:
+        """Compute features and logits anew: they go stale when the model trains."""
+        if self._rows is None or len(self._rows) == 0:
+            return
+        parts = [predict(inputs) for inputs in torch.split(self._rows.inputs, REFRESH_BATCH)]
+        self._rows = replace(
+            self._rows,
+            features=torch.cat([part.features for part in parts]),
+            logits=torch.cat([part.logits for part in parts]),
+        )
