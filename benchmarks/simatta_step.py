@@ -194,8 +194,8 @@ def main() -> None:
     if DATA_VARIABLE not in os.environ and BESIDE.exists():
         os.environ[DATA_VARIABLE] = str(BESIDE)
     found = (Path(os.environ.get(DATA_VARIABLE, "data")) / "PACS").exists()
+    measure_memory()  # first: a process starts with the peak of the one that made it
     measure_time(options.data or ("pacs" if found else "digits"), options.steps)
-    measure_memory()
 
 
 if __name__ == "__main__":
