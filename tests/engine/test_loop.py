@@ -259,3 +259,11 @@ def test_conflicting_answers_keep_the_first(scripted, batches, labels, caplog):
     run(batches, method, Wavering(labels), ledger)
     assert method.labels == {sample: labels[sample] for sample in method.labels}
     assert ledger.conflicting == 8
+
+
+def test_drain_refuses_a_late_label_that_is_no_class_of_the_model(scripted, batches, labels):
+    wrong = dict.fromkeys(labels, 7)
+    method, oracle, ledger = after_the_stream(scripted, batches, wrong, rounds=9)
+    time = Time()
+    with pytest.raises(LabelError, match="class 7, but the model has 3 classes"):
+        drain(method, oracle, ledger, wait=60, class_count=3, clock=time.clock, sleep=time.sleep)

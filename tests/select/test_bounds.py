@@ -60,12 +60,12 @@ def test_nearly_all_recent_samples_below_the_low_bound_agree(judged):
     assert not below or sum(below) / len(below) >= AGREEMENT
 
 
-def test_the_surest_twentieth_is_taken_at_once():
+def test_the_surest_tenth_is_taken_at_once():
     bounds = EntropyBounds("auto")
 
     bounds.observe_source([0.001 * number for number in range(1, 101)])
 
-    assert sum(0.001 * number < bounds.low_at_once for number in range(1, 101)) == 5
+    assert sum(0.001 * number < bounds.low_at_once for number in range(1, 101)) == 10
 
 
 def test_a_fixed_low_bound_is_applied_at_once():

@@ -269,8 +269,14 @@ def _source_check(state: _Run) -> Callable[[Moment], Mapping[str, float]]:
 
 
 def _finish(state: _Run, folder: Path, lines: JsonLines, scoring: Scoring) -> dict[str, Any]:
-    wait = state.experiment.labels.wait
-    state.updates += drain(state.method, state.oracle, state.ledger, wait=wait).updates
+    late = drain(
+        state.method,
+        state.oracle,
+        state.ledger,
+        wait=state.experiment.labels.wait,
+        class_count=len(state.task.classes),
+    )
+    state.updates += late.updates
     lines.end(_end(state, scoring))
     # In this order: whatever a crash leaves behind, a finished run is never run again.
     (folder / DONE).touch()

@@ -64,6 +64,7 @@ def drain(
     ledger: Ledger,
     *,
     wait: float = 0.0,
+    class_count: int | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Any] = time.sleep,
     pause: float = 0.05,
@@ -74,6 +75,8 @@ def drain(
     ----------
     wait
         Seconds to wait for open questions. Zero drops them: they expire and are refunded.
+    class_count
+        Classes of the model, to catch answers that are none of them; None where it is not known.
     clock, sleep, pause
         How time is told and passed between two looks.
     """
@@ -81,6 +84,8 @@ def drain(
     deadline = clock() + wait
     while ledger.open and clock() < deadline:
         fresh = ledger.settle(oracle.collect())
+        if class_count is not None:
+            _check_classes(fresh, class_count)
         answers += fresh
         if not fresh:
             sleep(min(pause, max(0.0, deadline - clock())))

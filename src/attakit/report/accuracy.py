@@ -89,11 +89,6 @@ class Accuracy:
         return dict(self._step_segments)
 
     @property
-    def stream_count(self) -> Count:
-        """Correct and counted answers so far."""
-        return self._total
-
-    @property
     def stream(self) -> float | None:
         """Accuracy so far, in percent."""
         return percent(self._total)

@@ -4,7 +4,7 @@ The paper sets both by hand for each data set (e_l from 1e-4 to 1e-1, e_h = 1e-2
 values depend on the model: one that is surer of itself needs lower ones. Here either may be
 "auto", which needs no source data and no labels beyond those that are asked for anyway.
 
-e_l. The surest twentieth of recent samples is trusted at once: without any source-like anchor, the
+e_l. The surest tenth of recent samples is trusted at once: without any source-like anchor, the
 first few labels would turn the whole model. Beyond that the adapting model judges. After every
 step it has learned from fresh answers, but not yet from the samples it is about to judge. How
 often it still agrees with the source model on them follows how often the source model is right,
@@ -28,7 +28,7 @@ from attakit.errors import SettingError, check_range
 
 Bound = float | str
 
-SUREST_SHARE = 0.05  # trusted at once
+SUREST_SHARE = 0.1  # trusted at once
 AGREEMENT = 0.97  # "nearly all"
 UNSURE_SHARE = 0.05  # of the largest entropy, ln(classes)
 MEMORY = 200  # recent samples: enough for a share to mean something, few enough to forget a domain
