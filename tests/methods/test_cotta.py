@@ -115,7 +115,7 @@ def test_the_answer_is_the_teachers_from_before_the_update():
 def test_views_are_averaged_as_probabilities(monkeypatch):
     shifts = iter([0.0, 1.0, 3.0])
     monkeypatch.setattr(
-        cotta, "augment", lambda inputs, random: inputs + torch.tensor([next(shifts), 0.0])
+        cotta, "augment", lambda inputs, random, mirror: inputs + torch.tensor([next(shifts), 0.0])
     )
     method = plain(views=3, confidence_bound=1.0)
 
@@ -220,6 +220,13 @@ def test_images_of_any_number_and_channels_are_answered_and_learned_from(channel
     assert method.update_count == (2 if size else 0)
     moved = not torch.equal(weight(method.teacher), weight(method.source_model))
     assert moved == (size > 0)
+
+
+def test_mirrored_views_can_be_left_out():
+    inputs = torch.randn(4, 3, 8, 8, generator=torch_generator(0, "images"))
+    answers = [CoTTA(convolutional(3), mirror=mirror).predict(inputs) for mirror in (True, False)]
+
+    assert not torch.equal(answers[0].logits, answers[1].logits)
 
 
 def test_other_seeds_see_other_views():

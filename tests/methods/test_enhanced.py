@@ -140,6 +140,22 @@ def test_a_late_sample_is_normalised_in_the_company_of_the_latest_batch():
         assert torch.allclose(one, other, atol=1e-6)
 
 
+def test_one_label_is_enough_where_batch_norm_has_no_stored_statistics():
+    layers = [nn.Linear(4, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 3)]
+    method = around(SourceOnly, nn.Sequential(*layers), selector=ask_all(1))
+
+    step = method.step(tiny_batch(), allowance=1)
+
+    assert method.learn(answers_to(step.queries)).updates == 1
+
+
+def test_the_model_is_that_of_the_method_inside_and_no_further_copy():
+    method = around(CoTTA)
+
+    parts = [part for part in vars(method).values() if isinstance(part, nn.Module)]
+    assert [part is method.method.model for part in parts] == [True]
+
+
 def test_no_batch_is_held_where_samples_do_not_depend_on_each_other():
     method = around(SourceOnly)
 

@@ -94,13 +94,14 @@ def test_colours_keep_their_distance_from_grey_up_to_contrast_and_saturation():
     assert 1.2 < factors.max() <= 1.3 * 1.5 + 1e-3
 
 
-def test_about_half_of_the_images_are_mirrored():
+@pytest.mark.parametrize(("mirror", "least", "most"), [(True, 70, 130), (False, 0, 0)])
+def test_about_half_of_the_images_are_mirrored_or_none(mirror, least, most):
     left_dark = torch.linspace(-1, 1, 16).expand(200, 1, 16, 16)
 
-    moved = move(left_dark, random())
+    moved = move(left_dark, random(), mirror=mirror)
 
     slope = moved[..., 12].mean(dim=(1, 2)) - moved[..., 3].mean(dim=(1, 2))
-    assert 70 < int((slope < 0).sum()) < 130
+    assert least <= int((slope < 0).sum()) <= most
     assert slope.abs().min() > 0.5
 
 

@@ -77,6 +77,9 @@ class CoTTA(BaseMethod):
         0.001 for ImageNet.
     views
         N: random views whose answers are averaged.
+    mirror
+        Whether views may be mirrored, as in the paper. Not where left and right matter: digits,
+        text.
     confidence_bound
         p_th: views are averaged where the source model's mean confidence on the batch is below
         it. "auto" takes it from the number of classes; 0 never averages, 1 practically always.
@@ -103,6 +106,7 @@ class CoTTA(BaseMethod):
         teacher_momentum: float = 0.999,
         restore_probability: float = 0.01,
         views: int = 32,
+        mirror: bool = True,
         confidence_bound: float | Literal["auto"] = "auto",
         seed: int = 0,
     ) -> None:
@@ -116,6 +120,7 @@ class CoTTA(BaseMethod):
         self.teacher_momentum = teacher_momentum
         self.restore_probability = restore_probability
         self.views = views
+        self.mirror = mirror
         self.confidence_bound = confidence_bound
         self.seed = seed
         self.update_count = 0
@@ -181,7 +186,8 @@ class CoTTA(BaseMethod):
         random = torch_generator(self.seed, "views", self.update_count, device=inputs.device)
         total = torch.full_like(plain.logits, -math.inf)
         for _ in range(self.views):
-            logits = self.answer(self.teacher, augment(inputs, random)).logits
+            view = self.place(augment(inputs, random, mirror=self.mirror))
+            logits = self.answer(self.teacher, view).logits
             total = torch.logaddexp(total, logits.log_softmax(dim=1))
         return Prediction(total - math.log(self.views), plain.features)
 

@@ -31,7 +31,7 @@ COLOURS = 3
 _BLUR_REACH = 2  # pixels to either side
 
 
-def augment(inputs: Tensor, random: torch.Generator) -> Tensor:
+def augment(inputs: Tensor, random: torch.Generator, *, mirror: bool = True) -> Tensor:
     """Make one random view of every sample, each with a draw of its own.
 
     Images of shape (batch, channels, height, width) are changed in colour (where there are three
@@ -44,6 +44,8 @@ def augment(inputs: Tensor, random: torch.Generator) -> Tensor:
         Batch of any size; not changed.
     random
         Source of all draws, on the device of the inputs.
+    mirror
+        Whether every other image is mirrored.
 
     Examples
     --------
@@ -58,7 +60,7 @@ def augment(inputs: Tensor, random: torch.Generator) -> Tensor:
     if inputs.ndim == IMAGE_DIMENSIONS:
         if inputs.shape[1] == COLOURS:
             views = jitter_colours(views, random, spread)
-        views = blur(move(views, random), random)
+        views = blur(move(views, random, mirror=mirror), random)
     noise = torch.randn(inputs.shape, generator=random, dtype=inputs.dtype, device=inputs.device)
     return views + NOISE * spread * noise
 
@@ -80,8 +82,8 @@ def jitter_colours(images: Tensor, random: torch.Generator, spread: Tensor) -> T
     return grey + _turn_hue(colour, 2 * math.pi * draw(HUE))
 
 
-def move(images: Tensor, random: torch.Generator) -> Tensor:
-    """Rotate, scale, shift and mirror images; what comes in from outside repeats the edge.
+def move(images: Tensor, random: torch.Generator, *, mirror: bool = True) -> Tensor:
+    """Rotate, scale, shift and perhaps mirror images; what comes in from outside repeats the edge.
 
     >>> move(torch.ones(2, 1, 5, 7), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 1, 5, 7])
@@ -89,13 +91,14 @@ def move(images: Tensor, random: torch.Generator) -> Tensor:
     draw = partial(_draw, images, random)
     angle = math.radians(ROTATION) * draw(1.0).flatten()
     zoom = 1 + draw(SCALING).flatten()
-    mirror = torch.where(draw(1.0).flatten() < 0, -1.0, 1.0).to(images.dtype)
+    turned_round = (draw(1.0).flatten() < 0) & mirror
+    side = 1 - 2 * turned_round.to(images.dtype)
     # A grid holds where each pixel comes from, in units of half the side: on images that are not
     # square, a rotation must take both sides into account.
     wide = images.shape[3] / images.shape[2]
     cosine, sine = angle.cos() / zoom, angle.sin() / zoom
     across, down = 2 * draw(TRANSLATION).flatten(), 2 * draw(TRANSLATION).flatten()
-    rows = [[cosine * mirror, -sine / wide, across], [sine * mirror * wide, cosine, down]]
+    rows = [[cosine * side, -sine / wide, across], [sine * side * wide, cosine, down]]
     matrices = torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
     grid = F.affine_grid(matrices, list(images.shape), align_corners=False)
     return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
@@ -124,10 +127,10 @@ def _smooth(images: Tensor, weights: list[Tensor], dimension: int) -> Tensor:
     reach = (_BLUR_REACH, _BLUR_REACH)
     padded = F.pad(images, (0, 0, *reach) if dimension == 2 else (*reach, 0, 0), mode="replicate")
     size = images.shape[dimension]
-    shifted = [padded.narrow(dimension, start, size) for start in range(len(weights))]
-    return torch.stack(
-        [weight * image for weight, image in zip(weights, shifted, strict=True)]
-    ).sum(dim=0)
+    smooth = weights[0] * padded.narrow(dimension, 0, size)
+    for start, weight in enumerate(weights[1:], start=1):
+        smooth = smooth.addcmul_(weight, padded.narrow(dimension, start, size))
+    return smooth
 
 
 def _turn_hue(colour: Tensor, angle: Tensor) -> Tensor:
