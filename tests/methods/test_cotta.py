@@ -1,4 +1,9 @@
-"""CoTTA on cases small enough to follow by hand. Equations are those of Wang et al., CVPR 2022."""
+"""CoTTA on cases small enough to follow by hand.
+
+Formulas are those of Wang et al., CVPR 2022, section 3: the consistency loss -Σ q log p, the
+teacher θ' ← αθ' + (1 - α)θ, the mean (1/N) Σ f(ζᵢ(x)) over views, and the restoration
+W ← M ⊙ W₀ + (1 - M) ⊙ W.
+"""
 
 import math
 
@@ -48,10 +53,10 @@ def plain(**settings):
 
 # One sample x = (1, 0), so only first columns of weights matter. For two classes, the gradient of
 # the cross-entropy with respect to the logits is (p - q, q - p), p and q being what student and
-# teacher give to class 0: σ of the difference of their logits. (Equation 1)
+# teacher give to class 0: σ of the difference of their logits.
 # First update: teacher I has q = σ(1), student 0 has p = 1/2, so
 #   W₁ = η·d₁·S with d₁ = σ(1) - 1/2 and S = ((1, 0), (-1, 0)),
-#   T₁ = α·I + (1 - α)·W₁. (Equation 2)
+#   T₁ = α·I + (1 - α)·W₁.
 # Second update: the teacher's logits differ by α + 2(1 - α)·η·d₁, the student's by 2·η·d₁, so
 #   W₂ = η·(d₁ + d₂)·S with d₂ = σ(α + 2(1 - α)·η·d₁) - σ(2·η·d₁),
 #   T₂ = α·T₁ + (1 - α)·W₂.
@@ -82,7 +87,7 @@ def test_two_masks_restore_weights_of_the_student_after_the_teacher_has_followed
     assert 0 < int(masks[0].sum()) < 4
 
     method.step(X, allowance=0)
-    after_first = torch.where(masks[0], torch.eye(2), W1)  # Equation 8
+    after_first = torch.where(masks[0], torch.eye(2), W1)
     assert torch.allclose(weight(method.model), after_first)
     assert torch.allclose(weight(method.teacher), T1)
 
@@ -121,7 +126,7 @@ def test_views_are_averaged_as_probabilities(monkeypatch):
 
     step = method.step(X, allowance=0)
 
-    # Equation 3 on logits (1, 0), (2, 0) and (4, 0).
+    # The mean over logits (1, 0), (2, 0) and (4, 0).
     mean = (sigmoid(1) + sigmoid(2) + sigmoid(4)) / 3
     expected = torch.tensor([[mean, 1 - mean]])
     assert torch.allclose(step.prediction.logits.exp(), expected)

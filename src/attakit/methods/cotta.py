@@ -7,7 +7,8 @@ Differs from the reference code: answers of several views are averaged as probab
 paper's formula says, not as logits; every sample of a view has a random change of its own; views
 are made of normalised inputs, without clipping to [0, 1]; random draws depend on the seed and on
 the number of updates alone. Plain cross-entropy is used, as in the paper; the reference code for
-ImageNet also adds the reverse direction.
+ImageNet also adds the reverse direction. The optimiser is SGD for every data set; the reference
+code has Adam for CIFAR.
 
 The bound below which views are averaged is, in the paper, the confidence that 95 % of *source*
 images reach, less 0.05. Methods here see no source data, so the default follows from the class
@@ -156,13 +157,13 @@ class CoTTA(BaseMethod):
         of_models = (model.parameters() for model in (self.teacher, self.model, self.source_model))
         for teacher, student, source in zip(*of_models, strict=True):
             if student.requires_grad:
-                # Equation 2: θ' ← α·θ' + (1 - α)·θ
+                # Weight-averaged pseudo-labels: θ' ← α·θ' + (1 - α)·θ
                 teacher.lerp_(student, 1 - self.teacher_momentum)
                 self._restore(student, source, random)
         self.update_count += 1
 
     def _restore(self, student: Tensor, source: Tensor, random: torch.Generator) -> None:
-        """Equations 7 and 8: W ← M ⊙ W₀ + (1 - M) ⊙ W with M drawn from Bernoulli(p)."""
+        """Stochastic restoration: W ← M ⊙ W₀ + (1 - M) ⊙ W with M drawn from Bernoulli(p)."""
         if self.restore_probability > 0:
             chances = torch.rand(student.shape, generator=random, device=student.device)
             student.copy_(torch.where(chances < self.restore_probability, source, student))
@@ -182,7 +183,7 @@ class CoTTA(BaseMethod):
         return (self._average(inputs, plain) if averages else plain), numbers
 
     def _average(self, inputs: Tensor, plain: Prediction) -> Prediction:
-        """Equation 3: the mean of the probabilities of all views, one view in memory at a time."""
+        """Augmentation-averaged pseudo-labels: mean probabilities, one view in memory at a time."""
         random = torch_generator(self.seed, "views", self.update_count, device=inputs.device)
         total = torch.full_like(plain.logits, -math.inf)
         for _ in range(self.views):
