@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from attakit import errors
 from attakit.bench import Experiment, parse_experiment
 from attakit.bench.load import load_experiment
-from attakit.methods import SimATTA, Tent
+from attakit.methods import CoTTA, Enhanced, SimATTA, Tent
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.train import BalancedTrainer, Weighting
 
@@ -25,6 +25,8 @@ FROM_THE_FILE = {"model", "seed"}
 PARTS = {
     "`simatta`": SimATTA,
     "`tent`": Tent,
+    "`cotta`": CoTTA,
+    "`enhanced`": Enhanced,
     "`incremental`": IncrementalClustering,
     "`entropy`": HighestEntropy,
     "`uniform`": Uniform,

@@ -47,6 +47,15 @@ class Rows:
     def __len__(self) -> int:
         return len(self.samples)
 
+    def join(self, other: Rows) -> Rows:
+        """These rows followed by the other's."""
+        return Rows(
+            self.samples + other.samples,
+            torch.cat([self.features, other.features]),
+            torch.cat([self.logits, other.logits]),
+            torch.cat([self.weights, other.weights]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class LabelledRows:

@@ -11,6 +11,8 @@ from attakit.nn import (
     named_model,
     norm_parameters,
     use_batch_statistics,
+    use_stored_statistics,
+    uses_batch_statistics,
 )
 
 INPUTS = torch.linspace(0, 10, 12).reshape(4, 3)
@@ -184,3 +186,14 @@ def test_norm_parameters_come_once_and_in_order():
 
 def test_norm_layers_without_parameters_have_none():
     assert norm_parameters(nn.Sequential(nn.BatchNorm1d(3, affine=False))) == []
+
+
+def test_a_model_uses_batch_statistics_when_told_or_when_it_has_no_others():
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    assert not uses_batch_statistics(model)
+    use_batch_statistics(model)
+    assert uses_batch_statistics(model)
+    assert uses_batch_statistics(copy.deepcopy(model))
+    use_stored_statistics(model)
+    assert not uses_batch_statistics(model)
+    assert uses_batch_statistics(nn.BatchNorm1d(3, track_running_stats=False))

@@ -28,8 +28,14 @@ from attakit.train.weighting import Weighting
 
 def build_method(table: MethodTable, model: nn.Module, seed: int) -> Method:
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod")."""
-    kind = _named(table.name, METHODS, "method")
-    settings = dict(table.settings)
+    return _method(table.name, table.settings, model, seed)
+
+
+def _method(name: Any, given: Mapping[str, Any], model: nn.Module, seed: int) -> Method:
+    kind = _named(name, METHODS, "method")
+    settings = dict(given)
+    if "method" in settings:
+        settings["method"] = _inner_method(settings["method"], model, seed)
     if "selector" in settings:
         settings["selector"] = _selector(settings["selector"], seed)
     if "trainer" in settings:
@@ -105,6 +111,18 @@ def _check_switch(who: str, name: str, value: Any, default: Any) -> None:
     # The text "false" would count as true.
     if isinstance(default, bool) and not isinstance(value, bool):
         raise SettingError(f"{who}: {name} must be true or false, got {value!r}.")
+
+
+def _inner_method(given: Any, model: nn.Module, seed: int) -> Method:
+    """The method that another one wraps, from its table, or from its name alone."""
+    chosen = {"name": given} if isinstance(given, str) else given
+    if not isinstance(chosen, Mapping) or "name" not in chosen:
+        raise SettingError(
+            f"method.method must be a name or a table with a name, got {given!r}. For example "
+            f'[method.method] with name = "tent".'
+        )
+    settings = dict(chosen)
+    return _method(settings.pop("name"), settings, model, seed)
 
 
 def _selector(given: Any, seed: int) -> Any:

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from attakit.bench.data import build_stream, load_task
+from attakit.bench.data import load_task
 from attakit.bench.experiment import Experiment, StreamTable
-from attakit.bench.load import apply_overrides, parse_experiment
+from attakit.bench.load import parse_experiment
+from attakit.bench.matching import match_labels
 from attakit.bench.models import Progress, digits_model
 from attakit.bench.run import run_experiment
 from attakit.bench.stopping import ignoring_ctrl_c
@@ -148,22 +148,9 @@ def _run_chain(
     for label in chain:
         experiment = demo_experiment(label, seed, folder, share=share)
         if label == "random labels":
-            experiment = _matched(experiment, ends["simatta"]["labels"])
+            experiment = match_labels(experiment, ends["simatta"]["labels"])
         ends[label] = run_experiment(experiment, replace=True)
     return ends
-
-
-def _matched(experiment: Experiment, labels: int) -> Experiment:
-    """As many labels as SimATTA used, spread evenly over the samples of the stream."""
-    stream = build_stream(experiment, load_task(experiment.stream))
-    samples = len(stream.truth.labels)
-    seen = [min(step * stream.batch_size, samples) for step in range(len(stream) + 1)]
-    due = [labels * count // samples for count in seen]
-    tables = apply_overrides(
-        experiment.model_dump(mode="json", exclude_unset=True),
-        [f"method.selector.counts={[after - before for before, after in pairwise(due)]}"],
-    )
-    return parse_experiment(tables)
 
 
 def _mean(ends: list[dict[str, Any]]) -> dict[str, float]:

@@ -2,15 +2,28 @@
 
 from attakit.methods.base import BaseMethod
 from attakit.methods.batch_norm import BatchNorm
+from attakit.methods.cotta import CoTTA
+from attakit.methods.enhanced import Enhanced
 from attakit.methods.simatta import SimATTA
 from attakit.methods.source_only import SourceOnly
 from attakit.methods.tent import Tent
 
 METHODS: dict[str, type[BaseMethod]] = {
     "batch_norm": BatchNorm,
+    "cotta": CoTTA,
+    "enhanced": Enhanced,
     "simatta": SimATTA,
     "source_only": SourceOnly,
     "tent": Tent,
 }
 
-__all__ = ["METHODS", "BaseMethod", "BatchNorm", "SimATTA", "SourceOnly", "Tent"]
+__all__ = [
+    "METHODS",
+    "BaseMethod",
+    "BatchNorm",
+    "CoTTA",
+    "Enhanced",
+    "SimATTA",
+    "SourceOnly",
+    "Tent",
+]

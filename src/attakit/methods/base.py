@@ -67,6 +67,13 @@ class BaseMethod:
         """Make no use of labels."""
         return Training()
 
+    def after_update(self) -> None:
+        """Do what belongs to every update of `model`; nothing, for most methods.
+
+        Who trains a method's model from outside, as `Enhanced` does, calls this after each update.
+        A method for which an update is more than a gradient step overrides it.
+        """
+
     def state_dict(self) -> dict[str, Any]:
         return {name: _state(getattr(self, name)) for name in self.stateful}
 

@@ -1,5 +1,6 @@
 """Arithmetic on models, each idea once: any classifier, its norm layers, weights and devices."""
 
+from attakit.nn.augment import augment
 from attakit.nn.classifier import PRECISIONS, Classifier, EncoderHead, Precision
 from attakit.nn.devices import available_devices, choose_device, place, prepare
 from attakit.nn.entropy import softmax_entropy
@@ -12,8 +13,9 @@ from attakit.nn.norm import (
     norm_parameters,
     use_batch_statistics,
     use_stored_statistics,
+    uses_batch_statistics,
 )
-from attakit.nn.seeding import seeded
+from attakit.nn.seeding import seeded, torch_generator
 from attakit.nn.small import SmallCNN
 from attakit.nn.trainable import find_stages, trainable_parameters
 from attakit.nn.vision import import_timm, import_torchvision
@@ -28,6 +30,7 @@ __all__ = [
     "NormPolicy",
     "Precision",
     "SmallCNN",
+    "augment",
     "available_devices",
     "choose_device",
     "find_stages",
@@ -43,8 +46,10 @@ __all__ = [
     "save_weights",
     "seeded",
     "softmax_entropy",
+    "torch_generator",
     "trainable_parameters",
     "use_batch_statistics",
     "use_stored_statistics",
+    "uses_batch_statistics",
     "weights_hash",
 ]

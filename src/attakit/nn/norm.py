@@ -79,6 +79,19 @@ def use_stored_statistics(model: nn.Module) -> None:
             del layer.__dict__["forward"]
 
 
+def uses_batch_statistics(model: nn.Module) -> bool:
+    """Whether what a model says of one sample depends on the others in its batch.
+
+    >>> layer = nn.BatchNorm1d(1).eval()
+    >>> use_batch_statistics(layer)
+    >>> uses_batch_statistics(layer), uses_batch_statistics(nn.LayerNorm(1))
+    (True, False)
+    """
+    return any(
+        "forward" in layer.__dict__ or layer.running_mean is None for layer in _batch_norms(model)
+    )
+
+
 @contextmanager
 def moving_statistics(model: nn.Module) -> Iterator[None]:
     """Inside, batch-norm layers use batch statistics and move their stored ones along.

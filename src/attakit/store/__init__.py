@@ -2,6 +2,6 @@
 
 from attakit.store.anchors import Anchors
 from attakit.store.snapshot import load_snapshot, save_snapshot
-from attakit.store.waiting import UNKNOWN, Waiting
+from attakit.store.waiting import UNKNOWN, Waiting, waiting_rows
 
-__all__ = ["UNKNOWN", "Anchors", "Waiting", "load_snapshot", "save_snapshot"]
+__all__ = ["UNKNOWN", "Anchors", "Waiting", "load_snapshot", "save_snapshot", "waiting_rows"]

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from attakit.queries import Answer, Query, SampleId
-from attakit.records import LabelledRows
+from attakit.records import Batch, LabelledRows, Prediction
 from attakit.store.stored_rows import StoredRows
 
 UNKNOWN = -1
@@ -75,6 +78,21 @@ class Waiting(StoredRows):
             Query(SampleId(sample), step, copy) for sample, step, copy in state["queries"]
         ]
         self._rows = LabelledRows.from_state(state["rows"])
+
+
+def waiting_rows(batch: Batch, inputs: Tensor, prediction: Prediction) -> LabelledRows:
+    """The samples of a batch, each with weight 1 and a label that is not known yet.
+
+    >>> import torch
+    >>> batch = Batch(0, ("tabby",), torch.zeros(1, 2))
+    >>> waiting_rows(batch, batch.inputs, Prediction(torch.zeros(1, 3), torch.zeros(1, 2))).labels
+    tensor([-1])
+    """
+    unknown = torch.full((len(batch),), UNKNOWN, device=inputs.device)
+    weights = torch.ones(len(batch), device=inputs.device)
+    return LabelledRows(
+        batch.samples, inputs, unknown, prediction.features, prediction.logits, weights
+    )
 
 
 def _anchor_name(query: Query) -> SampleId:

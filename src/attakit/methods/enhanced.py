@@ -1,0 +1,222 @@
+"""Enhanced TTA: any method, and labels of samples chosen at random.
+
+Gui, Li and Ji, "Active Test-Time Adaptation: Theoretical Analyses and An Algorithm", ICLR 2024,
+section 5.2 and the appendix on enhanced TTA: what labels alone do for a method that was made to
+go without. https://openreview.net/forum?id=YHUGlwTzFB
+
+Differs from the public code: the labels are counted, not drawn with a probability per sample, so
+that methods can be compared at the same number of them; every method descends on them (the
+public SAR only climbs, the public EATA skips them where no sample is reliable); answers may come
+late; labelled samples can be kept and drawn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
+
+from attakit.errors import SettingError, check_count, check_range
+from attakit.methods.base import BaseMethod
+from attakit.methods.descent import descend
+from attakit.methods.tent import Tent
+from attakit.nn.norm import moving_statistics, uses_batch_statistics
+from attakit.nn.trainable import trainable_parameters
+from attakit.protocols import Selector
+from attakit.queries import Answer, Query
+from attakit.randomness import generator
+from attakit.records import Batch, Choice, LabelledRows, Prediction, Selection, Step, Training
+from attakit.select.uniform import Uniform
+from attakit.store.anchors import Anchors
+from attakit.store.waiting import Waiting, waiting_rows
+
+
+class Enhanced(BaseMethod):
+    """Lets another method answer and adapt, asks about random samples, and trains it on them.
+
+    The labelled samples are descended on with the method's own model and optimiser, by
+    cross-entropy with weight 1. Where the model normalises with batch statistics, they pass
+    through it in the company of the latest batch, without which one or two samples would be
+    normalised by themselves.
+
+    Parameters
+    ----------
+    model
+        Classifier to adapt; it is copied. Only used where no `method` is given, since a method
+        has its own copy.
+    method
+        The method inside; Tent with its defaults if not given.
+    selector
+        Chooses which samples of a batch to ask about; at random by default. Samples it knows
+        already come with the features they had when they were asked about.
+    keep
+        Keep labelled samples and fill up every update with them to `batch_size`; otherwise each
+        is used when its answer comes and then dropped, as in the paper.
+    updates
+        Updates on new labelled samples per turn; with `keep` also on turns without new ones.
+    batch_size
+        Most labelled samples in one update. More new ones are taken in several.
+    trainable, lr, momentum
+        What trains, and how, where the method inside brings no optimiser of its own.
+    seed
+        Of questions and draws.
+
+    Examples
+    --------
+    >>> from attakit.testing import tiny_batch, tiny_classifier
+    >>> model = tiny_classifier()
+    >>> method = Enhanced(model, method=Tent(model, lr=0.01), keep=True)
+    >>> len(method.step(tiny_batch(), allowance=3).queries)
+    3
+    """
+
+    stateful = (
+        "method",
+        "own_optimizer",
+        "waiting",
+        "kept",
+        "latest",
+        "labelled",
+        "learn_count",
+    )
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        method: BaseMethod | None = None,
+        selector: Selector | None = None,
+        keep: bool = False,
+        updates: int = 1,
+        batch_size: int = 16,
+        trainable: str = "all",
+        lr: float = 1e-3,
+        momentum: float = 0.9,
+        seed: int = 0,
+    ) -> None:
+        check_count("Enhanced", "updates", updates)
+        check_count("Enhanced", "batch_size", batch_size)
+        check_range("Enhanced", "lr", lr, above=0)
+        check_range("Enhanced", "momentum", momentum, at_least=0, at_most=1)
+        # Not by way of BaseMethod, which would copy the model once more.
+        self.method = _checked(method or Tent(model))
+        self.model = self.method.model
+        self.selector = selector or Uniform(seed=seed)
+        self.keep = keep
+        self.updates = updates
+        self.batch_size = batch_size
+        self.seed = seed
+        self.waiting = Waiting()
+        self.kept = Anchors()
+        self.latest = Anchors()
+        self.labelled: list[str] = []
+        self.learn_count = 0
+        self.own_optimizer: Optimizer | None = None
+        if not isinstance(getattr(self.method, "optimizer", None), Optimizer):
+            self.own_optimizer = SGD(_trained(self.method, trainable), lr=lr, momentum=momentum)
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """What descends on labelled samples: the optimiser of the method inside, if it has one."""
+        optimizer: Optimizer = self.own_optimizer or self.method.optimizer  # type: ignore[attr-defined]
+        return optimizer
+
+    @property
+    def adapted_model(self) -> nn.Module:
+        return self.method.adapted_model
+
+    def predict(self, inputs: Tensor) -> Prediction:
+        return self.method.predict(inputs)
+
+    def after_update(self) -> None:
+        self.method.after_update()
+
+    def step(self, batch: Batch, allowance: int) -> Step:
+        inside = self.method.step(batch, 0)
+        rows = waiting_rows(batch, self.place(batch.inputs), inside.prediction)
+        if len(batch) and uses_batch_statistics(self.model):
+            self.latest.hand_over()
+            self.latest.add(rows)
+        choice = self._choose(rows, allowance, batch.step)
+        queries = self._hold(rows, choice.selection, batch.step)
+        return Step(inside.prediction, queries, inside.numbers, choice)
+
+    def learn(self, answers: Sequence[Answer]) -> Training:
+        inside = self.method.learn(())
+        fresh = self.waiting.resolve(answers)
+        losses = [self._update(rows) for rows in self._draws(fresh)]
+        if fresh is not None:
+            self.labelled = [*self.labelled, *fresh.samples]
+            if self.keep:
+                self.kept.add(fresh)
+        self.learn_count += 1
+        numbers = {**inside.numbers, "kept": float(len(self.kept))}
+        if losses:
+            numbers["labelled_loss"] = losses[-1]
+        return Training(inside.updates + len(losses), numbers)
+
+    def _choose(self, rows: LabelledRows, allowance: int, step: int) -> Choice:
+        already = set(self.labelled)
+        new = [place for place, sample in enumerate(rows.samples) if sample not in already]
+        candidates = rows.take(new).unlabelled()
+        known = rows.take([]).unlabelled()
+        for store in (self.kept, self.waiting):
+            known = known.join(store.rows.unlabelled()) if len(store) else known
+        if allowance == 0 or len(candidates) == 0:
+            return Choice(candidates, known, Selection())
+        selection = self.selector.select(candidates, known, allowance, step)
+        self.kept.reweight(selection.weights)
+        self.waiting.reweight(selection.weights)
+        return Choice(candidates, known, selection)
+
+    def _hold(self, rows: LabelledRows, selection: Selection, step: int) -> tuple[Query, ...]:
+        places = {sample: place for place, sample in enumerate(rows.samples)}
+        chosen = rows.take([places[sample] for sample in selection.samples])
+        return self.waiting.hold(chosen.reweighted(selection.weights), step)
+
+    def _draws(self, fresh: LabelledRows | None) -> Iterator[LabelledRows]:
+        """What each update of a turn trains on: new samples, filled up with kept ones."""
+        random = generator(self.seed, "labelled", self.learn_count)
+        count = 0 if fresh is None else len(fresh)
+        parts = [range(count)[at : at + self.batch_size] for at in range(0, count, self.batch_size)]
+        for part in (parts or [range(0)]) * self.updates:
+            old = random.permutation(len(self.kept))[: self.batch_size - len(part)].tolist()
+            drawn = [] if fresh is None or not part else [fresh.take(part)]
+            drawn += [self.kept.rows.take(old)] if old else []
+            if drawn:
+                yield drawn[0] if len(drawn) == 1 else drawn[0].join(drawn[1])
+
+    def _update(self, rows: LabelledRows) -> float:
+        moves = self.model.norm == "running"
+        with moving_statistics(self.model) if moves else nullcontext():
+            logits = self.model(self._in_company(rows)).logits[: len(rows)]
+        loss = descend("Enhanced", self.optimizer, F.cross_entropy(logits, rows.labels))
+        self.after_update()
+        return loss
+
+    def _in_company(self, rows: LabelledRows) -> Tensor:
+        """The inputs of the rows and, where it matters, of the rest of the latest batch."""
+        if len(self.latest) == 0:
+            return rows.inputs
+        drawn, latest = set(rows.samples), self.latest.rows
+        others = [place for place, sample in enumerate(latest.samples) if sample not in drawn]
+        return torch.cat([rows.inputs, latest.inputs[others]])
+
+
+def _checked(method: BaseMethod) -> BaseMethod:
+    if not isinstance(method, BaseMethod):
+        raise SettingError(
+            f"Enhanced: method must be a method object such as Tent(model), got {method!r}. In an "
+            f"experiment file it is the table [method.method]."
+        )
+    return method
+
+
+def _trained(method: BaseMethod, trainable: str) -> list[nn.Parameter]:
+    """What the method trains already; if that is nothing, the parameters named."""
+    found = [parameter for parameter in method.model.parameters() if parameter.requires_grad]
+    return found or trainable_parameters(method.model, trainable)
