@@ -12,7 +12,7 @@ from attakit import errors
 from attakit.bench import Experiment, parse_experiment
 from attakit.bench.load import load_experiment
 from attakit.methods import SimATTA, Tent
-from attakit.select import HighestEntropy, IncrementalClustering, Uniform
+from attakit.select import SELECTORS, IncrementalClustering
 from attakit.train import BalancedTrainer, Weighting
 
 ROOT = Path(__file__).parent.parent
@@ -25,9 +25,7 @@ FROM_THE_FILE = {"model", "seed"}
 PARTS = {
     "`simatta`": SimATTA,
     "`tent`": Tent,
-    "`incremental`": IncrementalClustering,
-    "`entropy`": HighestEntropy,
-    "`uniform`": Uniform,
+    **{f"`{name}`": kind for name, kind in SELECTORS.items()},
     "`[method.trainer]`": BalancedTrainer,
     "`[method.trainer.weighting]`": Weighting,
 }
