@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from attakit import errors
 from attakit.bench import Experiment, parse_experiment
+from attakit.bench.experiment import PoolTable
 from attakit.bench.load import load_experiment
 from attakit.methods import SimATTA, Tent
 from attakit.select import SELECTORS, IncrementalClustering
@@ -79,6 +80,10 @@ def test_every_relative_link_leads_somewhere(text):
 @pytest.mark.parametrize("table", TABLES)
 def test_every_key_of_an_experiment_is_documented_with_its_default(table):
     assert documented(f"`[{table}]`") == declared(getattr(Experiment(), table))
+
+
+def test_every_key_of_a_pool_is_documented_with_its_default():
+    assert documented("`[pool]`") == declared(PoolTable())
 
 
 def test_no_table_of_an_experiment_is_forgotten():

@@ -18,6 +18,7 @@ from attakit.bench.build import build_ledger, build_method, build_oracle
 from attakit.bench.data import Task, build_stream, load_task
 from attakit.bench.experiment import Experiment
 from attakit.bench.models import Progress, source_classifier
+from attakit.bench.pool_run import Watch, run_pool
 from attakit.bench.run_folder import (
     DONE,
     SNAPSHOT,
@@ -141,6 +142,10 @@ def run_experiment(
             return read_end(folder)
     if experiment.threads:
         torch.set_num_threads(experiment.threads)
+    if experiment.pool is not None:
+        watch = Watch(observers, write, training, scoring)
+        place = environment()
+        return run_pool(experiment, folder, place, watch, resume=resume, replace=replace)
     state = _build(experiment, write, training)
     if replace:
         clear_folder(folder)

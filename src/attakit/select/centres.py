@@ -20,7 +20,7 @@ BACKENDS = ("sklearn", "torch")
 class ClusterCentres:
     """Make as many clusters as questions; ask about the sample nearest each centroid.
 
-    Known samples are left out, and so are their names; what they cover is not. Every weight is 1.
+    Known samples take no part in the clustering. Every weight is 1.
 
     Parameters
     ----------
