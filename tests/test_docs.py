@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from attakit import errors
+from attakit import errors, select
 from attakit.bench import Experiment, parse_experiment
 from attakit.bench.experiment import PoolTable
 from attakit.bench.load import load_experiment
 from attakit.methods import SimATTA, Tent
-from attakit.select import SELECTORS, IncrementalClustering
+from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.train import BalancedTrainer, Weighting
 
 ROOT = Path(__file__).parent.parent
@@ -26,7 +26,9 @@ FROM_THE_FILE = {"model", "seed"}
 PARTS = {
     "`simatta`": SimATTA,
     "`tent`": Tent,
-    **{f"`{name}`": kind for name, kind in SELECTORS.items()},
+    "`incremental`": IncrementalClustering,
+    "`entropy`": HighestEntropy,
+    "`uniform`": Uniform,
     "`[method.trainer]`": BalancedTrainer,
     "`[method.trainer.weighting]`": Weighting,
 }
@@ -95,6 +97,11 @@ def test_no_table_of_an_experiment_is_forgotten():
 
     assert inside == set(TABLES)
     assert documented("Top level") == declared(Experiment())
+
+
+@pytest.mark.parametrize("name", select.SELECTORS)
+def test_every_setting_of_a_selector_is_documented_with_its_default(name):
+    assert documented(f"`{name}`") == settings_of(select.SELECTORS[name])
 
 
 @pytest.mark.parametrize("heading", PARTS)

@@ -79,7 +79,7 @@ class _PoolRun:
 def run_pool(
     experiment: Experiment,
     folder: Path,
-    environment: Mapping[str, Any],
+    environment: Callable[[], Mapping[str, Any]],
     watch: Watch,
     *,
     resume: bool,
@@ -89,12 +89,14 @@ def run_pool(
 
     Every round is saved, so a run that was stopped goes on with the round it was in.
     """
+    if experiment.threads:
+        torch.set_num_threads(experiment.threads)
     state = _build(experiment, watch)
     if replace:
         clear_folder(folder)
     if resume:
         _resume(state, folder)
-    lines, reporters = _reporters(state, folder, environment, resumed=resume)
+    lines, reporters = _reporters(state, folder, environment(), resumed=resume)
     rounds, start = range(state.adaptation.rounds), state.adaptation.round
     _run_rounds(state, folder, [*reporters, *watch.observers(rounds, Accuracy({}), start)])
     with stoppable(stopped(folder), at_once=True):

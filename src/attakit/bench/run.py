@@ -140,12 +140,11 @@ def run_experiment(
         check_same_settings(experiment, folder)
         if (folder / DONE).exists():
             return read_end(folder)
-    if experiment.threads:
-        torch.set_num_threads(experiment.threads)
     if experiment.pool is not None:
         watch = Watch(observers, write, training, scoring)
-        place = environment()
-        return run_pool(experiment, folder, place, watch, resume=resume, replace=replace)
+        return run_pool(experiment, folder, environment, watch, resume=resume, replace=replace)
+    if experiment.threads:
+        torch.set_num_threads(experiment.threads)
     state = _build(experiment, write, training)
     if replace:
         clear_folder(folder)
