@@ -77,6 +77,14 @@ def build_ledger(experiment: Experiment) -> Ledger:
     return Ledger(Budget(None if budget == "unlimited" else budget))
 
 
+def build_pool_selector(given: str | Mapping[str, Any], seed: int) -> Selector:
+    """A selector for rounds: where it has a pace, it is unlimited unless the table says more."""
+    kind, settings = _selector_kind(given)
+    paced = {name: "unlimited" for name in ("first", "per_step") if name in _settings_of(kind)}
+    selector: Selector = construct(kind, paced | settings, seed=seed)
+    return selector
+
+
 def construct(
     kind: Callable[..., Any], settings: Any, *arguments: Any, seed: int | None = None
 ) -> Any:
@@ -109,14 +117,6 @@ def _check_switch(who: str, name: str, value: Any, default: Any) -> None:
     # The text "false" would count as true.
     if isinstance(default, bool) and not isinstance(value, bool):
         raise SettingError(f"{who}: {name} must be true or false, got {value!r}.")
-
-
-def build_pool_selector(given: str | Mapping[str, Any], seed: int) -> Selector:
-    """A selector for rounds: where it has a pace, it is unlimited unless the table says more."""
-    kind, settings = _selector_kind(given)
-    paced = {name: "unlimited" for name in ("first", "per_step") if name in _settings_of(kind)}
-    selector: Selector = construct(kind, paced | settings, seed=seed)
-    return selector
 
 
 def _selector(given: Any, seed: int) -> Any:
