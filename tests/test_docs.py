@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from attakit import errors
+from attakit import errors, select
 from attakit.bench import Experiment, parse_experiment
+from attakit.bench.experiment import PoolTable
 from attakit.bench.load import load_experiment
 from attakit.methods import CoTTA, Enhanced, SimATTA, Tent
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
@@ -85,6 +86,10 @@ def test_every_key_of_an_experiment_is_documented_with_its_default(table):
     assert documented(f"`[{table}]`") == declared(getattr(Experiment(), table))
 
 
+def test_every_key_of_a_pool_is_documented_with_its_default():
+    assert documented("`[pool]`") == declared(PoolTable())
+
+
 def test_no_table_of_an_experiment_is_forgotten():
     inside = {
         name
@@ -94,6 +99,11 @@ def test_no_table_of_an_experiment_is_forgotten():
 
     assert inside == set(TABLES)
     assert documented("Top level") == declared(Experiment())
+
+
+@pytest.mark.parametrize("name", select.SELECTORS)
+def test_every_setting_of_a_selector_is_documented_with_its_default(name):
+    assert documented(f"`{name}`") == settings_of(select.SELECTORS[name])
 
 
 @pytest.mark.parametrize("heading", PARTS)

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from attakit.bench.experiment import Experiment, LabelsTable, MethodTable
+from attakit.bench.experiment import DEFAULT_SELECTOR, Experiment, LabelsTable, MethodTable
 from attakit.errors import SettingError, unknown_name, unknown_setting
 from attakit.label.budget import Budget
 from attakit.label.known import KnownLabels
@@ -18,7 +18,7 @@ from attakit.label.ledger import Ledger
 from attakit.label.terminal import Terminal
 from attakit.label.wrappers import Delayed, Expiring, Noisy, Skipping
 from attakit.methods import METHODS
-from attakit.protocols import Method, Oracle
+from attakit.protocols import Method, Oracle, Selector
 from attakit.queries import SampleId
 from attakit.select import SELECTORS
 from attakit.stream.truth import Truth
@@ -83,6 +83,14 @@ def build_ledger(experiment: Experiment) -> Ledger:
     return Ledger(Budget(None if budget == "unlimited" else budget))
 
 
+def build_pool_selector(given: str | Mapping[str, Any], seed: int) -> Selector:
+    """A selector for rounds: where it has a pace, it is unlimited unless the table says more."""
+    kind, settings = _selector_kind(given)
+    paced = {name: "unlimited" for name in ("first", "per_step") if name in _settings_of(kind)}
+    selector: Selector = construct(kind, paced | settings, seed=seed)
+    return selector
+
+
 def construct(
     kind: Callable[..., Any], settings: Any, *arguments: Any, seed: int | None = None
 ) -> Any:
@@ -90,12 +98,11 @@ def construct(
     who = getattr(kind, "__name__", str(kind))
     if not isinstance(settings, Mapping):
         raise SettingError(f"{who}: settings must be a table, got {settings!r}.")
-    parameters = inspect.signature(kind).parameters
-    known = [name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
+    known = _settings_of(kind)
     for name in settings:
         if name not in known:
             raise unknown_setting(who, name, known)
-        _check_switch(who, name, settings[name], parameters[name].default)
+        _check_switch(who, name, settings[name], known[name].default)
     if seed is not None and "seed" in known:
         settings = {"seed": seed, **settings}
     try:
@@ -105,6 +112,11 @@ def construct(
         raise SettingError(
             f"{who}: a setting has the wrong type ({error}), got {given}."
         ) from error
+
+
+def _settings_of(kind: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(kind).parameters
+    return {name: each for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY}
 
 
 def _check_switch(who: str, name: str, value: Any, default: Any) -> None:
@@ -127,12 +139,16 @@ def _inner_method(given: Any, model: nn.Module, seed: int) -> Method:
 
 def _selector(given: Any, seed: int) -> Any:
     """A selector from its table, or from its name alone."""
+    kind, settings = _selector_kind(given)
+    return construct(kind, settings, seed=seed)
+
+
+def _selector_kind(given: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     chosen = {"name": given} if isinstance(given, str) else given
     if not isinstance(chosen, Mapping):
         raise SettingError(f"method.selector must be a name or a table, got {given!r}.")
     settings = dict(chosen)
-    kind = _named(settings.pop("name", "incremental"), SELECTORS, "selector")
-    return construct(kind, settings, seed=seed)
+    return _named(settings.pop("name", DEFAULT_SELECTOR), SELECTORS, "selector"), settings
 
 
 def _trainer(given: Any, seed: int) -> BalancedTrainer:

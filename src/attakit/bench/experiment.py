@@ -13,6 +13,8 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 Share = Annotated[float, Field(strict=True, ge=0, lt=1)]
 Rate = Annotated[float, Field(strict=True, ge=0, le=1)]
 
+DEFAULT_SELECTOR = "incremental"
+
 
 class Table(BaseModel):
     """A table of an experiment file: frozen, and strict about its keys."""
@@ -73,6 +75,26 @@ class LabelsTable(Table):
     wait: Annotated[float, Field(strict=True, ge=0)] = 0.0
 
 
+class PoolTable(Table):
+    """[pool]: adapt in rounds over all targets as one pool, instead of along a stream."""
+
+    rounds: Positive = 10
+    updates: Positive = 1000
+    lr: Annotated[float, Field(strict=True, gt=0)] = 1e-3
+    momentum: Rate = 0.9
+    batch_size: Positive = 16
+    norm: Literal["frozen", "batch", "running"] = "frozen"
+    trainable: str = "all"
+    selector: str | dict[str, Any] = "uniform"
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What tables call it unless it has a label."""
+        named = self.selector if isinstance(self.selector, str) else self.selector.get("name")
+        return f"pool, {named or DEFAULT_SELECTOR}"
+
+
 class TrainingTable(Table):
     """[training]: how the source model is trained, for `attakit pretrain`."""
 
@@ -109,6 +131,7 @@ class Experiment(Table):
     stream: StreamTable = StreamTable()
     model: ModelTable = ModelTable()
     method: MethodTable = MethodTable()
+    pool: PoolTable | None = None
     labels: LabelsTable = LabelsTable()
     training: TrainingTable = TrainingTable()
     report: ReportTable = ReportTable()
@@ -116,7 +139,8 @@ class Experiment(Table):
     @property
     def label(self) -> str:
         """What tables call this method."""
-        return self.method.label or self.method.name
+        told = self.method if self.pool is None else self.pool
+        return told.label or told.name
 
     @property
     def asks(self) -> bool:

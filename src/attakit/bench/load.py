@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -104,8 +104,14 @@ def _locate(location: tuple[int | str, ...]) -> tuple[list[str], type[BaseModel]
     for part in location:
         names.append(str(part))
         field = table.model_fields.get(str(part))
-        inner = None if field is None else field.annotation
+        inner = None if field is None else _without_none(field.annotation)
         if not (isinstance(inner, type) and issubclass(inner, BaseModel)) or part == location[-1]:
             break
         table = inner
     return names, table
+
+
+def _without_none(annotation: Any) -> Any:
+    """The table of a setting that is a table or nothing."""
+    kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+    return kinds[0] if len(kinds) == 1 else annotation

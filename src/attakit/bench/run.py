@@ -18,6 +18,7 @@ from attakit.bench.build import build_ledger, build_method, build_oracle
 from attakit.bench.data import Task, build_stream, load_task
 from attakit.bench.experiment import Experiment
 from attakit.bench.models import Progress, source_classifier
+from attakit.bench.pool_run import Watch, run_pool
 from attakit.bench.run_folder import (
     DONE,
     SNAPSHOT,
@@ -139,6 +140,9 @@ def run_experiment(
         check_same_settings(experiment, folder)
         if (folder / DONE).exists():
             return read_end(folder)
+    if experiment.pool is not None:
+        watch = Watch(observers, write, training, scoring)
+        return run_pool(experiment, folder, environment, watch, resume=resume, replace=replace)
     if experiment.threads:
         torch.set_num_threads(experiment.threads)
     state = _build(experiment, write, training)

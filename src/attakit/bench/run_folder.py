@@ -57,6 +57,20 @@ def check_same_settings(experiment: Experiment, folder: Path) -> None:
         )
 
 
+def check_same_model(folder: Path, source_hash: str) -> None:
+    """Raise `StateError` unless the run in a folder started from this source model."""
+    if read_run(folder).environment.get("model") != source_hash:
+        raise StateError(
+            f"The run in {folder} started from another source model. Bring back the weights it "
+            f"was started with, or start anew in another folder."
+        )
+
+
+def stopped(folder: Path) -> str:
+    """What to tell a user whose run was stopped."""
+    return f"Stopped. Continue with --resume; saved in {folder}."
+
+
 def read_end(folder: Path) -> dict[str, Any]:
     """The figures of a finished run, as they were written."""
     end = read_run(folder).end
@@ -71,6 +85,11 @@ def read_end(folder: Path) -> dict[str, Any]:
 def describe(experiment: Experiment) -> dict[str, Any]:
     """The settings of an experiment, ready for JSON."""
     described: dict[str, Any] = json.loads(experiment.model_dump_json())
+    if experiment.pool is None:
+        del described["pool"]
+    else:
+        del described["method"]
+        described["label"] = experiment.label
     return described
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from attakit.errors import ModelError
 from attakit.nn.entropy import softmax_entropy
 from attakit.records import Rows, Selection
-from attakit.select.pace import Pace, askable
+from attakit.select.finite import check_finite
+from attakit.select.pace import First, Pace, PerStep, askable, selection_of
 
 
 class HighestEntropy:
@@ -14,9 +14,9 @@ class HighestEntropy:
     Parameters
     ----------
     first
-        Labels at step 0.
+        Labels at step 0; "unlimited" asks for as many as are allowed.
     per_step
-        Labels at each later step. Fractions add up: 0.5 asks at every other step.
+        Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
 
     Examples
     --------
@@ -28,19 +28,13 @@ class HighestEntropy:
     ('unsure', 'so so')
     """
 
-    def __init__(self, *, first: int = 10, per_step: float = 1.0) -> None:
+    def __init__(self, *, first: First = 10, per_step: PerStep = 1.0) -> None:
         self.pace = Pace("HighestEntropy", first=first, per_step=per_step)
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
         """Choose at most `limit` candidates, least sure first."""
         entropies = softmax_entropy(candidates.logits)
-        if not bool(entropies.isfinite().all()):
-            raise ModelError(
-                "HighestEntropy: logits must be finite, got NaN or infinity. The model has "
-                "diverged: lower its learning rate."
-            )
+        check_finite("HighestEntropy", "logits", entropies)
         values = entropies.tolist()
         order = sorted(askable(candidates, known), key=lambda position: -values[position])
-        count = max(0, min(limit, self.pace.due(step)))
-        names = tuple(candidates.samples[position] for position in order[:count])
-        return Selection(names, dict.fromkeys(names, 1.0))
+        return selection_of(candidates, order[: self.pace.allowed(limit, step)])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attakit.errors import check_count
 from attakit.randomness import generator
 from attakit.records import Rows, Selection
-from attakit.select.pace import Pace, askable
+from attakit.select.pace import First, Pace, PerStep, askable, selection_of
 
 
 class Uniform:
@@ -16,9 +16,9 @@ class Uniform:
     Parameters
     ----------
     first
-        Labels at step 0.
+        Labels at step 0; "unlimited" asks for as many as are allowed.
     per_step
-        Labels at each later step. Fractions add up: 0.5 asks at every other step.
+        Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
     counts
         Labels at each step, instead of the two above: for instance as many as another selector
         asked for at that step, to compare the choice alone. Steps beyond the end ask for none.
@@ -38,8 +38,8 @@ class Uniform:
     def __init__(
         self,
         *,
-        first: int = 10,
-        per_step: float = 1.0,
+        first: First = 10,
+        per_step: PerStep = 1.0,
         counts: Sequence[int] | None = None,
         seed: int = 0,
     ) -> None:
@@ -51,8 +51,7 @@ class Uniform:
         """Choose at most `limit` candidates at random."""
         count = max(0, min(limit, self._due(step)))
         order = generator(self.seed, "uniform", step).permutation(askable(candidates, known))
-        names = tuple(candidates.samples[int(position)] for position in order[:count])
-        return Selection(names, dict.fromkeys(names, 1.0))
+        return selection_of(candidates, order[:count].tolist())
 
     def _due(self, step: int) -> int:
         if self.counts is None:

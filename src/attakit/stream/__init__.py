@@ -4,6 +4,7 @@ from attakit.stream.batches import Stream
 from attakit.stream.digits import Digits, digits
 from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD, ImageFolders, ImageSamples
 from attakit.stream.iterables import from_iterable
+from attakit.stream.joined import Joined
 from attakit.stream.order import (
     ORDERS,
     Arrangement,
@@ -30,6 +31,7 @@ __all__ = [
     "Domains",
     "ImageFolders",
     "ImageSamples",
+    "Joined",
     "Order",
     "Place",
     "Samples",

@@ -1,0 +1,246 @@
+"""One pool run: the same folder, lines and figures as a run along a stream, a round per line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attakit.bench.build import build_ledger, build_oracle, build_pool_selector
+from attakit.bench.data import Task, load_task
+from attakit.bench.experiment import Experiment, MethodTable, PoolTable
+from attakit.bench.models import Progress, source_classifier
+from attakit.bench.run_folder import (
+    DONE,
+    SNAPSHOT,
+    check_same_model,
+    clear_folder,
+    describe,
+    read_end,
+    stopped,
+)
+from attakit.bench.score import Scoring, post_adaptation, sample_accuracy
+from attakit.bench.stopping import Interrupted, stoppable
+from attakit.engine.pool import PoolAdaptation
+from attakit.errors import SettingError
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import choose_device
+from attakit.nn.weights import weights_hash
+from attakit.protocols import Reporter
+from attakit.records import Moment
+from attakit.report.accuracy import Accuracy
+from attakit.report.jsonlines import STEPS_FILE, JsonLines, peak_memory_mb
+from attakit.report.pictures import PICTURES_FILE, Pictures
+from attakit.store.snapshot import load_snapshot, save_snapshot
+from attakit.stream.batches import Stream
+from attakit.stream.joined import Joined
+from attakit.stream.order import domain_after_domain
+from attakit.stream.truth import Truth
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told what happens: see `run_experiment`. Observers get the rounds as steps."""
+
+    observers: Callable[[Any, Accuracy, int], Sequence[Reporter]]
+    write: Callable[[str], None] | None
+    training: Progress | None
+    scoring: Scoring
+
+
+@dataclass
+class _PoolRun:
+    """The objects of one pool run."""
+
+    experiment: Experiment
+    task: Task
+    truth: Truth
+    adaptation: PoolAdaptation
+    source_hash: str
+    seconds: float = 0.0
+    updates: int = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "seconds": self.seconds,
+            "updates": self.updates,
+            "adaptation": self.adaptation.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.seconds = state["seconds"]
+        self.updates = state["updates"]
+        self.adaptation.load_state_dict(state["adaptation"])
+
+
+def run_pool(
+    experiment: Experiment,
+    folder: Path,
+    environment: Callable[[], Mapping[str, Any]],
+    watch: Watch,
+    *,
+    resume: bool,
+    replace: bool,
+) -> dict[str, Any]:
+    """Adapt over all targets as one pool and return the end line of the results.
+
+    Every round is saved, so a run that was stopped goes on with the round it was in.
+    """
+    if experiment.threads:
+        torch.set_num_threads(experiment.threads)
+    state = _build(experiment, watch)
+    if replace:
+        clear_folder(folder)
+    if resume:
+        _resume(state, folder)
+    lines, reporters = _reporters(state, folder, environment(), resumed=resume)
+    rounds, start = range(state.adaptation.rounds), state.adaptation.round
+    _run_rounds(state, folder, [*reporters, *watch.observers(rounds, Accuracy({}), start)])
+    with stoppable(stopped(folder), at_once=True):
+        return _finish(state, folder, lines, watch.scoring)
+
+
+def _build(experiment: Experiment, watch: Watch) -> _PoolRun:
+    table = experiment.pool
+    assert table is not None, "only for experiments with a [pool] table"
+    if experiment.method != MethodTable():
+        raise SettingError(
+            "An experiment has either a [method] for a stream or a [pool]: leave one of them out."
+        )
+    task = load_task(experiment.stream)
+    # For its names and labels only: in a pool, nothing comes before anything else.
+    order = domain_after_domain(task.targets)
+    truth = Stream(task.targets, order, batch_size=experiment.stream.batch_size).truth
+    model = source_classifier(experiment, task, watch.training)
+    adaptation = _adaptation(experiment, table, task, truth, model, watch)
+    return _PoolRun(experiment, task, truth, adaptation, weights_hash(model))
+
+
+def _adaptation(
+    experiment: Experiment,
+    table: PoolTable,
+    task: Task,
+    truth: Truth,
+    model: Classifier,
+    watch: Watch,
+) -> PoolAdaptation:
+    seed = experiment.seed
+    return PoolAdaptation(
+        model,
+        Joined(list(task.targets.parts.values())),
+        build_oracle(experiment.labels, truth, seed, where=task.where, write=watch.write),
+        build_ledger(experiment),
+        selector=build_pool_selector(table.selector, seed),
+        rounds=table.rounds,
+        updates=table.updates,
+        lr=table.lr,
+        momentum=table.momentum,
+        batch_size=table.batch_size,
+        norm=table.norm,
+        trainable=table.trainable,
+        forward_batch=experiment.stream.batch_size,
+        seed=seed,
+    )
+
+
+def _resume(state: _PoolRun, folder: Path) -> None:
+    """Bring a run to the end of its last saved round."""
+    check_same_model(folder, state.source_hash)
+    if (folder / SNAPSHOT).exists():
+        device = choose_device(state.experiment.model.device)
+        state.load_state_dict(load_snapshot(folder / SNAPSHOT, device))
+
+
+def _reporters(
+    state: _PoolRun, folder: Path, environment: Mapping[str, Any], *, resumed: bool
+) -> tuple[JsonLines, list[Reporter]]:
+    resume_after = state.adaptation.round - 1 if resumed else None
+    lines = JsonLines(
+        folder / STEPS_FILE,
+        experiment=describe(state.experiment),
+        environment={**environment, "model": state.source_hash},
+        before={} if resumed or not state.experiment.report.source_every else _source(state),
+        segments=list(state.task.targets.parts),
+        classes=state.task.classes,
+        extras=lambda moment: _extras(state, moment),
+        resume_after=resume_after,
+    )
+    if not state.experiment.report.pictures:
+        return lines, [lines]
+    pictures = Pictures(
+        folder / PICTURES_FILE,
+        classes=state.task.classes,
+        segments=state.truth.segments,
+        labels=state.truth.labels,
+        mean=state.task.mean,
+        std=state.task.std,
+        resume_after=resume_after,
+    )
+    return lines, [lines, pictures]
+
+
+def _extras(state: _PoolRun, moment: Moment) -> dict[str, float]:
+    """Accuracy on the pool before the round, and now and then on the source after it."""
+    extras: dict[str, float] = {}
+    seen, every = state.adaptation.seen, state.experiment.report.source_every
+    if seen is not None and moment.batch.samples:
+        labels = torch.tensor([state.truth.labels[name] for name in seen.samples])
+        right = seen.logits.argmax(dim=1).cpu() == labels
+        extras["pool_accuracy"] = 100 * float(right.double().mean())
+    number = moment.batch.step
+    if every and (number % every == 0 or number == state.adaptation.rounds - 1):
+        extras |= _source(state)
+    return extras
+
+
+def _source(state: _PoolRun) -> dict[str, float]:
+    if state.task.source_test is None:
+        return {}
+    return {"source_accuracy": sample_accuracy(state.adaptation.learner, state.task.source_test)}
+
+
+def _run_rounds(state: _PoolRun, folder: Path, reporters: Sequence[Reporter]) -> None:
+    """Do the rounds that are left, saving after each."""
+    with stoppable(stopped(folder), at_once=state.experiment.asks) as stop:
+        try:
+            while not (state.adaptation.is_finished or stop.is_set()):
+                moment = state.adaptation.run_round()
+                state.seconds += moment.seconds
+                state.updates += moment.training.updates
+                for reporter in reporters:
+                    reporter.on_step(moment)
+                save_snapshot(folder / SNAPSHOT, state.state_dict())
+        finally:
+            for reporter in reporters:
+                reporter.close()
+        if stop.is_set():
+            raise Interrupted(stopped(folder))
+
+
+def _finish(state: _PoolRun, folder: Path, lines: JsonLines, scoring: Scoring) -> dict[str, Any]:
+    state.updates += state.adaptation.finish(wait=state.experiment.labels.wait).updates
+    lines.end(_end(state, scoring))
+    # In this order: whatever a crash leaves behind, a finished run is never run again.
+    (folder / DONE).touch()
+    (folder / SNAPSHOT).unlink(missing_ok=True)
+    return read_end(folder)
+
+
+def _end(state: _PoolRun, scoring: Scoring) -> dict[str, Any]:
+    ledger, learner = state.adaptation.ledger, state.adaptation.learner
+    end: dict[str, Any] = {
+        "stream_accuracy": None,  # there is no stream
+        "segments": {},
+        "labels": ledger.received,
+        "asked": ledger.asked,
+        "seconds": state.seconds,
+        "updates": state.updates,
+        "peak_memory_mb": peak_memory_mb(),
+        **_source(state),
+    }
+    if state.experiment.report.post_adaptation:
+        end["post_adaptation"] = post_adaptation(learner, state.task.targets, scoring)
+    return end

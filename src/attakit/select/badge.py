@@ -1,0 +1,117 @@
+"""BADGE: samples whose gradients would be large and different.
+
+Ash, Zhang, Krishnamurthy, Langford and Agarwal, "Deep batch active learning by diverse, uncertain
+gradient lower bounds", ICLR 2020, Algorithm 1. https://arxiv.org/abs/1906.03671
+
+The first sample is drawn evenly, as k-means++ does; the public code begins with the largest
+gradient.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attakit.randomness import generator
+from attakit.records import Rows, Selection
+from attakit.select.finite import check_finite
+from attakit.select.pace import First, Pace, PerStep, askable, selection_of
+
+
+class BADGE:
+    """Draw samples by the squared distance of their gradient from those drawn before.
+
+    The gradient of the last layer, were the prediction right, is the outer product of
+    p - onehot(argmax p) and the features (equation 1). Of two such products, the inner product is
+    the product of the inner products of their parts, so no product is ever formed. Every weight
+    is 1.
+
+    Parameters
+    ----------
+    first
+        Labels at step 0; "unlimited" asks for as many as are allowed.
+    per_step
+        Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
+    seed
+        Of the draw.
+
+    Examples
+    --------
+    >>> features = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    >>> logits = torch.tensor([[0.0, 0.0], [0.0, 0.0], [99.0, 0.0], [99.0, 0.0]])
+    >>> candidates = Rows(tuple("abcd"), features, logits, torch.ones(4))
+    >>> nothing = Rows((), torch.zeros(0, 2), torch.zeros(0, 2), torch.zeros(0))
+    >>> selection = BADGE(first=3).select(candidates, nothing, limit=10, step=0)
+    >>> sorted(selection.samples)[:2]
+    ['a', 'b']
+    """
+
+    def __init__(self, *, first: First = 10, per_step: PerStep = 1.0, seed: int = 0) -> None:
+        self.pace = Pace("BADGE", first=first, per_step=per_step)
+        self.seed = seed
+
+    def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
+        """Choose at most `limit` candidates by k-means++ seeding."""
+        positions = askable(candidates, known)
+        count = min(self.pace.allowed(limit, step), len(positions))
+        gradients = Gradients(candidates.logits[positions], candidates.features[positions])
+        draws = generator(self.seed, "badge", step)
+        chosen = seed_plus_plus(gradients, count, draws)
+        return selection_of(candidates, [positions[row] for row in chosen])
+
+
+class Gradients:
+    """Gradients of the last layer in factors: residuals (rows, classes) and features (rows, dim).
+
+    On the CPU in double precision, so that every device draws the same samples.
+
+    >>> both = Gradients(torch.zeros(2, 2), torch.tensor([[1.0], [3.0]]))
+    >>> both.squared_distances(0).tolist()
+    [0.0, 2.0]
+    """
+
+    def __init__(self, logits: Tensor, features: Tensor) -> None:
+        probabilities = logits.detach().cpu().double().softmax(dim=1)
+        likeliest = torch.nn.functional.one_hot(probabilities.argmax(dim=1), probabilities.shape[1])
+        self.residuals = probabilities - likeliest
+        self.features = features.detach().cpu().double()
+        self.squares = _squares(self.residuals) * _squares(self.features)
+        check_finite("BADGE", "logits and features", self.squares)
+
+    def __len__(self) -> int:
+        return len(self.squares)
+
+    def squared_distances(self, row: int) -> Tensor:
+        """|g_i - g_row|² for every i, from |g_i|² + |g_row|² - 2·g_i·g_row."""
+        inner = (self.residuals @ self.residuals[row]) * (self.features @ self.features[row])
+        distances = (self.squares + self.squares[row] - 2 * inner).clamp(min=0)
+        distances[row] = 0
+        return distances
+
+
+def seed_plus_plus(gradients: Gradients, count: int, draws: np.random.Generator) -> list[int]:
+    """Draw rows with chances proportional to their squared distance from the nearest drawn.
+
+    When all that are left lie where one was drawn, they have equal chances.
+    """
+    chosen: list[int] = []
+    nearest = torch.full((len(gradients),), torch.inf, dtype=torch.double)
+    while len(chosen) < count:
+        row = _draw(nearest, chosen, draws)
+        chosen.append(row)
+        nearest = torch.minimum(nearest, gradients.squared_distances(row))
+    return chosen
+
+
+def _draw(nearest: Tensor, chosen: list[int], draws: np.random.Generator) -> int:
+    chances = nearest.numpy().copy()
+    chances[chosen] = 0
+    if not (chosen and chances.any()):
+        chances = np.ones(len(nearest))
+        chances[chosen] = 0
+    return int(draws.choice(len(chances), p=chances / chances.sum()))
+
+
+def _squares(rows: Tensor) -> Tensor:
+    return rows.square().sum(dim=1)

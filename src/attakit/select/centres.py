@@ -1,0 +1,117 @@
+"""Cluster candidates and ask about those at the centres."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from attakit.errors import check_choice
+from attakit.randomness import derived_seed
+from attakit.records import Rows, Selection
+from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
+from attakit.select.pace import First, Pace, PerStep, askable, selection_of
+from attakit.select.torch_kmeans import TorchKMeans
+
+BACKENDS = ("sklearn", "torch")
+
+
+class ClusterCentres:
+    """Make as many clusters as questions; ask about the sample nearest each centroid.
+
+    Known samples take no part in the clustering. Every weight is 1.
+
+    Parameters
+    ----------
+    first
+        Labels at step 0; "unlimited" asks for as many as are allowed.
+    per_step
+        Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
+    kmeans
+        "sklearn", or "torch" for features that live on a GPU.
+    inits
+        Starts of K-means; the best one counts.
+    seed
+        Of K-means.
+
+    Examples
+    --------
+    >>> features = torch.tensor([[0.0], [1.0], [2.0], [50.0]])
+    >>> candidates = Rows(tuple("abcd"), features, torch.zeros(4, 2), torch.ones(4))
+    >>> nothing = Rows((), torch.zeros(0, 1), torch.zeros(0, 2), torch.zeros(0))
+    >>> ClusterCentres(first=2).select(candidates, nothing, limit=10, step=0).samples
+    ('b', 'd')
+    """
+
+    def __init__(
+        self,
+        *,
+        first: First = 10,
+        per_step: PerStep = 1.0,
+        kmeans: str = "sklearn",
+        inits: int = 3,
+        seed: int = 0,
+    ) -> None:
+        self.pace = Pace("ClusterCentres", first=first, per_step=per_step)
+        self.clustering = build_clustering("ClusterCentres", kmeans, inits)
+        self.seed = seed
+
+    def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
+        """Choose at most `limit` candidates, that of the largest cluster first."""
+        weights = torch.ones(len(candidates), device=candidates.features.device)
+        seed = derived_seed(self.seed, "cluster centres", step)
+        count = self.pace.allowed(limit, step)
+        return choose_centres(candidates, known, weights, self.clustering, count, seed)
+
+
+def build_clustering(who: str, kmeans: str, inits: int) -> Clustering:
+    """K-means by the name of who computes it."""
+    check_choice(who, "kmeans", kmeans, BACKENDS)
+    return SklearnKMeans(inits=inits) if kmeans == "sklearn" else TorchKMeans(inits=inits)
+
+
+def choose_centres(
+    candidates: Rows, known: Rows, weights: Tensor, clustering: Clustering, count: int, seed: int
+) -> Selection:
+    """Choose `count` candidates nearest the centroids of `count` weighted clusters."""
+    positions = askable(candidates, known)
+    count = min(count, len(positions))
+    if count == 0:
+        return Selection()
+    at = torch.tensor(positions, device=candidates.features.device)
+    points, weights = candidates.features[at], weights[at]
+    found = clustering.partition(points, weights, count, seed)
+    distances = squared_distances(points.detach().to(found.centroids), found.centroids)
+    nearest = nearest_distinct(distances[:, _heaviest_first(found, weights)], count)
+    names = (candidates.samples[position] for position in positions)
+    clusters = dict(zip(names, found.labels.tolist(), strict=True))
+    return selection_of(candidates, [positions[place] for place in nearest], clusters)
+
+
+def nearest_distinct(distances: Tensor, count: int) -> Sequence[int]:
+    """Rows nearest the columns, one per column in turn, until there are `count` different ones.
+
+    A column whose nearest row is taken gets the next nearest. With more rows wanted than there are
+    columns, every column comes again.
+
+    >>> nearest_distinct(torch.tensor([[0.0, 1.0], [4.0, 2.0], [9.0, 9.0]]), 3)
+    [0, 1, 2]
+    """
+    orders = [iter(column) for column in distances.T.argsort(dim=1, stable=True).tolist()]
+    taken: dict[int, None] = {}
+    count = min(count, len(distances))
+    while len(taken) < count:
+        for order in orders[: count - len(taken)]:
+            taken.setdefault(_first_outside(taken, order))
+    return list(taken)
+
+
+def _first_outside(taken: dict[int, None], order: Iterator[int]) -> int:
+    return next(row for row in order if row not in taken)
+
+
+def _heaviest_first(found: Partition, weights: Tensor) -> Tensor:
+    masses = torch.bincount(found.labels, weights.cpu().double(), minlength=len(found.centroids))
+    order = masses.argsort(descending=True, stable=True)
+    return order.to(found.centroids.device)

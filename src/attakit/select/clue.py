@@ -1,0 +1,83 @@
+"""CLUE: clusters in which unsure samples weigh more.
+
+Prabhu, Chandrasekaran, Saenko and Hoffman, "Active domain adaptation via clustering
+uncertainty-weighted embeddings", ICCV 2021, section 3. https://arxiv.org/abs/2010.08666
+
+Only the choice of samples; the paper's training on source data (MME) is not part of it.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from attakit.errors import check_range
+from attakit.nn.entropy import softmax_entropy
+from attakit.randomness import derived_seed
+from attakit.records import Rows, Selection
+from attakit.select.centres import build_clustering, choose_centres
+from attakit.select.finite import check_finite
+from attakit.select.pace import First, Pace, PerStep
+
+
+class CLUE:
+    """Ask about the samples nearest the centroids of clusters weighted by entropy.
+
+    K-means minimises Σ_k Σ_{x in cluster k} H(x)·|φ(x) - μ_k|², where H(x) is the entropy of
+    softmax(logits / temperature) and φ(x) the features, so that centroids move to where samples
+    are unsure. As many clusters as questions; a sample that is nearest two centroids is asked
+    about once, and the next nearest takes its second place. Every weight is 1.
+
+    Parameters
+    ----------
+    first
+        Labels at step 0; "unlimited" asks for as many as are allowed.
+    per_step
+        Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
+    temperature
+        Of the softmax: above 1 samples weigh more alike (diversity), below 1 unsure ones
+        outweigh the others more (uncertainty). The paper takes 1 for digits, 0.1 for DomainNet.
+    kmeans
+        "sklearn", or "torch" for features that live on a GPU.
+    inits
+        Starts of K-means; the best one counts.
+    seed
+        Of K-means.
+
+    Examples
+    --------
+    >>> import torch
+    >>> features = torch.tensor([[0.0], [1.0], [2.0]])
+    >>> logits = torch.tensor([[9.0, 0.0], [9.0, 0.0], [0.0, 0.0]])
+    >>> candidates = Rows(("sure", "sure too", "unsure"), features, logits, torch.ones(3))
+    >>> nothing = Rows((), torch.zeros(0, 1), torch.zeros(0, 2), torch.zeros(0))
+    >>> CLUE(first=1).select(candidates, nothing, limit=10, step=0).samples
+    ('unsure',)
+    """
+
+    def __init__(
+        self,
+        *,
+        first: First = 10,
+        per_step: PerStep = 1.0,
+        temperature: float = 1.0,
+        kmeans: str = "sklearn",
+        inits: int = 3,
+        seed: int = 0,
+    ) -> None:
+        check_range("CLUE", "temperature", temperature, above=0)
+        self.pace = Pace("CLUE", first=first, per_step=per_step)
+        self.temperature = temperature
+        self.clustering = build_clustering("CLUE", kmeans, inits)
+        self.seed = seed
+
+    def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
+        """Choose at most `limit` candidates, that of the least sure cluster first."""
+        weights = self.uncertainty(candidates.logits)
+        check_finite("CLUE", "logits", weights)
+        seed = derived_seed(self.seed, "clue", step)
+        count = self.pace.allowed(limit, step)
+        return choose_centres(candidates, known, weights, self.clustering, count, seed)
+
+    def uncertainty(self, logits: Tensor) -> Tensor:
+        """The weight of every sample: the entropy of its softened prediction."""
+        return softmax_entropy(logits.float() / self.temperature)
