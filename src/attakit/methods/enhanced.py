@@ -27,11 +27,12 @@ from attakit.methods.tent import Tent
 from attakit.nn.norm import moving_statistics, uses_batch_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Selector
-from attakit.queries import Answer, Query
+from attakit.queries import Answer
 from attakit.randomness import generator
 from attakit.records import Batch, Choice, LabelledRows, Prediction, Selection, Step, Training
 from attakit.select.uniform import Uniform
 from attakit.store.anchors import Anchors
+from attakit.store.stored_rows import covered_rows
 from attakit.store.waiting import Waiting, waiting_rows
 
 
@@ -142,7 +143,7 @@ class Enhanced(BaseMethod):
             self.latest.hand_over()
             self.latest.add(rows)
         choice = self._choose(rows, allowance, batch.step)
-        queries = self._hold(rows, choice.selection, batch.step)
+        queries = self.waiting.hold_chosen(rows, choice.selection, batch.step)
         return Step(inside.prediction, queries, inside.numbers, choice)
 
     def learn(self, answers: Sequence[Answer]) -> Training:
@@ -163,20 +164,13 @@ class Enhanced(BaseMethod):
         already = set(self.labelled)
         new = [place for place, sample in enumerate(rows.samples) if sample not in already]
         candidates = rows.take(new).unlabelled()
-        known = rows.take([]).unlabelled()
-        for store in (self.kept, self.waiting):
-            known = known.join(store.rows.unlabelled()) if len(store) else known
+        known = covered_rows((self.kept, self.waiting), like=candidates)
         if allowance == 0 or len(candidates) == 0:
             return Choice(candidates, known, Selection())
         selection = self.selector.select(candidates, known, allowance, step)
         self.kept.reweight(selection.weights)
         self.waiting.reweight(selection.weights)
         return Choice(candidates, known, selection)
-
-    def _hold(self, rows: LabelledRows, selection: Selection, step: int) -> tuple[Query, ...]:
-        places = {sample: place for place, sample in enumerate(rows.samples)}
-        chosen = rows.take([places[sample] for sample in selection.samples])
-        return self.waiting.hold(chosen.reweighted(selection.weights), step)
 
     def _draws(self, fresh: LabelledRows | None) -> Iterator[LabelledRows]:
         """What each update of a turn trains on: new samples, filled up with kept ones."""

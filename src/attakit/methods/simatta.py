@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_count
@@ -27,12 +26,13 @@ from attakit.nn.entropy import softmax_entropy
 from attakit.nn.norm import NormPolicy
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Selector, Trainer
-from attakit.queries import Answer, Query, SampleId
-from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Selection, Step, Training
+from attakit.queries import Answer, SampleId
+from attakit.records import Batch, Choice, LabelledRows, Prediction, Selection, Step, Training
 from attakit.select.bounds import EntropyBounds
 from attakit.select.incremental import IncrementalClustering
 from attakit.store.anchors import Anchors
-from attakit.store.waiting import UNKNOWN, Waiting
+from attakit.store.stored_rows import covered_rows
+from attakit.store.waiting import Waiting, waiting_rows
 from attakit.train.balanced import BalancedTrainer
 
 Bound = float | Literal["auto"]
@@ -130,9 +130,9 @@ class SimATTA(BaseMethod):
         prediction = self.answer(self.model, inputs)
         entropy = softmax_entropy(prediction.logits)
         self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
-        uncertain = _rows(batch, inputs, prediction, self._unsure(entropy))
+        uncertain = waiting_rows(batch, inputs, prediction).take(self._unsure(entropy))
         choice = self._choose(uncertain, allowance)
-        queries = self._hold(uncertain, choice.selection)
+        queries = self.waiting.hold_chosen(uncertain, choice.selection, self.step_count)
         self._take_confident(batch, inputs, asked={query.sample for query in queries})
         numbers = {
             "uncertain": float(len(uncertain)),
@@ -160,20 +160,14 @@ class SimATTA(BaseMethod):
         """IC(D_h(t-1), U_h(t), NC(t)) within the budget (Algorithm 1, line 5)."""
         candidates = uncertain.unlabelled()
         if allowance == 0 or len(candidates) == 0:
-            return Choice(candidates, _join([], like=candidates), Selection())
+            return Choice(candidates, covered_rows((), like=candidates), Selection())
         self.high_entropy_anchors.refresh(self.predict)
         self.waiting.refresh(self.predict)
-        stores = [store for store in (self.high_entropy_anchors, self.waiting) if len(store)]
-        known = _join([store.rows.unlabelled() for store in stores], like=candidates)
+        known = covered_rows((self.high_entropy_anchors, self.waiting), like=candidates)
         selection = self.selector.select(candidates, known, allowance, self.step_count)
         self.high_entropy_anchors.reweight(selection.weights)
         self.waiting.reweight(selection.weights)
         return Choice(candidates, known, selection)
-
-    def _hold(self, uncertain: LabelledRows, selection: Selection) -> tuple[Query, ...]:
-        places = {sample: place for place, sample in enumerate(uncertain.samples)}
-        chosen = uncertain.take([places[sample] for sample in selection.samples])
-        return self.waiting.hold(chosen.reweighted(selection.weights), self.step_count)
 
     def _take_confident(self, batch: Batch, inputs: Tensor, asked: set[SampleId]) -> None:
         """D_l(t): what the source model is sure about, with its labels (Algorithm 1, line 3).
@@ -221,29 +215,8 @@ def _limit(name: str, value: Capacity) -> int | None:
     return value
 
 
-def _rows(batch: Batch, inputs: Tensor, prediction: Prediction, places: list[int]) -> LabelledRows:
-    ones = torch.ones(len(batch), device=inputs.device)
-    unknown = torch.full((len(batch),), UNKNOWN, device=inputs.device)
-    return LabelledRows(
-        batch.samples, inputs, unknown, prediction.features, prediction.logits, ones
-    ).take(places)
-
-
 def _pseudo_labelled(
     batch: Batch, inputs: Tensor, source: Prediction, places: list[int]
 ) -> LabelledRows:
-    rows = _rows(batch, inputs, source, places)
+    rows = waiting_rows(batch, inputs, source).take(places)
     return replace(rows, labels=rows.logits.argmax(dim=1))
-
-
-def _join(parts: list[Rows], like: Rows) -> Rows:
-    empty = Rows((), like.features[:0], like.logits[:0], like.weights[:0])
-    joined = empty
-    for part in parts:
-        joined = Rows(
-            joined.samples + part.samples,
-            torch.cat([joined.features, part.features]),
-            torch.cat([joined.logits, part.logits]),
-            torch.cat([joined.weights, part.weights]),
-        )
-    return joined

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from attakit.queries import SampleId
-from attakit.records import LabelledRows, Prediction
+from attakit.records import LabelledRows, Prediction, Rows
 
 REFRESH_BATCH = 100
 
@@ -44,3 +44,11 @@ class StoredRows:
             features=torch.cat([part.features for part in parts]),
             logits=torch.cat([part.logits for part in parts]),
         )
+
+
+def covered_rows(stores: Sequence[StoredRows], like: Rows) -> Rows:
+    """What a selector need not ask about again: all that is stored, in shapes like the given."""
+    covered = Rows((), like.features[:0], like.logits[:0], like.weights[:0])
+    for store in stores:
+        covered = covered.join(store.rows.unlabelled()) if len(store) else covered
+    return covered

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attakit.queries import Answer, Query, SampleId
-from attakit.records import Batch, LabelledRows, Prediction
+from attakit.records import Batch, LabelledRows, Prediction, Selection
 from attakit.store.stored_rows import StoredRows
 
 UNKNOWN = -1
@@ -51,6 +51,12 @@ class Waiting(StoredRows):
             self._rows = rows if self._rows is None else self._rows.join(rows)
             self._queries += queries
         return tuple(queries)
+
+    def hold_chosen(self, rows: LabelledRows, selection: Selection, step: int) -> tuple[Query, ...]:
+        """Hold those of the rows that a selector chose, with the weights it gave them."""
+        places = {sample: place for place, sample in enumerate(rows.samples)}
+        chosen = rows.take([places[sample] for sample in selection.samples])
+        return self.hold(chosen.reweighted(selection.weights), step)
 
     def resolve(self, answers: Sequence[Answer]) -> LabelledRows | None:
         """Take out what was answered; skipped samples are dropped, unknown answers ignored."""
