@@ -24,6 +24,7 @@ from attakit.bench.stopping import ignoring_ctrl_c
 from attakit.errors import AttaError
 
 BUDGET = 150
+LR = 2e-3  # as in experiments/digits
 SEEDS = (0, 1, 2)
 METHODS: dict[str, dict[str, Any]] = {
     "source only": {"name": "source_only"},
@@ -32,6 +33,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "simatta": {
         "name": "simatta",
         "selector": {"name": "incremental", "cluster_growth": 4},
+        "trainer": {"lr": LR},
     },
     # SimATTA in all but the choice of samples: the control for "is asking cleverly worth it?"
     "random labels": {
@@ -39,6 +41,7 @@ METHODS: dict[str, dict[str, Any]] = {
         "high_entropy_bound": 0.0,
         "include_bound": True,
         "selector": {"name": "uniform"},
+        "trainer": {"lr": LR},
     },
 }
 
