@@ -157,7 +157,7 @@ def test_a_missing_source_model_is_trained_with_a_bar(work, quick_digits, monkey
     monkeypatch.setenv("ATTAKIT_CACHE", str(work / "cache"))
     short = TrainingTable(updates=2, batch_size=8)
     monkeypatch.setattr("attakit.bench.models.DIGITS_TRAINING", short)
-    monkeypatch.setattr("attakit.cli.DIGITS_TRAINING", short)
+    monkeypatch.setattr("attakit.cli.talking.DIGITS_TRAINING", short)
     assert "source model" in call("run", "experiment.toml").stderr
     assert "source model" not in call("run", "experiment.toml", "--replace").stderr
 
@@ -323,7 +323,7 @@ def test_trouble_of_the_machine_ends_in_one_line(work, monkeypatch, capsys, erro
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("attakit.cli.run_experiment", fail)
+    monkeypatch.setattr("attakit.cli.run.run_experiment", fail)
     code, errors = run_main(monkeypatch, capsys, "run", "experiment.toml", "-q")
     assert (code, errors.count("\n")) == (2, 1)
     assert errors.startswith(f"Error: {told}")
@@ -343,7 +343,7 @@ def test_ctrl_c_before_the_first_step_ends_with_its_exit_code(
     def press(*_, **__):
         raise KeyboardInterrupt
 
-    for name in ("prepare_demo", "pretrain_source", "run_experiment"):
+    for name in ("demo.prepare_demo", "pretrain.pretrain_source", "run.run_experiment"):
         monkeypatch.setattr(f"attakit.cli.{name}", press)
     arguments = [] if command == "demo" else ["experiment.toml"]
     code, errors = run_main(monkeypatch, capsys, command, "-q", *arguments)

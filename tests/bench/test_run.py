@@ -76,8 +76,69 @@ def test_a_run_writes_one_line_per_step_and_the_figures_of_the_whole(small_run):
     assert end["stream_accuracy"] == pytest.approx(100 * right / 160)
     assert 0 <= end["source_accuracy"] <= 100
     assert end["post_adaptation"].keys() == {"outline"}
+    assert end["post_adaptation_unlabelled"].keys() == {"outline"}
     names = {path.name for path in experiment.report.folder.iterdir()}
     assert names == {STEPS_FILE, PICTURES_FILE, DONE}
+
+
+def test_labelled_samples_are_left_out_where_the_unlabelled_are_scored(small_run):
+    experiment = small_run(
+        method={"high_entropy_bound": 0.0, "include_bound": True, "selector": {"name": "uniform"}},
+        labels={"budget": "unlimited"},
+        report={"post_adaptation": True},
+    )
+    scored = {}
+
+    def watch(stream, accuracy, start):
+        scored["all"] = len(stream.truth.labels)
+        return []
+
+    end = run_experiment(experiment, observers=watch)
+
+    with_all = end["post_adaptation"]["outline"] * scored["all"] / 100
+    without = end["post_adaptation_unlabelled"]["outline"] * (scored["all"] - end["labels"]) / 100
+    assert end["labels"] > 0
+    assert without == pytest.approx(round(without))
+    assert 0 <= with_all - without <= end["labels"]
+
+
+def test_the_whole_source_counts_what_was_trained_on(small_run, all_digits):
+    end = run_experiment(
+        small_run(report={"post_adaptation": True}).model_copy(
+            update={"method": MethodTable(name="source_only")}
+        )
+    )
+    trained, held_out = len(all_digits.source_train), len(all_digits.source_test)
+
+    right = end["source_accuracy_whole"] * (trained + held_out) / 100
+    assert right == pytest.approx(round(right))
+    assert end["source_accuracy_whole"] > end["source_accuracy"]
+
+
+def test_runs_that_met_the_same_samples_in_the_same_order_have_the_same_fingerprint(small_run):
+    changes = {
+        "first": {},
+        "smaller batches": {"stream": {"batch_size": 16}},
+        "another order": {"seed": 1},
+    }
+    for name, tables in changes.items():
+        run_experiment(small_run(name, **tables))
+    first, smaller, other = (
+        read_run(small_run(name).report.folder).environment for name in changes
+    )
+    assert first["stream"] == smaller["stream"] != other["stream"]
+    assert first["model"] == smaller["model"] == other["model"]
+
+
+def test_a_run_away_from_home_says_what_one_at_home_says(small_run, tmp_path, model_cache):
+    home, away = small_run("home"), tmp_path / "away"
+    (weights,) = model_cache.glob("*.safetensors")
+    run_experiment(home)
+    end = run_experiment(home, folder=away, weights=weights)
+    (one, other) = read_run(home.report.folder), read_run(away)
+    assert one.experiment == other.experiment
+    assert one.environment == other.environment
+    assert one.end["stream_accuracy"] == end["stream_accuracy"]
 
 
 def test_less_is_measured_on_request(small_run):

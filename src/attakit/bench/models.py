@@ -31,13 +31,20 @@ DIGITS_TRAINING = TrainingTable(
 
 
 def source_classifier(
-    experiment: Experiment, task: Task, progress: Progress | None = None
+    experiment: Experiment,
+    task: Task,
+    progress: Progress | None = None,
+    *,
+    weights: Path | None = None,
 ) -> Classifier:
-    """The trained source model of an experiment, on its device."""
+    """The trained source model of an experiment, on its device.
+
+    `weights` is a file to read instead of the one that the experiment names.
+    """
     table = experiment.model
-    if table.weights is not None:
+    if (file := weights or table.weights) is not None:
         model = _untrained(table.name, task, table.image_size)
-        load_weights(model, table.weights)
+        load_weights(model, file)
     elif experiment.stream.name == "digits" and table.name == DIGITS_MODEL:
         model = digits_model(task, progress)
     else:

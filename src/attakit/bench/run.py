@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import platform
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import torch
 
 from attakit import __version__
 from attakit.bench.build import build_ledger, build_method, build_oracle
-from attakit.bench.data import Task, build_stream, load_task
+from attakit.bench.data import build_stream, load_task
 from attakit.bench.experiment import Experiment
 from attakit.bench.models import Progress, source_classifier
 from attakit.bench.pool_run import Watch, run_pool
@@ -28,80 +26,29 @@ from attakit.bench.run_folder import (
     prepare_folder,
     read_end,
 )
-from attakit.bench.score import Scoring, post_adaptation, sample_accuracy
+from attakit.bench.run_state import RunState, Saver
+from attakit.bench.score import (
+    Scoring,
+    percent_right,
+    sample_accuracy,
+    score_domains,
+    together_accuracy,
+)
 from attakit.bench.stopping import Interrupted, stoppable, until
 from attakit.engine.loop import drain, run
 from attakit.errors import StateError
-from attakit.label.ledger import Ledger
 from attakit.nn.devices import choose_device
 from attakit.nn.weights import weights_hash
-from attakit.protocols import Method, Oracle, Reporter
+from attakit.protocols import Reporter
 from attakit.records import Moment
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines, peak_memory_mb
 from attakit.report.pictures import PICTURES_FILE, Pictures
 from attakit.report.runs import read_run
-from attakit.store.snapshot import load_snapshot, save_snapshot
+from attakit.store.snapshot import load_snapshot
 from attakit.stream.batches import Stream
 
 Observers = Callable[[Stream, Accuracy, int], Sequence[Reporter]]
-
-
-@dataclass
-class _Run:
-    """The objects of one run."""
-
-    experiment: Experiment
-    task: Task
-    stream: Stream
-    method: Method
-    oracle: Oracle
-    ledger: Ledger
-    accuracy: Accuracy
-    source_hash: str
-    seconds: float = 0.0
-    updates: int = 0
-
-    def state_dict(self, step: int) -> dict[str, Any]:
-        return {
-            "step": step,
-            "seconds": self.seconds,
-            "updates": self.updates,
-            "method": self.method.state_dict(),
-            "oracle": self.oracle.state_dict(),
-            "ledger": self.ledger.state_dict(),
-            "accuracy": self.accuracy.state_dict(),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> int:
-        self.seconds = state["seconds"]
-        self.updates = state["updates"]
-        self.method.load_state_dict(state["method"])
-        self.oracle.load_state_dict(state["oracle"])
-        self.ledger.load_state_dict(state["ledger"])
-        self.accuracy.load_state_dict(state["accuracy"])
-        return int(state["step"])
-
-
-class _Saver:
-    """Counts, and saves the run every few steps and when it is stopped."""
-
-    def __init__(self, state: _Run, path: Path, every: int, stop: threading.Event) -> None:
-        self.state = state
-        self.path = path
-        self.every = every
-        self.stop = stop
-
-    def on_step(self, moment: Moment) -> None:
-        self.state.seconds += moment.seconds
-        self.state.updates += moment.training.updates
-        step = moment.batch.step
-        due = self.every and (step + 1) % self.every == 0
-        if due or self.stop.is_set():
-            save_snapshot(self.path, self.state.state_dict(step))
-
-    def close(self) -> None:
-        pass
 
 
 def run_experiment(
@@ -109,6 +56,8 @@ def run_experiment(
     *,
     resume: bool = False,
     replace: bool = False,
+    folder: Path | None = None,
+    weights: Path | None = None,
     observers: Observers = lambda _stream, _accuracy, _start: (),
     write: Callable[[str], None] | None = None,
     training: Progress | None = None,
@@ -124,6 +73,9 @@ def run_experiment(
         Continue from the last snapshot in the experiment's folder.
     replace
         Throw away results that are already in the folder.
+    folder, weights
+        Where results go and the source model is, where a run takes place away from the folder and
+        the files that the experiment names. The results say what the experiment says.
     observers
         Makes further reporters from the stream, the accuracy and the first step to come, for
         example a progress bar.
@@ -134,7 +86,7 @@ def run_experiment(
     scoring
         Called with (samples done, samples in all) while whole domains are scored after the stream.
     """
-    folder = experiment.report.folder
+    folder = folder or experiment.report.folder
     prepare_folder(folder, resume=resume, replace=replace)
     if resume:
         check_same_settings(experiment, folder)
@@ -145,7 +97,7 @@ def run_experiment(
         return run_pool(experiment, folder, environment, watch, resume=resume, replace=replace)
     if experiment.threads:
         torch.set_num_threads(experiment.threads)
-    state = _build(experiment, write, training)
+    state = _build(experiment, weights, write, training)
     if replace:
         clear_folder(folder)
     start = _resume(state, folder) if resume else 0
@@ -170,12 +122,15 @@ def environment() -> dict[str, str | int]:
 
 
 def _build(
-    experiment: Experiment, write: Callable[[str], None] | None, training: Progress | None
-) -> _Run:
+    experiment: Experiment,
+    weights: Path | None,
+    write: Callable[[str], None] | None,
+    training: Progress | None,
+) -> RunState:
     task = load_task(experiment.stream)
     stream = build_stream(experiment, task)
-    model = source_classifier(experiment, task, training)
-    return _Run(
+    model = source_classifier(experiment, task, training, weights=weights)
+    return RunState(
         experiment=experiment,
         task=task,
         stream=stream,
@@ -189,7 +144,7 @@ def _build(
     )
 
 
-def _resume(state: _Run, folder: Path) -> int:
+def _resume(state: RunState, folder: Path) -> int:
     """Bring a run to where it was saved; return the step that comes next."""
     if read_run(folder).environment.get("model") != state.source_hash:
         raise StateError(
@@ -202,13 +157,13 @@ def _resume(state: _Run, folder: Path) -> int:
     return state.load_state_dict(load_snapshot(folder / SNAPSHOT, device)) + 1
 
 
-def _feed(state: _Run, folder: Path, start: int, reporters: Sequence[Reporter]) -> None:
+def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporter]) -> None:
     """Send the rest of the stream through the method, saving on the way."""
     asks = state.experiment.asks
     # A person who is being asked need not answer the whole batch to get away, nor answer twice.
     every = 1 if asks else state.experiment.report.save_every
     with stoppable(_stopped(folder), at_once=asks) as stop:
-        everyone = [*reporters, _Saver(state, folder / SNAPSHOT, every, stop)]
+        everyone = [*reporters, Saver(state, folder / SNAPSHOT, every, stop)]
         batches = until(stop, state.stream.batches(start))
         try:
             run(batches, state.method, state.oracle, state.ledger, everyone)
@@ -224,14 +179,14 @@ def _stopped(folder: Path) -> str:
 
 
 def _reporters(
-    state: _Run, folder: Path, start: int, *, resumed: bool
+    state: RunState, folder: Path, start: int, *, resumed: bool
 ) -> tuple[JsonLines, list[Reporter]]:
     resume_after = start - 1 if resumed else None
     truth, classes = state.stream.truth, state.task.classes
     lines = JsonLines(
         folder / STEPS_FILE,
         experiment=describe(state.experiment),
-        environment=environment() | {"model": state.source_hash},
+        environment=environment() | _fingerprints(state),
         before={} if resumed else _source_before(state),
         segments=list(dict.fromkeys(truth.segments.values())),
         classes=classes,
@@ -254,13 +209,18 @@ def _reporters(
     return lines, reporters
 
 
-def _source_before(state: _Run) -> Mapping[str, float]:
+def _fingerprints(state: RunState) -> dict[str, str]:
+    """By which runs that started from the same model and met the same stream are known."""
+    return {"model": state.source_hash, "stream": state.stream.fingerprint}
+
+
+def _source_before(state: RunState) -> Mapping[str, float]:
     if not state.experiment.report.source_every or state.task.source_test is None:
         return {}
     return {"source_accuracy": sample_accuracy(state.method, state.task.source_test)}
 
 
-def _source_check(state: _Run) -> Callable[[Moment], Mapping[str, float]]:
+def _source_check(state: RunState) -> Callable[[Moment], Mapping[str, float]]:
     every, last = state.experiment.report.source_every, len(state.stream) - 1
 
     def measure(moment: Moment) -> Mapping[str, float]:
@@ -272,7 +232,7 @@ def _source_check(state: _Run) -> Callable[[Moment], Mapping[str, float]]:
     return measure
 
 
-def _finish(state: _Run, folder: Path, lines: JsonLines, scoring: Scoring) -> dict[str, Any]:
+def _finish(state: RunState, folder: Path, lines: JsonLines, scoring: Scoring) -> dict[str, Any]:
     late = drain(
         state.method,
         state.oracle,
@@ -288,7 +248,7 @@ def _finish(state: _Run, folder: Path, lines: JsonLines, scoring: Scoring) -> di
     return read_end(folder)
 
 
-def _end(state: _Run, scoring: Scoring) -> dict[str, Any]:
+def _end(state: RunState, scoring: Scoring) -> dict[str, Any]:
     end: dict[str, Any] = {
         "stream_accuracy": state.accuracy.stream,
         "segments": state.accuracy.segments,
@@ -301,5 +261,24 @@ def _end(state: _Run, scoring: Scoring) -> dict[str, Any]:
     if state.task.source_test is not None:
         end["source_accuracy"] = sample_accuracy(state.method, state.task.source_test)
     if state.experiment.report.post_adaptation:
-        end["post_adaptation"] = post_adaptation(state.method, state.task.targets, scoring)
+        end |= _after_adaptation(state, scoring)
     return end
+
+
+def _after_adaptation(state: RunState, scoring: Scoring) -> dict[str, Any]:
+    """Accuracy on whole domains, with and without the labelled samples, and on the whole source."""
+    labelled = state.stream.originals(state.ledger.labelled)
+    domains = score_domains(state.method, state.task.targets, scoring)
+    after: dict[str, Any] = {
+        "post_adaptation": {name: percent_right(right) for name, right in domains.items()},
+        "post_adaptation_unlabelled": {
+            name: percent_right(right, without=labelled) for name, right in domains.items()
+        },
+    }
+    source = [
+        part for part in (state.task.source_train, state.task.source_test) if part is not None
+    ]
+    if source:
+        # The paper's figure, which counts images that the model was trained on.
+        after["source_accuracy_whole"] = together_accuracy(state.method, source)
+    return after

@@ -10,7 +10,7 @@ from attakit.errors import LabelError, UnknownQuestion
 from attakit.label.budget import Budget
 from attakit.label.classes import class_index
 from attakit.label.packing import check_state, pack_queries, unpack_queries
-from attakit.queries import Answer, Query
+from attakit.queries import Answer, Query, SampleId
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +66,13 @@ class Ledger:
     def received(self) -> int:
         """Labels that came."""
         return self._received
+
+    @property
+    def labelled(self) -> frozenset[SampleId]:
+        """Samples for which a label came."""
+        return frozenset(
+            query.sample for query, label in self._settled.items() if label is not None
+        )
 
     @property
     def refunded(self) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -63,6 +64,20 @@ class Stream:
         """Iterate from a step on, without loading what comes before it."""
         check_count("Stream", "start", start, at_least=0, at_most=len(self))
         return (self._batch(step) for step in range(start, len(self)))
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve letters that differ where samples or their order do; batch size does not count."""
+        return hashlib.sha256("\n".join(self._names).encode()).hexdigest()[:12]
+
+    def originals(self, samples: Collection[SampleId]) -> set[SampleId]:
+        """Names that samples of this stream have in their domains, whichever visit it was."""
+        named = zip(self._names, self._places, strict=True)
+        return {
+            self._domains.parts[place.domain].names[place.position]
+            for name, place in named
+            if name in samples
+        }
 
     def _batch(self, step: int) -> Batch:
         part = slice(step * self.batch_size, (step + 1) * self.batch_size)

@@ -1,0 +1,75 @@
+"""The objects of one run, and saving them on the way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attakit.bench.data import Task
+from attakit.bench.experiment import Experiment
+from attakit.label.ledger import Ledger
+from attakit.protocols import Method, Oracle
+from attakit.records import Moment
+from attakit.report.accuracy import Accuracy
+from attakit.store.snapshot import save_snapshot
+from attakit.stream.batches import Stream
+
+
+@dataclass
+class RunState:
+    """The objects of one run."""
+
+    experiment: Experiment
+    task: Task
+    stream: Stream
+    method: Method
+    oracle: Oracle
+    ledger: Ledger
+    accuracy: Accuracy
+    source_hash: str
+    seconds: float = 0.0
+    updates: int = 0
+
+    def state_dict(self, step: int) -> dict[str, Any]:
+        return {
+            "step": step,
+            "seconds": self.seconds,
+            "updates": self.updates,
+            "method": self.method.state_dict(),
+            "oracle": self.oracle.state_dict(),
+            "ledger": self.ledger.state_dict(),
+            "accuracy": self.accuracy.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> int:
+        self.seconds = state["seconds"]
+        self.updates = state["updates"]
+        self.method.load_state_dict(state["method"])
+        self.oracle.load_state_dict(state["oracle"])
+        self.ledger.load_state_dict(state["ledger"])
+        self.accuracy.load_state_dict(state["accuracy"])
+        return int(state["step"])
+
+
+class Saver:
+    """Counts, and saves the run every few steps and when it is stopped."""
+
+    def __init__(self, state: RunState, path: Path, every: int, stop: threading.Event) -> None:
+        self.state = state
+        self.path = path
+        self.every = every
+        self.stop = stop
+
+    def on_step(self, moment: Moment) -> None:
+        self.state.seconds += moment.seconds
+        self.state.updates += moment.training.updates
+        step = moment.batch.step
+        due = self.every and (step + 1) % self.every == 0
+        if due or self.stop.is_set():
+            save_snapshot(self.path, self.state.state_dict(step))
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,41 @@
+"""`attakit demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attakit.bench.demo import prepare_demo, run_count, run_demo, run_folders
+from attakit.cli.options import Json, Quiet
+from attakit.cli.talking import interruptible, print_json, say, training_bar
+from attakit.report.console import WorkBar, print_table
+from attakit.report.figures import summarise
+from attakit.report.html import write_report
+from attakit.report.runs import read_run
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("runs/demo"),
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to average over.")] = 3,
+    share: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Part of the stream to use, for a quick look.")
+    ] = 1.0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Watch a classifier of digits meet three shifted domains, with and without labels."""
+    chosen = range(seeds)
+    runs, report = run_folders(folder, chosen), folder / "report.html"
+    with interruptible("Stopped. Start it again with `attakit demo`."):
+        with training_bar(quiet=quiet or as_json) as training:
+            prepare_demo(training)
+        with WorkBar("demo", total=run_count(chosen), quiet=quiet or as_json) as bar:
+            figures = run_demo(folder, chosen, share=share, progress=bar.advance)
+    write_report(runs, report, "attakit demo: digits on a shifted stream")
+    if as_json:
+        print_json({"methods": figures, "report": str(report.resolve())})
+    elif not quiet:
+        print_table(summarise([read_run(run) for run in runs]), title="Digits: MNIST → shifted")
+        say(f"Report: {report.resolve()}")

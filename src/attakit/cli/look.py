@@ -1,0 +1,80 @@
+"""`attakit table`, `report` and `list`: look at what is there, run nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from attakit.bench.data import DATA_SETS, summary
+from attakit.cli.options import Json, Quiet, RunFolders
+from attakit.cli.talking import print_json, say
+from attakit.methods import METHODS
+from attakit.report.console import print_table
+from attakit.report.figures import summarise
+from attakit.report.html import write_report
+from attakit.report.runs import find_runs, read_run
+from attakit.report.tables import Form, render
+from attakit.select import SELECTORS
+from attakit.stream.order import ORDERS
+
+
+def table(
+    folders: RunFolders,
+    form: Annotated[Form, typer.Option("--format", help="How to write it.")] = "rich",
+    as_json: Json = False,
+) -> None:
+    """Make a table from the JSON lines of runs."""
+    rows = summarise([read_run(folder) for folder in find_runs(folders)])
+    if as_json:
+        print_json({"rows": [asdict(row) for row in rows]})
+    elif form == "rich":
+        print_table(rows)
+    else:
+        sys.stdout.write(render(rows, form))
+
+
+def report(
+    folders: RunFolders,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "attakit report",
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Write one self-contained HTML page about runs."""
+    write_report(find_runs(folders), out, title)
+    if as_json:
+        print_json({"report": str(out.resolve())})
+    elif not quiet:
+        say(f"Report: {out.resolve()}")
+
+
+def list_parts(as_json: Json = False) -> None:
+    """List methods, selectors, data sets and stream orders, one line each."""
+    parts: dict[str, dict[str, str]] = {
+        "methods": {name: _first_line(kind) for name, kind in METHODS.items()},
+        "selectors": {name: _first_line(kind) for name, kind in SELECTORS.items()},
+        "data sets": {name: summary(name) for name in DATA_SETS},
+        "orders": {name: _first_line(order) for name, order in ORDERS.items()},
+    }
+    if as_json:
+        print_json({name.replace(" ", "_"): lines for name, lines in parts.items()})
+        return
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    for kind, lines in parts.items():
+        shown.add_row(f"[bold]{kind}[/]", "")
+        for name, line in sorted(lines.items()):
+            shown.add_row(f"  {name}", line)
+    Console().print(shown)
+
+
+def _first_line(part: Callable[..., Any]) -> str:
+    return str(part.__doc__).strip().splitlines()[0]

@@ -1,0 +1,43 @@
+"""`attakit pretrain`."""
+
+from __future__ import annotations
+
+import time
+
+from attakit.bench.data import load_task
+from attakit.bench.load import load_experiment
+from attakit.bench.models import pretrain as pretrain_source
+from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
+from attakit.cli.talking import interruptible, print_json, say
+from attakit.report.console import WorkBar, told
+
+
+def pretrain(
+    experiment: ExperimentFile,
+    override: Overrides = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train the source model that an experiment file describes."""
+    tables = load_experiment(experiment, override or [])
+    task = load_task(tables.stream)
+    began = time.perf_counter()
+    with (
+        interruptible("Stopped. Nothing was written."),
+        WorkBar("pretrain", total=tables.training.updates, quiet=quiet or as_json) as bar,
+    ):
+        training = pretrain_source(
+            tables, task, progress=lambda update, numbers: bar.reach(update, told(numbers))
+        )
+    written = {
+        "weights": str(tables.training.weights),
+        "held_out_accuracy": None if training.accuracy is None else 100 * training.accuracy,
+        "update": training.update,
+        "seconds": time.perf_counter() - began,
+    }
+    if as_json:
+        print_json(written)
+    elif not quiet:
+        accuracy = written["held_out_accuracy"]
+        shown = "" if accuracy is None else f" ({accuracy:.2f} % on held-out source images)"
+        say(f"Wrote {written['weights']}{shown}.")

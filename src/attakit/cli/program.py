@@ -1,0 +1,70 @@
+"""The program: its commands, and what becomes of errors. Everything is a call of the library."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from torch import OutOfMemoryError
+
+from attakit import __version__
+from attakit.bench.stopping import Interrupted
+from attakit.cli import demo, look, pretrain, run
+from attakit.cli.talking import say
+from attakit.errors import AttaError
+
+USER_ERROR, INTERRUPTED = 2, 130
+
+app = typer.Typer(
+    help="Keep a deployed classifier up to date on a shifting stream for a few labels.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line; mistakes of users end in one line, not in a traceback."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    errors = Console(stderr=True, highlight=False)
+    # So that method.name = "mymodule:MyMethod" finds a module beside the experiment; last, so that
+    # no file there hides an installed module.
+    sys.path.append("")
+    try:
+        app()
+    except (AttaError, OSError, OutOfMemoryError) as error:
+        errors.print(f"[bold red]Error:[/] {escape(_told(error))}", soft_wrap=True)
+        sys.exit(USER_ERROR)
+    except Interrupted as stop:
+        errors.print(escape(str(stop)), soft_wrap=True)
+        sys.exit(INTERRUPTED)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+) -> None:
+    if show:
+        say(f"attakit {__version__}")
+        raise typer.Exit
+
+
+app.command()(demo.demo)
+app.command()(pretrain.pretrain)
+app.command()(run.run)
+app.command()(look.table)
+app.command()(look.report)
+app.command("list")(look.list_parts)
+
+
+def _told(error: Exception) -> str:
+    """What to tell a user about an error; those of the machine do not say what to do."""
+    if isinstance(error, OutOfMemoryError):
+        first_line = str(error).partition("\n")[0]
+        return f"{first_line} Lower stream.batch_size, or set model.device to another device."
+    return str(error) if isinstance(error, AttaError) else f"The system refused: {error}."

@@ -1,0 +1,67 @@
+"""`attakit run`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from attakit.bench.load import load_experiment
+from attakit.bench.run import run_experiment
+from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
+from attakit.cli.talking import interruptible, late_bar, print_json, say, training_bar
+from attakit.report.console import Progress, print_table
+from attakit.report.figures import summarise
+from attakit.report.runs import read_run
+
+
+def run(
+    experiment: ExperimentFile,
+    override: Overrides = None,
+    oracle: Annotated[
+        str | None, typer.Option(help="Who answers: 'known', or 'ask' for you, here.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Throw away earlier results in the folder.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Adapt a model along a stream, as an experiment file says."""
+    overrides = list(override or [])
+    if oracle is not None:
+        overrides.append(f'labels.oracle="{oracle}"')
+    tables = load_experiment(experiment, overrides)
+    folder = tables.report.folder
+    silent = quiet or as_json
+    console = Console(stderr=True)
+    with (
+        interruptible("Stopped before the first step. Start it again."),
+        training_bar(quiet=silent) as training,
+        late_bar("scoring", quiet=silent) as scoring,
+    ):
+        end = run_experiment(
+            tables,
+            resume=resume,
+            replace=replace,
+            observers=lambda stream, accuracy, start: [
+                Progress(
+                    tables.label,
+                    steps=len(stream),
+                    accuracy=accuracy,
+                    done=start,
+                    quiet=silent or tables.asks,
+                )
+            ],
+            write=lambda line: console.print(escape(line), highlight=False, soft_wrap=True),
+            training=training,
+            scoring=lambda done, total: scoring(done, total, "whole domains"),
+        )
+    if as_json:
+        print_json({"folder": str(folder), **end})
+    elif not quiet:
+        print_table(summarise([read_run(folder)]))
+        say(f"Results: {folder}")

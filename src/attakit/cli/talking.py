@@ -1,0 +1,58 @@
+"""How commands talk: lines, JSON, bars for work that may come, and the end by Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from attakit.bench.models import DIGITS_TRAINING
+from attakit.bench.stopping import Interrupted
+from attakit.report.console import WorkBar, told
+
+
+@contextmanager
+def interruptible(message: str) -> Iterator[None]:
+    """Turn Ctrl-C into our own message and exit code; Typer has another."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(message) from None
+
+
+@contextmanager
+def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar for work that may or may not come: seen from the first piece to the last."""
+    with ExitStack() as stack:
+        bars: list[WorkBar] = []
+
+        def show(done: int, total: int, note: str = "") -> None:
+            if not bars:
+                bars.append(stack.enter_context(WorkBar(title, total=total, quiet=quiet)))
+            bars[0].reach(done, note)
+            if done == total:
+                stack.close()
+
+        yield show
+
+
+@contextmanager
+def training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
+    """A bar for training the source model of digits, seen only if and while it is trained."""
+    with late_bar("source model", quiet=quiet) as show:
+        yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, told(numbers))
+
+
+def say(line: str) -> None:
+    """Print one line of text to standard output."""
+    Console().print(escape(line), soft_wrap=True, highlight=False)
+
+
+def print_json(values: dict[str, Any]) -> None:
+    """Print one JSON object to standard output."""
+    sys.stdout.write(json.dumps(values, indent=2) + "\n")
