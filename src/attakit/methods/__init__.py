@@ -2,15 +2,28 @@
 
 from attakit.methods.base import BaseMethod
 from attakit.methods.batch_norm import BatchNorm
+from attakit.methods.eata import EATA
+from attakit.methods.sar import SAR
 from attakit.methods.simatta import SimATTA
 from attakit.methods.source_only import SourceOnly
 from attakit.methods.tent import Tent
 
 METHODS: dict[str, type[BaseMethod]] = {
     "batch_norm": BatchNorm,
+    "eata": EATA,
+    "sar": SAR,
     "simatta": SimATTA,
     "source_only": SourceOnly,
     "tent": Tent,
 }
 
-__all__ = ["METHODS", "BaseMethod", "BatchNorm", "SimATTA", "SourceOnly", "Tent"]
+__all__ = [
+    "EATA",
+    "METHODS",
+    "SAR",
+    "BaseMethod",
+    "BatchNorm",
+    "SimATTA",
+    "SourceOnly",
+    "Tent",
+]

@@ -3,6 +3,7 @@
 from attakit.nn.classifier import PRECISIONS, Classifier, EncoderHead, Precision
 from attakit.nn.devices import available_devices, choose_device, place, prepare
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.fisher import FisherPenalty, diagonal_fisher
 from attakit.nn.named import OWN_MODELS, named_model
 from attakit.nn.norm import (
     NORM_POLICIES,
@@ -14,8 +15,9 @@ from attakit.nn.norm import (
     use_stored_statistics,
 )
 from attakit.nn.seeding import seeded
+from attakit.nn.sharpness import ascended
 from attakit.nn.small import SmallCNN
-from attakit.nn.trainable import find_stages, trainable_parameters
+from attakit.nn.trainable import early_norm_parameters, find_stages, trainable_parameters
 from attakit.nn.vision import import_timm, import_torchvision
 from attakit.nn.weights import load_weights, save_weights, weights_hash
 
@@ -25,11 +27,15 @@ __all__ = [
     "PRECISIONS",
     "Classifier",
     "EncoderHead",
+    "FisherPenalty",
     "NormPolicy",
     "Precision",
     "SmallCNN",
+    "ascended",
     "available_devices",
     "choose_device",
+    "diagonal_fisher",
+    "early_norm_parameters",
     "find_stages",
     "import_timm",
     "import_torchvision",

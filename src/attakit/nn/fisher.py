@@ -1,7 +1,8 @@
 """How much each parameter matters to what a model can do, and a pull back to where it was.
 
 Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS 2017, as used by
-Niu et al., "Efficient test-time model adaptation without forgetting", ICML 2022, section 3.2.
+Niu et al., "Efficient test-time model adaptation without forgetting", ICML 2022 (the part on
+anti-forgetting with Fisher regularisation).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place
 
 
 def diagonal_fisher(
@@ -22,15 +24,14 @@ def diagonal_fisher(
     """Estimate the diagonal of the Fisher information, one tensor per parameter.
 
     F = mean over batches of (∂L/∂θ)², where L is the mean cross-entropy of a batch against the
-    model's own answers (Niu et al. 2022, equation 9, with batches in the place of samples as in
-    their code).
+    model's own answers (Niu et al. 2022; batches in the place of samples, as in their code).
 
     Parameters
     ----------
     model
         Used as it is, with the norm statistics it is set to.
     parameters
-        Which to estimate it for; they must require gradients and take part in the answer.
+        Which to estimate it for; they must require gradients.
     inputs
         Data of the world whose knowledge is to be kept, so of the source.
     batch_size
@@ -44,18 +45,18 @@ def diagonal_fisher(
     [(3, 2), (3,)]
     """
     total = [torch.zeros_like(parameter) for parameter in parameters]
-    batches = inputs.split(batch_size)
+    batches = torch.split(inputs, batch_size)
     for batch in batches:
-        logits = model(batch.to(model.device)).logits
+        logits = model(place(batch, model.device)).logits
         loss = F.cross_entropy(logits, logits.argmax(dim=1))
-        gradients = torch.autograd.grad(loss, parameters)
+        gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
         for each, gradient in zip(total, gradients, strict=True):
             each.addcmul_(gradient, gradient, value=1 / len(batches))
     return total
 
 
 class FisherPenalty:
-    """Σ F (θ - θ₀)²: how far parameters that matter have moved (Niu et al. 2022, equation 8).
+    """Σ F (θ - θ₀)²: how far parameters that matter have moved (Niu et al. 2022).
 
     Parameters
     ----------
