@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from attakit import errors
 from attakit.bench import Experiment, parse_experiment
 from attakit.bench.load import load_experiment
-from attakit.methods import SimATTA, Tent
+from attakit.methods import EATA, SAR, BatchNorm, SimATTA, Tent
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.train import BalancedTrainer, Weighting
 
@@ -20,11 +20,14 @@ TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TOML_BLOCK = re.compile(r"^```toml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 KEY_ROW = re.compile(r"^\| `(\w+)` \| (?:`(.+?)`|none) \|", re.MULTILINE)
-FROM_THE_FILE = {"model", "seed"}
+FROM_THE_RUN = {"model", "seed", "source_inputs"}
 
 PARTS = {
     "`simatta`": SimATTA,
     "`tent`": Tent,
+    "`eata`": EATA,
+    "`sar`": SAR,
+    "`batch_norm`": BatchNorm,
     "`incremental`": IncrementalClustering,
     "`entropy`": HighestEntropy,
     "`uniform`": Uniform,
@@ -66,7 +69,7 @@ def declared(table):
 
 def settings_of(kind):
     parameters = inspect.signature(kind).parameters.items()
-    return {name: each.default for name, each in parameters if name not in FROM_THE_FILE}
+    return {name: each.default for name, each in parameters if name not in FROM_THE_RUN}
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from attakit.bench.experiment import Experiment, LabelsTable, MethodTable
 from attakit.errors import SettingError, unknown_name, unknown_setting
@@ -20,22 +20,41 @@ from attakit.label.wrappers import Delayed, Expiring, Noisy, Skipping
 from attakit.methods import METHODS
 from attakit.protocols import Method, Oracle
 from attakit.queries import SampleId
+from attakit.randomness import generator
 from attakit.select import SELECTORS
+from attakit.stream.samples import Samples
 from attakit.stream.truth import Truth
 from attakit.train.balanced import BalancedTrainer
 from attakit.train.weighting import Weighting
 
+SOURCE_INPUTS = "source_inputs"
 
-def build_method(table: MethodTable, model: nn.Module, seed: int) -> Method:
-    """Build a method by name, or by import path ("mylab.mymethod:MyMethod")."""
+
+def build_method(
+    table: MethodTable, model: nn.Module, seed: int, source: Samples | None = None
+) -> Method:
+    """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
+
+    One that has the setting `source_inputs` gets some of the samples the model was trained on,
+    where there are any.
+    """
     kind = _named(table.name, METHODS, "method")
     settings = dict(table.settings)
     if "selector" in settings:
         settings["selector"] = _selector(settings["selector"], seed)
     if "trainer" in settings:
         settings["trainer"] = _trainer(settings["trainer"], seed)
+    wanted = SOURCE_INPUTS in inspect.signature(kind).parameters and SOURCE_INPUTS not in settings
+    if wanted and source is not None:
+        settings[SOURCE_INPUTS] = draw_inputs(source, seed)
     method: Method = construct(kind, settings, model, seed=seed)
     return method
+
+
+def draw_inputs(source: Samples, seed: int, count: int = 2000) -> Tensor:
+    """Load inputs of at most so many samples, drawn at random."""
+    order = generator(seed, "source inputs").permutation(len(source))
+    return source.load(order[:count].tolist())
 
 
 def build_oracle(
