@@ -11,7 +11,7 @@ help:
 	@echo "make test       run the whole test suite"
 	@echo "make check      lint, types, import rules"
 	@echo "make format     format the code"
-	@echo "make benchmark  time and memory of a SimATTA step (uses PACS where it is)"
+	@echo "make benchmark  time and memory of SimATTA (on PACS where it is) and Tent"
 	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
 	@echo "make wheel      build the wheel into dist/"
 
@@ -34,6 +34,7 @@ format: $(VENV)/.dev
 
 benchmark: $(VENV)/.dev
 	$(BIN)/python benchmarks/simatta_step.py
+	$(BIN)/python benchmarks/tent_loop.py
 
 # Goes on where it was stopped.
 pacs: checkpoints/pacs-photo.safetensors

@@ -12,7 +12,7 @@ from attakit import errors, select
 from attakit.bench import Experiment, parse_experiment
 from attakit.bench.experiment import PoolTable
 from attakit.bench.load import load_experiment
-from attakit.methods import CoTTA, Enhanced, SimATTA, Tent
+from attakit.methods import EATA, SAR, BatchNorm, CoTTA, Enhanced, SimATTA, Tent
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.train import BalancedTrainer, Weighting
 
@@ -21,13 +21,16 @@ TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TOML_BLOCK = re.compile(r"^```toml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 KEY_ROW = re.compile(r"^\| `(\w+)` \| (?:`(.+?)`|none) \|", re.MULTILINE)
-FROM_THE_FILE = {"model", "seed"}
+FROM_THE_RUN = {"model", "seed", "source_inputs"}
 
 PARTS = {
     "`simatta`": SimATTA,
     "`tent`": Tent,
     "`cotta`": CoTTA,
     "`enhanced`": Enhanced,
+    "`eata`": EATA,
+    "`sar`": SAR,
+    "`batch_norm`": BatchNorm,
     "`incremental`": IncrementalClustering,
     "`entropy`": HighestEntropy,
     "`uniform`": Uniform,
@@ -69,7 +72,7 @@ def declared(table):
 
 def settings_of(kind):
     parameters = inspect.signature(kind).parameters.items()
-    return {name: each.default for name, each in parameters if name not in FROM_THE_FILE}
+    return {name: each.default for name, each in parameters if name not in FROM_THE_RUN}
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))

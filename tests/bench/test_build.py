@@ -2,6 +2,7 @@ import inspect
 import sys
 
 import pytest
+import torch
 
 from attakit.bench.build import build_ledger, build_method, build_oracle, construct
 from attakit.bench.experiment import LabelsTable, MethodTable
@@ -11,8 +12,8 @@ from attakit.label import Delayed, Expiring, KnownLabels, Noisy, Skipping, Termi
 from attakit.methods import METHODS, SimATTA, SourceOnly, Tent
 from attakit.queries import Query
 from attakit.select import SELECTORS, IncrementalClustering, Uniform
-from attakit.stream import Truth
-from attakit.testing import tiny_classifier
+from attakit.stream import ArraySamples, Truth
+from attakit.testing import tiny_batch, tiny_classifier
 from attakit.train.balanced import BalancedTrainer
 
 TRUTH = Truth({"a": 1}, {"a": "night"}, {"a": "night"}, ("cat", "dog"))
@@ -25,6 +26,40 @@ def method_from(seed=0, **settings):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_is_built_by_its_name(name):
     assert type(method_from(name=name)) is METHODS[name]
+
+
+class NeedsSource(SourceOnly):
+    def __init__(self, model, *, source_inputs=None):
+        super().__init__(model)
+        self.inputs = source_inputs
+
+
+def test_a_method_that_wants_source_inputs_gets_a_seeded_draw():
+    source = ArraySamples(torch.arange(2500.0).reshape(-1, 1), [0] * 2500)
+    table = MethodTable(name=f"{__name__}:NeedsSource")
+
+    def drawn(seed):
+        return build_method(table, tiny_classifier(), seed, source).inputs
+
+    assert drawn(1).shape == (2000, 1)
+    assert len(drawn(1).unique()) == 2000
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1), drawn(2))
+    assert build_method(table, tiny_classifier(), 0).inputs is None
+
+
+def test_eata_is_regularised_where_there_are_source_samples():
+    source = ArraySamples(tiny_batch(size=30).inputs, [0] * 30)
+    with_source, without = (
+        build_method(MethodTable(name="eata"), tiny_classifier(), 0, given)
+        for given in (source, None)
+    )
+    assert (len(with_source.penalty), len(without.penalty)) == (2, 0)
+
+
+def test_source_samples_do_not_bother_other_methods():
+    source = ArraySamples(tiny_batch(size=30).inputs, [0] * 30)
+    assert isinstance(build_method(MethodTable(name="tent"), tiny_classifier(), 0, source), Tent)
 
 
 def test_settings_reach_the_method():

@@ -344,6 +344,8 @@ def test_a_broken_run_continues_bit_for_bit_with_any_oracle(small_run, name, res
 METHODS = {
     "source only": {"name": "source_only"},
     "tent": {"name": "tent", "lr": 0.01},
+    "eata": {"name": "eata", "lr": 0.01},
+    "sar, starting over": {"name": "sar", "lr": 0.01, "reset_below": 0.3},
     "simatta, running statistics": {
         "name": "simatta",
         "norm": "running",
@@ -357,6 +359,19 @@ METHODS = {
         "trainer": {"max_updates": 3},
     },
 }
+
+
+def test_a_run_hands_in_what_the_model_was_trained_on(small_run):
+    losses = []
+    for folder, alpha in (("held", 2000.0), ("free", 0.0)):
+        table = MethodTable(name="eata", lr=0.01, fisher_alpha=alpha)
+        experiment = small_run(folder).model_copy(update={"method": table})
+        run_experiment(experiment)
+        steps = read_run(experiment.report.folder).steps
+        losses.append([line["step_numbers"]["loss"] for line in steps])
+    # The first step starts where the regulariser is zero; without source inputs it always is.
+    assert losses[0][0] == losses[1][0]
+    assert losses[0][1] != losses[1][1]
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -1,6 +1,8 @@
+import pytest
 import torch
 from torch import nn
 
+from attakit.errors import SettingError
 from attakit.methods import BatchNorm, SourceOnly
 from attakit.testing import tiny_batch, tiny_classifier
 
@@ -44,3 +46,18 @@ def test_a_single_vector_is_answered_with_the_stored_statistics():
     model, inputs = tiny_classifier(), tiny_batch(size=1).inputs
     expected = SourceOnly(model).predict(inputs).logits
     assert torch.equal(BatchNorm(model).predict(inputs).logits, expected)
+
+
+def test_source_samples_mix_the_stored_statistics_in():
+    model, inputs = tiny_classifier().eval(), tiny_batch().inputs  # stored: mean 0, variance 1
+    hidden = model[0](inputs)
+    # N = 24 beside n = 8 samples (Schneider et al. 2020): three parts stored, one part batch.
+    mean, variance = 0.25 * hidden.mean(0), 0.75 + 0.25 * hidden.var(0, unbiased=False)
+    expected = model[3](((hidden - mean) / (variance + model[1].eps).sqrt()).relu())
+    given = BatchNorm(model, source_samples=24).step(tiny_batch(), allowance=0).prediction.logits
+    assert torch.allclose(given, expected, atol=1e-5)
+
+
+def test_negative_source_samples_are_refused():
+    with pytest.raises(SettingError, match="BatchNorm: source_samples must be at least 0, got -1"):
+        BatchNorm(tiny_classifier(), source_samples=-1)

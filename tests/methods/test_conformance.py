@@ -7,7 +7,7 @@ from torch import nn
 from attakit.engine import run
 from attakit.errors import ModelError
 from attakit.label import Budget, KnownLabels, Ledger
-from attakit.methods import METHODS, SimATTA, Tent
+from attakit.methods import EATA, METHODS, SAR, SimATTA, Tent
 from attakit.nn.seeding import seeded
 from attakit.select import IncrementalClustering, Uniform
 from attakit.testing import check_method, tiny_batch, tiny_classifier
@@ -104,16 +104,24 @@ def test_simatta_adapts_any_model_at_any_batch_size(name, norm, size):
     assert any(not torch.equal(*pair) for pair in zip(before, after, strict=True))
 
 
+NORM_TRAINING = {
+    "tent": lambda model: Tent(model, lr=0.1),
+    "eata": lambda model: EATA(model, lr=0.1, reliable_share=1.0, redundancy_margin=1.0),
+    "sar": lambda model: SAR(model, lr=0.1, reliable_share=1.0),
+}
+
+
+@pytest.mark.parametrize("method", NORM_TRAINING)
 @pytest.mark.parametrize("size", [1, 8])
 @pytest.mark.parametrize("name", sorted(MODELS.keys() - {"no norm"}))
-def test_tent_adapts_any_model_with_norm_layers_at_any_batch_size(name, size):
-    prediction, ledger = adapted(Tent(MODELS[name](), lr=0.1), size)
+def test_norm_layers_of_any_model_adapt_at_any_batch_size(name, size, method):
+    prediction, ledger = adapted(NORM_TRAINING[method](MODELS[name]()), size)
     assert prediction.logits.shape == (size, 3 if "logit" not in name else 2)
     assert bool(prediction.logits.isfinite().all())
     assert ledger.asked == 0
 
 
-@pytest.mark.parametrize("kind", [SimATTA, Tent])
+@pytest.mark.parametrize("kind", [EATA, SAR, SimATTA, Tent])
 def test_batch_norm_without_stored_statistics_needs_more_than_one_sample(kind):
     method = kind(body(nn.BatchNorm1d(8, track_running_stats=False)))
     assert adapted(method, size=8)[0].logits.isfinite().all()

@@ -1,3 +1,4 @@
+import copy
 import math
 
 import pytest
@@ -78,6 +79,31 @@ def test_several_updates_answer_from_the_first_pass():
     answers = [method.step(batch, allowance=0).prediction.logits for method in (once, thrice)]
     assert torch.equal(*answers)
     assert not torch.equal(once.model.model[1].weight, thrice.model.model[1].weight)
+
+
+@pytest.mark.parametrize("updates", [1, 10])
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d(8), nn.GroupNorm(2, 8), nn.LayerNorm(8)])
+def test_updates_are_those_of_a_loop_written_by_hand(norm, updates):
+    model = nn.Sequential(nn.Linear(4, 8), norm, nn.ReLU(), nn.Linear(8, 3))
+    plain = copy.deepcopy(model).train()  # batch statistics, as in the paper
+    velocity = [torch.zeros(8), torch.zeros(8)]
+    method = Tent(model, lr=0.1, momentum=0.9, updates=updates)
+    for number in range(3):
+        batch = tiny_batch(number)
+        before = plain(batch.inputs).detach()
+        for _ in range(updates):
+            shares = plain(batch.inputs).softmax(dim=1)
+            loss = -(shares * shares.log()).sum(dim=1).mean()
+            weights = [plain[1].weight, plain[1].bias]
+            gradients = torch.autograd.grad(loss, weights)
+            velocity = [0.9 * old + new for old, new in zip(velocity, gradients, strict=True)]
+            with torch.no_grad():
+                for weight, step in zip(weights, velocity, strict=True):
+                    weight -= 0.1 * step
+        given = method.step(batch, allowance=0).prediction.logits
+        torch.testing.assert_close(given, before, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(method.model.model[1].weight, plain[1].weight)
+        torch.testing.assert_close(method.model.model[1].bias, plain[1].bias)
 
 
 def test_it_asks_nothing():

@@ -2,7 +2,14 @@ import pytest
 from torch import nn
 
 from attakit.errors import ModelError, SettingError
-from attakit.nn import Classifier, SmallCNN, find_stages, named_model, trainable_parameters
+from attakit.nn import (
+    Classifier,
+    SmallCNN,
+    early_norm_parameters,
+    find_stages,
+    named_model,
+    trainable_parameters,
+)
 
 
 def names_that_train(classifier: Classifier, which: str) -> list[str]:
@@ -120,3 +127,43 @@ def test_a_refusal_leaves_the_parameters_as_they_were():
     with pytest.raises(ModelError):
         trainable_parameters(classifier, "norm")
     assert all(one.requires_grad for one in classifier.parameters())
+
+
+def names_of_early_norms(classifier: Classifier, left_out: float) -> list[str]:
+    chosen = {id(one) for one in early_norm_parameters(classifier, left_out)}
+    named = list(classifier.model.named_parameters())
+    assert {id(one) for _, one in named if one.requires_grad} == chosen
+    return [name for name, one in named if id(one) in chosen]
+
+
+def test_a_quarter_of_a_resnet_is_layer4(resnet):
+    names = names_of_early_norms(resnet, 0.25)
+    assert parts(names) == ["bn1", "layer1", "layer2", "layer3"]
+    assert all("bn" in name or "downsample.1" in name for name in names)
+
+
+def test_a_quarter_of_a_vit_is_its_last_three_blocks_and_the_final_norm(vit):
+    names = names_of_early_norms(vit, 0.25)
+    assert {int(name.split(".")[1]) for name in names} == set(range(9))
+    assert parts(names) == ["blocks"]
+    assert all("norm" in name for name in names)
+
+
+def test_no_share_leaves_no_norm_layer_out(resnet, vit):
+    for classifier in (resnet, vit):
+        assert names_of_early_norms(classifier, 0.0) == names_that_train(classifier, "norm")
+
+
+def test_a_norm_layer_on_its_own_is_no_block():
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    assert names_of_early_norms(Classifier(model), 1.0) == ["1.weight", "1.bias"]
+
+
+def test_leaving_out_every_block_is_refused_with_advice():
+    with pytest.raises(ModelError, match=r"all norm layers of SmallCNN.*Leave out less than 1\.0"):
+        early_norm_parameters(Classifier(SmallCNN()), 1.0)
+
+
+def test_a_share_above_one_is_refused(resnet):
+    with pytest.raises(SettingError, match=r"left_out must be at least 0 and at most 1, got 1\.5"):
+        early_norm_parameters(resnet, 1.5)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from attakit.bench.experiment import DEFAULT_SELECTOR, Experiment, LabelsTable, MethodTable
 from attakit.errors import SettingError, unknown_name, unknown_setting
@@ -20,28 +20,49 @@ from attakit.label.wrappers import Delayed, Expiring, Noisy, Skipping
 from attakit.methods import METHODS
 from attakit.protocols import Method, Oracle, Selector
 from attakit.queries import SampleId
+from attakit.randomness import generator
 from attakit.select import SELECTORS
+from attakit.stream.samples import Samples
 from attakit.stream.truth import Truth
 from attakit.train.balanced import BalancedTrainer
 from attakit.train.weighting import Weighting
 
-
-def build_method(table: MethodTable, model: nn.Module, seed: int) -> Method:
-    """Build a method by name, or by import path ("mylab.mymethod:MyMethod")."""
-    return _method(table.name, table.settings, model, seed)
+SOURCE_INPUTS = "source_inputs"
 
 
-def _method(name: Any, given: Mapping[str, Any], model: nn.Module, seed: int) -> Method:
+def build_method(
+    table: MethodTable, model: nn.Module, seed: int, source: Samples | None = None
+) -> Method:
+    """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
+
+    One that has the setting `source_inputs` gets some of the samples the model was trained on,
+    where there are any.
+    """
+    return _method(table.name, table.settings, model, seed, source)
+
+
+def _method(
+    name: Any, given: Mapping[str, Any], model: nn.Module, seed: int, source: Samples | None
+) -> Method:
     kind = _named(name, METHODS, "method")
     settings = dict(given)
     if "method" in settings:
-        settings["method"] = _inner_method(settings["method"], model, seed)
+        settings["method"] = _inner_method(settings["method"], model, seed, source)
     if "selector" in settings:
         settings["selector"] = _selector(settings["selector"], seed)
     if "trainer" in settings:
         settings["trainer"] = _trainer(settings["trainer"], seed)
+    wanted = SOURCE_INPUTS in inspect.signature(kind).parameters and SOURCE_INPUTS not in settings
+    if wanted and source is not None:
+        settings[SOURCE_INPUTS] = draw_inputs(source, seed)
     method: Method = construct(kind, settings, model, seed=seed)
     return method
+
+
+def draw_inputs(source: Samples, seed: int, count: int = 2000) -> Tensor:
+    """Load inputs of at most so many samples, drawn at random."""
+    order = generator(seed, "source inputs").permutation(len(source))
+    return source.load(order[:count].tolist())
 
 
 def build_oracle(
@@ -125,7 +146,7 @@ def _check_switch(who: str, name: str, value: Any, default: Any) -> None:
         raise SettingError(f"{who}: {name} must be true or false, got {value!r}.")
 
 
-def _inner_method(given: Any, model: nn.Module, seed: int) -> Method:
+def _inner_method(given: Any, model: nn.Module, seed: int, source: Samples | None) -> Method:
     """The method that another one wraps, from its table, or from its name alone."""
     chosen = {"name": given} if isinstance(given, str) else given
     if not isinstance(chosen, Mapping) or "name" not in chosen:
@@ -134,7 +155,7 @@ def _inner_method(given: Any, model: nn.Module, seed: int) -> Method:
             f'[method.method] with name = "tent".'
         )
     settings = dict(chosen)
-    return _method(settings.pop("name"), settings, model, seed)
+    return _method(settings.pop("name"), settings, model, seed, source)
 
 
 def _selector(given: Any, seed: int) -> Any:

@@ -134,7 +134,7 @@ def _build(
         experiment=experiment,
         task=task,
         stream=stream,
-        method=build_method(experiment.method, model, experiment.seed),
+        method=build_method(experiment.method, model, experiment.seed, task.source_train),
         oracle=build_oracle(
             experiment.labels, stream.truth, experiment.seed, where=task.where, write=write
         ),

@@ -1,15 +1,17 @@
 """Test-batch statistics: normalise with the batch at hand instead of the source ("BN w/ adapt").
 
 Schneider et al., "Improving robustness against common corruptions by covariate shift adaptation",
-NeurIPS 2020; Nado et al., "Evaluating prediction-time batch normalization for robustness under
-covariate shift", 2020.
+NeurIPS 2020, section 2 (with `source_samples` as N); Nado et al., "Evaluating prediction-time batch
+normalization for robustness under covariate shift", 2020.
 """
 
 from __future__ import annotations
 
 from torch import nn
 
+from attakit.errors import check_range
 from attakit.methods.base import BaseMethod
+from attakit.nn.norm import use_batch_statistics
 
 
 class BatchNorm(BaseMethod):
@@ -21,6 +23,9 @@ class BatchNorm(BaseMethod):
     ----------
     model
         Classifier to use; it is copied.
+    source_samples
+        N: how many samples the stored statistics count for beside those of the batch. 0 leaves
+        them out; small batches do better with some, 16 for instance.
 
     Examples
     --------
@@ -29,6 +34,8 @@ class BatchNorm(BaseMethod):
     torch.Size([8, 3])
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, source_samples: float = 0.0) -> None:
         super().__init__(model)
+        check_range("BatchNorm", "source_samples", source_samples, at_least=0)
         self.model.use_norm("batch")
+        use_batch_statistics(self.model, source_samples=source_samples)

@@ -4,6 +4,7 @@ from attakit.nn.augment import augment
 from attakit.nn.classifier import PRECISIONS, Classifier, EncoderHead, Precision
 from attakit.nn.devices import available_devices, choose_device, place, prepare
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.fisher import FisherPenalty, diagonal_fisher
 from attakit.nn.named import OWN_MODELS, named_model
 from attakit.nn.norm import (
     NORM_POLICIES,
@@ -16,8 +17,9 @@ from attakit.nn.norm import (
     uses_batch_statistics,
 )
 from attakit.nn.seeding import seeded, torch_generator
+from attakit.nn.sharpness import ascended
 from attakit.nn.small import SmallCNN
-from attakit.nn.trainable import find_stages, trainable_parameters
+from attakit.nn.trainable import early_norm_parameters, find_stages, trainable_parameters
 from attakit.nn.vision import import_timm, import_torchvision
 from attakit.nn.weights import load_weights, save_weights, weights_hash
 
@@ -27,12 +29,16 @@ __all__ = [
     "PRECISIONS",
     "Classifier",
     "EncoderHead",
+    "FisherPenalty",
     "NormPolicy",
     "Precision",
     "SmallCNN",
+    "ascended",
     "augment",
     "available_devices",
     "choose_device",
+    "diagonal_fisher",
+    "early_norm_parameters",
     "find_stages",
     "import_timm",
     "import_torchvision",

@@ -23,6 +23,9 @@ NORM_LAYERS: tuple[type[nn.Module], ...] = (
     nn.RMSNorm,
 )
 
+# Where a layer that mixes statistics keeps how much the stored ones count.
+_SOURCE_SAMPLES = "_attakit_source_samples"
+
 # Model libraries write norm layers of their own (LlamaRMSNorm, EvoNorm2dS0): known by their names.
 _NORM_NAME = re.compile(r"Norm(Act)?(\d\w*)?$")
 
@@ -47,13 +50,24 @@ def norm_parameters(model: nn.Module) -> list[nn.Parameter]:
     return list(dict.fromkeys(found))
 
 
-def use_batch_statistics(model: nn.Module) -> None:
+def use_batch_statistics(model: nn.Module, *, source_samples: float = 0.0) -> None:
     """Make every batch-norm layer of the model normalise with the current batch, in place.
 
     The stored statistics stay as they are, and serve where a batch has a single value per channel,
     whose variance says nothing. Layers keep their class, names and activations, so saved weights
     fit before and after.
 
+    Parameters
+    ----------
+    model
+        Changed in place.
+    source_samples
+        N of Schneider et al. 2020: mean and variance of a batch of n samples are
+        N/(N+n) · stored + n/(N+n) · batch. Zero leaves the stored ones out. A mixture serves for
+        single values too; no gradients flow through it.
+
+    Examples
+    --------
     >>> import torch
     >>> layer = nn.BatchNorm1d(1).eval()
     >>> use_batch_statistics(layer)
@@ -61,7 +75,8 @@ def use_batch_statistics(model: nn.Module) -> None:
     [-1.0, 1.0]
     """
     for layer in _batch_norms(model):
-        _replace_forward(layer, _forward_on_batch)
+        layer.__dict__[_SOURCE_SAMPLES] = source_samples
+        _replace_forward(layer, _forward_on_mixture if source_samples else _forward_on_batch)
 
 
 def use_stored_statistics(model: nn.Module) -> None:
@@ -75,7 +90,8 @@ def use_stored_statistics(model: nn.Module) -> None:
     [10.0, 12.0]
     """
     for layer in _batch_norms(model):
-        if getattr(layer.__dict__.get("forward"), "__func__", None) is _forward_on_batch:
+        forward = getattr(layer.__dict__.get("forward"), "__func__", None)
+        if forward in (_forward_on_batch, _forward_on_mixture):
             del layer.__dict__["forward"]
 
 
@@ -138,9 +154,29 @@ def _replace_forward(layer: _BatchNorm, forward: object) -> None:
 def _forward_on_batch(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     if _has_no_variance(inputs):
         return _forward_in_evaluation(layer, inputs)
-    stored = layer.running_mean, layer.running_var
     # Without stored statistics a batch-norm layer in evaluation mode takes those of the batch.
-    layer.running_mean = layer.running_var = None
+    return _forward_with(layer, inputs, None, None)
+
+
+def _forward_on_mixture(layer: _BatchNorm, inputs: Tensor) -> Tensor:
+    if layer.running_mean is None or layer.running_var is None or inputs.numel() == 0:
+        return _forward_in_evaluation(layer, inputs)
+    # As a share, so that a number of samples without end is the stored statistics alone.
+    share = len(inputs) / (layer.__dict__[_SOURCE_SAMPLES] + len(inputs))
+    per_channel = [axis for axis in range(inputs.ndim) if axis != 1]
+    values = inputs.detach().to(layer.running_mean.dtype)  # autocasting may have shortened them
+    mean, variance = values.mean(per_channel), values.var(per_channel, unbiased=False)
+    return _forward_with(
+        layer, inputs, layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
+    )
+
+
+def _forward_with(
+    layer: _BatchNorm, inputs: Tensor, mean: Tensor | None, variance: Tensor | None
+) -> Tensor:
+    """Run a layer in evaluation mode on other statistics than its stored ones."""
+    stored = layer.running_mean, layer.running_var
+    layer.running_mean, layer.running_var = mean, variance
     try:
         return _forward_in_evaluation(layer, inputs)
     finally:

@@ -6,7 +6,7 @@ import re
 
 from torch import nn
 
-from attakit.errors import ModelError, SettingError
+from attakit.errors import ModelError, SettingError, check_range
 from attakit.nn.classifier import Classifier
 from attakit.nn.norm import norm_parameters
 
@@ -14,6 +14,7 @@ from attakit.nn.norm import norm_parameters
 CONTAINER_SHARE = 0.9
 
 _WHO = "trainable_parameters"
+_EARLY = "early_norm_parameters"
 _LAST = re.compile(r"last:([1-9]\d*)")
 
 
@@ -36,14 +37,44 @@ def trainable_parameters(classifier: Classifier, which: str) -> list[nn.Paramete
     >>> [len(trainable_parameters(classifier, name)) for name in ("all", "norm", "head", "last:2")]
     [6, 2, 2, 4]
     """
-    chosen = [
-        parameter for parameter in _choose(classifier, which) if parameter.is_floating_point()
+    return _let_train(classifier, _choose(classifier, which))
+
+
+def early_norm_parameters(classifier: Classifier, left_out: float) -> list[nn.Parameter]:
+    """Let norm layers train except in the last blocks, freeze the others, return those that train.
+
+    A block is a stage that holds norm layers and other parameters: layer1 to layer4 of a ResNet,
+    each block of a ViT. What comes after the first block that is left out is left out too, such as
+    the final norm layer of a ViT. A quarter leaves out layer4, or the last 3 of 12 blocks.
+
+    Parameters
+    ----------
+    classifier
+        Its parameters' `requires_grad` is set in place.
+    left_out
+        Share of the blocks, from 0 to 1, rounded to whole blocks.
+
+    Examples
+    --------
+    >>> from attakit.nn.small import SmallCNN
+    >>> [len(early_norm_parameters(Classifier(SmallCNN()), share)) for share in (0, 0.25)]
+    [6, 4]
+    """
+    check_range(_EARLY, "left_out", left_out, at_least=0, at_most=1)
+    norm = set(_norm(classifier))
+    stages = find_stages(classifier.model)
+    blocks = [
+        place for place, stage in enumerate(stages) if 0 < len(norm & set(stage)) < len(stage)
     ]
-    for parameter in classifier.parameters():
-        parameter.requires_grad_(False)
-    for parameter in chosen:
-        parameter.requires_grad_(True)
-    return chosen
+    count = int(left_out * len(blocks) + 0.5)
+    end = blocks[-count] if count else len(stages)
+    early = [parameter for stage in stages[:end] for parameter in stage if parameter in norm]
+    if not early:
+        raise ModelError(
+            f"{_EARLY}: all norm layers of {type(classifier.model).__name__} are in the "
+            f"blocks that are left out. Leave out less than {left_out} of them; 0 keeps all."
+        )
+    return _let_train(classifier, list(dict.fromkeys(early)))
 
 
 def find_stages(model: nn.Module) -> list[list[nn.Parameter]]:
@@ -56,6 +87,15 @@ def find_stages(model: nn.Module) -> list[list[nn.Parameter]]:
     [2, 2]
     """
     return _open(model, CONTAINER_SHARE * _count(model))
+
+
+def _let_train(classifier: Classifier, chosen: list[nn.Parameter]) -> list[nn.Parameter]:
+    chosen = [parameter for parameter in chosen if parameter.is_floating_point()]
+    for parameter in classifier.parameters():
+        parameter.requires_grad_(False)
+    for parameter in chosen:
+        parameter.requires_grad_(True)
+    return chosen
 
 
 def _choose(classifier: Classifier, which: str) -> list[nn.Parameter]:

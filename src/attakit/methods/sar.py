@@ -1,0 +1,156 @@
+"""SAR: lower the entropy of reliable samples where the loss is flat; start over after a collapse.
+
+Niu et al., "Towards stable test-time adaptation in dynamic wild world", ICLR 2023.
+https://arxiv.org/abs/2302.12400
+
+Differs from the reference code and its ports. Recovery sets the moving average of the loss anew;
+public code overwrites it with the old one, so one collapse gives reset after reset. Recovery takes
+a setting; public code ignores its own. Where no sample stays reliable after the ascent there is no
+step; public code steps on with the momentum alone. Which last layers stay as they are follows from
+the shape of the model, not from the names of its layers. The answer comes from the pass before the
+update. Labels, where a wrapper has any, are for its own descent: they are no part of the ascent.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD
+
+from attakit.errors import check_count, check_range
+from attakit.methods.base import BaseMethod
+from attakit.nn.entropy import softmax_entropy
+from attakit.nn.sharpness import ascended
+from attakit.nn.trainable import early_norm_parameters
+from attakit.records import Batch, Prediction, Step
+
+_KEPT_OF_AVERAGE = 0.9
+
+
+class SAR(BaseMethod):
+    """Lowers the entropy of reliable samples at the worst point nearby; recovers from collapse.
+
+    Parameters
+    ----------
+    model
+        Classifier to adapt; it is copied.
+    lr, momentum
+        Of the gradient step on normalisation scales and shifts.
+    updates
+        Updates per batch. The paper uses one.
+    radius
+        ρ: how far the ascent goes before the gradient is taken.
+    reliable_share
+        A sample counts as reliable if its entropy is below E₀, this share of ln(classes).
+    left_out
+        Share of the blocks at the model's end whose norm layers do not train: layer4 of a ResNet,
+        the last 3 of 12 blocks and the final norm layer of a ViT (see `early_norm_parameters`).
+    reset_below
+        e₀: where the moving average of the loss falls below it, the model has collapsed and starts
+        over. "auto" is the paper's 0.2 for 1,000 classes, in proportion to ln(classes); 0 never.
+
+    Examples
+    --------
+    >>> from attakit.testing import tiny_batch, tiny_classifier
+    >>> sorted(SAR(tiny_classifier()).step(tiny_batch(), allowance=0).numbers)
+    ['kept', 'reset']
+    """
+
+    stateful = ("model", "optimizer", "origin", "average")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        lr: float = 2.5e-4,
+        momentum: float = 0.9,
+        updates: int = 1,
+        radius: float = 0.05,
+        reliable_share: float = 0.4,
+        left_out: float = 0.25,
+        reset_below: float | Literal["auto"] = "auto",
+    ) -> None:
+        super().__init__(model)
+        check_range("SAR", "lr", lr, above=0)
+        check_range("SAR", "momentum", momentum, at_least=0, at_most=1)
+        check_count("SAR", "updates", updates)
+        check_range("SAR", "radius", radius, at_least=0)
+        check_range("SAR", "reliable_share", reliable_share, at_least=0, at_most=1)
+        check_range("SAR", "left_out", left_out, at_least=0, at_most=1)
+        if reset_below != "auto":
+            check_range("SAR", "reset_below", reset_below, at_least=0)
+        self.updates = updates
+        self.radius = radius
+        self.reliable_share = reliable_share
+        self.reset_below = reset_below
+        self.average: float | None = None  # of the loss at the worst point
+        self.model.use_norm("batch")
+        self.trained = early_norm_parameters(self.model, left_out)
+        self.optimizer = SGD(self.trained, lr=lr, momentum=momentum)
+        self.origin = [parameter.detach().clone() for parameter in self.trained]
+
+    def step(self, batch: Batch, allowance: int) -> Step:  # noqa: ARG002
+        inputs = self.place(batch.inputs)
+        if len(batch) == 0:
+            return Step(self.predict(inputs))
+        answer: Prediction = self.model(inputs)
+        numbers = self._update(inputs, answer.logits)
+        for _ in range(self.updates - 1):
+            self._update(inputs, self.model(inputs).logits)
+        return Step(answer.detach(), numbers=numbers)
+
+    def _update(self, inputs: Tensor, logits: Tensor) -> dict[str, float]:
+        """Ascend, take the gradient there, descend with it from where the weights were."""
+        margin = self.reliable_share * math.log(logits.shape[1])
+        entropy = softmax_entropy(logits)
+        reliable = entropy.detach() < margin
+        numbers = {"kept": 0.0, "reset": 0.0}
+        if not reliable.any():
+            return numbers
+        self._backward(entropy[reliable].mean())
+        with ascended(self.trained, self.radius):
+            worst = softmax_entropy(self.model(inputs).logits)[reliable]
+            kept = worst[worst.detach() < margin]
+            if len(kept) == 0:
+                return numbers
+            loss = kept.mean()
+            self._backward(loss)
+        self.optimizer.step()
+        numbers |= {"kept": float(len(kept)), "loss": loss.item()}
+        if self._has_collapsed(numbers["loss"], logits.shape[1]):
+            self._start_over()
+            numbers["reset"] = 1.0
+        return numbers
+
+    def _backward(self, loss: Tensor) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def _has_collapsed(self, loss: float, classes: int) -> bool:
+        kept = _KEPT_OF_AVERAGE
+        self.average = loss if self.average is None else kept * self.average + (1 - kept) * loss
+        given = self.reset_below
+        return self.average < (reset_threshold(classes) if given == "auto" else given)
+
+    def _start_over(self) -> None:
+        """Back to the source weights, without momentum and without an average."""
+        with torch.no_grad():
+            for parameter, before in zip(self.trained, self.origin, strict=True):
+                parameter.copy_(before)
+        self.optimizer.state.clear()
+        self.average = None
+
+
+def reset_threshold(classes: int) -> float:
+    """e₀ for a number of classes: the paper's 0.2 for 1,000, in proportion to the largest entropy.
+
+    Reliable samples of few classes have little entropy to begin with: for 7 classes 0.2 is a
+    quarter of E₀, and a sound model is below it.
+
+    >>> [round(reset_threshold(classes), 3) for classes in (7, 10, 200, 1000)]
+    [0.056, 0.067, 0.153, 0.2]
+    """
+    return 0.2 * math.log(classes) / math.log(1000)
