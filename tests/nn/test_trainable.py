@@ -149,6 +149,14 @@ def test_a_quarter_of_a_vit_is_its_last_three_blocks_and_the_final_norm(vit):
     assert all("norm" in name for name in names)
 
 
+def test_blocks_in_one_container_are_told_apart():
+    model = named_model("efficientnet_lite0", classes=5)
+    assert len(model.blocks) == 7
+    names = names_of_early_norms(Classifier(model), 0.25)
+    assert {name.split(".")[1] for name in names if name.startswith("blocks")} == set("01234")
+    assert parts(names) == ["bn1", "blocks"]
+
+
 def test_no_share_leaves_no_norm_layer_out(resnet, vit):
     for classifier in (resnet, vit):
         assert names_of_early_norms(classifier, 0.0) == names_that_train(classifier, "norm")

@@ -12,6 +12,8 @@ from attakit.nn.norm import norm_parameters
 
 # A child with more of the model's parameters than this is no stage but a container of stages.
 CONTAINER_SHARE = 0.9
+# The same for a child that would else be the only block.
+LONE_CONTAINER_SHARE = 0.5
 
 _WHO = "trainable_parameters"
 _EARLY = "early_norm_parameters"
@@ -63,9 +65,10 @@ def early_norm_parameters(classifier: Classifier, left_out: float) -> list[nn.Pa
     check_range(_EARLY, "left_out", left_out, at_least=0, at_most=1)
     norm = set(_norm(classifier))
     stages = find_stages(classifier.model)
-    blocks = [
-        place for place, stage in enumerate(stages) if 0 < len(norm & set(stage)) < len(stage)
-    ]
+    blocks = _blocks(stages, norm)
+    if len(blocks) == 1:  # all blocks in one container, as in an EfficientNet
+        stages = find_stages(classifier.model, LONE_CONTAINER_SHARE)
+        blocks = _blocks(stages, norm)
     count = int(left_out * len(blocks) + 0.5)
     end = blocks[-count] if count else len(stages)
     early = [parameter for stage in stages[:end] for parameter in stage if parameter in norm]
@@ -77,16 +80,24 @@ def early_norm_parameters(classifier: Classifier, left_out: float) -> list[nn.Pa
     return _let_train(classifier, list(dict.fromkeys(early)))
 
 
-def find_stages(model: nn.Module) -> list[list[nn.Parameter]]:
+def find_stages(
+    model: nn.Module, container_share: float = CONTAINER_SHARE
+) -> list[list[nn.Parameter]]:
     """The parameters of a model, stage by stage.
 
-    A stage is a child that has parameters; a child with nearly all of them is opened up. What a
-    container holds besides its children (position embeddings) goes with its first stage.
+    A stage is a child that has parameters; a child with nearly all of them (more than
+    `container_share`) is opened up. What a container holds besides its children (position
+    embeddings) goes with its first stage.
 
     >>> [len(stage) for stage in find_stages(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)))]
     [2, 2]
     """
-    return _open(model, CONTAINER_SHARE * _count(model))
+    return _open(model, container_share * _count(model))
+
+
+def _blocks(stages: list[list[nn.Parameter]], norm: set[nn.Parameter]) -> list[int]:
+    """Places of the stages that hold norm layers and other parameters."""
+    return [place for place, stage in enumerate(stages) if 0 < len(norm & set(stage)) < len(stage)]
 
 
 def _let_train(classifier: Classifier, chosen: list[nn.Parameter]) -> list[nn.Parameter]:
