@@ -26,6 +26,7 @@ from attakit.bench.models import DIGITS_TRAINING
 from attakit.bench.models import pretrain as pretrain_source
 from attakit.bench.run import run_experiment
 from attakit.bench.stopping import Interrupted
+from attakit.corrupt_command import corrupt_command
 from attakit.errors import AttaError
 from attakit.methods import METHODS
 from attakit.report.console import Progress, WorkBar, print_table, told
@@ -225,6 +226,9 @@ def report(
         _print_json({"report": str(out.resolve())})
     elif not quiet:
         _say(f"Report: {out.resolve()}")
+
+
+app.command("corrupt")(corrupt_command)
 
 
 @app.command("list")
