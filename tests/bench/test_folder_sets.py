@@ -136,12 +136,16 @@ def test_domains_that_are_not_used_need_not_be_there(data):
     assert list(load("pacs", targets=("sketch",)).targets.parts) == ["sketch"]
 
 
-def test_an_unknown_domain_gets_the_nearest_name():
+def test_an_unknown_domain_gets_the_nearest_name(data):
+    write_set(data / "PACS", "pacs")
+
     with pytest.raises(UnknownName, match=r"Unknown domain 'foto'\. Did you mean 'photo'"):
         load("pacs", source="foto")
 
 
-def test_the_source_cannot_be_a_target():
+def test_the_source_cannot_be_a_target(data):
+    write_set(data / "PACS", "pacs")
+
     with pytest.raises(SettingError, match="'photo' is the source, so it cannot be a target"):
         load("pacs", targets=("Photo",))
 

@@ -20,8 +20,8 @@ CLEAN = "clean"  # a source beside the corruptions: images as they were
 def tiny_imagenet_c(table: StreamTable) -> Task:
     """Tiny-ImageNet-C as it is published, with brightness or clean images as its source."""
     known = TINY_IMAGENET_C
-    source, targets = choose_corruptions(table, known, known.source)
     root = find_root(table, known)
+    source, targets = choose_corruptions(table, known, known.source)
     folders = place_domains(root, known, without_clean(source, targets))
     return _task(table, root, folders, source, targets, known)
 

@@ -22,8 +22,8 @@ def known_folders(table: StreamTable) -> Task:
     """A set of the catalogue, found in any spelling and checked to be complete."""
     refuse_settings(table, "severity")
     known = FOLDERS[table.name]
-    source, targets = _choose(table, known)
     root = find_root(table, known)
+    source, targets = _choose(table, known)
     domains = ImageFolders(
         root,
         domains=place_domains(root, known, (source, *targets)),
