@@ -145,7 +145,9 @@ def test_a_set_of_too_few_classes_is_told(tiny):
     for corruption in ("fog", "brightness"):
         (tiny / corruption / "5" / CLASSES[0]).rename(tiny / f"{corruption}-lost")
 
-    with pytest.raises(StreamError, match="has 199 classes where it should have 200"):
+    with pytest.raises(
+        StreamError, match=r"has 199 classes where it should have 200\. .*'corrupted'"
+    ):
         load_tiny(targets=("fog",))
 
 
@@ -206,6 +208,13 @@ def test_a_set_that_is_not_finished_is_told(made):
     (made / "contrast/5/dog/2.png").unlink()
 
     with pytest.raises(StreamError, match=r"of 4 images, contrast has 3\. Start `attakit corrupt`"):
+        load_made(made)
+
+
+def test_a_made_set_without_some_class_is_told(made):
+    (made / "contrast/5/dog").rename(made / "contrast/dog")
+
+    with pytest.raises(StreamError, match=r"made is not complete: contrast has no images of dog\."):
         load_made(made)
 
 

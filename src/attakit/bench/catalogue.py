@@ -51,6 +51,8 @@ class ImageSet:
         How many classes there are, and their names where they are known.
     spellings
         Other names of domains.
+    unchecked
+        Data set of the same layout that may hold any classes.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class ImageSet:
     class_count: int
     classes: tuple[str, ...] = ()
     spellings: dict[str, str] = field(default_factory=dict)
+    unchecked: str = "folders"
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -150,6 +153,7 @@ TINY_IMAGENET_C = ImageSet(
     targets=tuple(name for name in CORRUPTIONS if name != "brightness"),
     extras=EXTRA_CORRUPTIONS,
     class_count=200,
+    unchecked="corrupted",
 )
 
 _CIFAR_10_CLASSES = "airplane automobile bird cat deer dog frog horse ship truck"

@@ -103,11 +103,9 @@ def check_classes(root: Path, domains: Domains, known: ImageSet | None = None) -
         if missing:
             lacks.append(f"{name} has no images of {listed(missing)}")
     if lacks:
-        title = known.title if known else "The data set"
-        raise StreamError(
-            f"{title} in {root} is not complete: {'; '.join(lacks)}. Add them, or use what you "
-            f"have as it is with stream.name = 'folders'."
-        )
+        title = f"{known.title} in {root}" if known else str(root)
+        remedy = _use_as_it_is(known) if known else "start `attakit corrupt` again"
+        raise StreamError(f"{title} is not complete: {'; '.join(lacks)}. Add them, or {remedy}.")
 
 
 def _check_class_names(root: Path, classes: Sequence[str], known: ImageSet) -> None:
@@ -118,13 +116,17 @@ def _check_class_names(root: Path, classes: Sequence[str], known: ImageSet) -> N
         raise StreamError(
             f"{known.title} in {root} has folders that are none of its {known.class_count} "
             f"classes: {listed(strange)}. Its classes are {listed(known.classes, most=65)}. Move "
-            f"the others away, or use the set as it is with stream.name = 'folders'."
+            f"the others away, or {_use_as_it_is(known)}."
         )
     if not wanted and len(classes) != known.class_count:
         raise StreamError(
             f"{known.title} in {root} has {len(classes)} classes where it should have "
-            f"{known.class_count}. Unpack it again, or use what you have as it is."
+            f"{known.class_count}. Unpack it again, or {_use_as_it_is(known)}."
         )
+
+
+def _use_as_it_is(known: ImageSet) -> str:
+    return f"use what you have as it is with stream.name = {known.unchecked!r} and stream.root"
 
 
 def missing_setting(table: StreamTable, name: str, meaning: str) -> SettingError:

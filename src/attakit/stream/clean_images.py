@@ -17,6 +17,8 @@ def find_clean(clean: Path, domains: Sequence[str] = ()) -> dict[str, Path]:
 
     A domain becomes a folder below the class, so that images of two domains have two names.
     """
+    if not clean.is_dir():
+        raise StreamError(f"corrupt: there is no folder {clean.absolute()}. {_LAYOUT}.")
     places = find_places(clean, None)
     for domain in domains:
         if domain not in places:
