@@ -96,43 +96,6 @@ def test_a_source_without_targets_is_named(folders, tmp_path, image_tree):
         load_task(folders())
 
 
-def test_missing_images_say_where_to_put_them(tmp_path, monkeypatch):
-    monkeypatch.setenv("ATTAKIT_DATA", str(tmp_path / "all data"))
-    with pytest.raises(StreamError) as caught:
-        load_task(StreamTable(name="pacs"))
-    message = str(caught.value)
-    assert str(tmp_path / "all data" / "PACS") in message
-    for word in ("domain/class/image.jpg", "stream.root", "$ATTAKIT_DATA"):
-        assert word in message
-
-
-def test_without_a_data_folder_the_current_one_is_searched(tmp_path, monkeypatch):
-    monkeypatch.delenv("ATTAKIT_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(StreamError, match="There is no folder data/VLCS"):
-        load_task(StreamTable(name="vlcs"))
-
-
-def test_named_folders_are_found_in_the_data_folder(tmp_path, image_tree, monkeypatch):
-    data = tmp_path / "data"
-    data.mkdir()
-    image_tree.rename(data / "PACS")
-    (data / "PACS" / "sculpture").rename(data / "PACS" / "art_painting")
-    monkeypatch.setenv("ATTAKIT_DATA", str(data))
-    table = StreamTable(name="pacs", targets=("art_painting", "sketch"), size=8)
-    assert list(load_task(table).targets.parts) == ["art_painting", "sketch"]
-
-
-def test_another_source_of_a_known_data_set_streams_the_usual_one(tmp_path, image_tree):
-    for name in ("art_painting", "cartoon"):
-        (image_tree / name).mkdir()
-        (image_tree / "sculpture" / ("cat" if name == "cartoon" else "dog")).rename(
-            image_tree / name / "cat"
-        )
-    table = StreamTable(name="pacs", root=image_tree, source="sketch", size=8)
-    assert list(load_task(table).targets.parts) == ["photo", "art_painting", "cartoon"]
-
-
 def test_a_corrupt_image_is_left_out_only_on_request(folders, image_tree):
     (image_tree / "sketch" / "cat" / "broken.png").write_bytes(b"no image")
     task = load_task(folders(skip_corrupt=True))
@@ -159,6 +122,7 @@ def test_an_unknown_order_is_named(folders):
 
 def test_every_data_set_has_one_line_about_it():
     assert FOLDERS.keys() < DATA_SETS.keys()
+    assert {"corrupted", "tiny_imagenet_c", "cifar10_c", "cifar100_c"} < DATA_SETS.keys()
     for name in DATA_SETS:
         line = summary(name)
         assert line.endswith((".", "download."))
@@ -172,3 +136,15 @@ def test_settings_of_folders_are_refused_for_the_digits(setting):
     (name,) = setting
     with pytest.raises(SettingError, match=f"stream.{name} is for images in folders"):
         load_task(parse_experiment({"stream": setting}).stream)
+
+
+@pytest.mark.parametrize("name", ["digits", "folders", "pacs"])
+def test_a_severity_is_refused_where_there_is_none(name):
+    with pytest.raises(SettingError, match=f"severity is for corrupted images; .*'{name}' has no"):
+        load_task(StreamTable(name=name, severity=3))
+
+
+def test_a_root_that_is_no_folder_is_named(tmp_path):
+    table = StreamTable(name="folders", root=tmp_path / "nothing", source="photo")
+    with pytest.raises(StreamError, match=r"no folder .*nothing .*as domain/class/image\.jpg"):
+        load_task(table)

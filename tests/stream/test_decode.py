@@ -119,3 +119,16 @@ def test_floating_point_pixels_are_refused_with_the_reason(tmp_path):
 
     with pytest.raises(StreamError, match="floating-point numbers, whose range is not known"):
         decode_image(tmp_path / "heat.tif", 4)
+
+
+def test_without_a_size_an_image_keeps_its_own(tmp_path):
+    Image.new("RGB", (40, 33)).save(tmp_path / "wide.png")
+
+    assert decode_image(tmp_path / "wide.png", None).shape == (33, 40, 3)
+
+
+def test_who_complains_and_what_to_do_can_be_said(tmp_path):
+    (tmp_path / "broken.png").write_bytes(b"junk")
+
+    with pytest.raises(StreamError, match=r"^corrupt: cannot read .*delete the file, or run\.$"):
+        decode_image(tmp_path / "broken.png", None, who="corrupt", remedy="or run")

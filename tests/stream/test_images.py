@@ -280,3 +280,21 @@ def test_a_folder_that_may_not_be_read_is_named(root, monkeypatch):
     monkeypatch.setattr(Path, "iterdir", refuse)
     with pytest.raises(StreamError, match=r"cannot be read \(Permission denied\)"):
         ImageFolders(root)
+
+
+def test_a_mapping_names_the_folder_of_each_domain(root):
+    save(root / "fog/5/dog/1.png")
+    save(root / "fog/1/cat/1.png")
+
+    folders = ImageFolders(root, domains={"Photo": "photo", "fog": "fog/5"}, size=8)
+
+    assert folders.classes == ("cat", "dog")
+    assert folders.parts["Photo"].names[0] == "photo/cat/1.png"
+    assert folders.parts["fog"].names == ("fog/5/dog/1.png",)
+    assert folders.parts["fog"].labels == (1,)
+    assert folders.parts["fog"].load([0]).shape == (1, 3, 8, 8)
+
+
+def test_a_mapping_to_a_folder_that_is_not_there_is_refused(root):
+    with pytest.raises(StreamError, match=r"fog/3 cannot be read \(No such file or directory\)"):
+        ImageFolders(root, domains={"fog": "fog/3"})

@@ -32,7 +32,8 @@ class StreamTable(Table):
     order: str = "domain_after_domain"
     order_settings: dict[str, Any] = {}
     batch_size: Positive = 100
-    size: Annotated[int, Field(strict=True, ge=8)] = 128
+    size: Annotated[int, Field(strict=True, ge=8)] | None = None
+    severity: Annotated[int, Field(strict=True, ge=1, le=5)] = 5
     held_out: Share = 0.2
     share: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
     skip_corrupt: bool = False

@@ -1,6 +1,8 @@
 """Where batches come from: data sets, orders, and streams that hide the labels."""
 
 from attakit.stream.batches import Stream
+from attakit.stream.corrupted_set import Recipe, Written, write_corrupted
+from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS, corrupt_image
 from attakit.stream.digits import Digits, digits
 from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD, ImageFolders, ImageSamples
 from attakit.stream.iterables import from_iterable
@@ -22,6 +24,8 @@ from attakit.stream.toy import blobs
 from attakit.stream.truth import Truth
 
 __all__ = [
+    "CORRUPTIONS",
+    "EXTRA_CORRUPTIONS",
     "IMAGENET_MEAN",
     "IMAGENET_STD",
     "ORDERS",
@@ -34,17 +38,21 @@ __all__ = [
     "Joined",
     "Order",
     "Place",
+    "Recipe",
     "Samples",
     "Stream",
     "Subset",
     "Truth",
+    "Written",
     "arrange",
     "blobs",
     "correlated",
+    "corrupt_image",
     "digits",
     "domain_after_domain",
     "from_iterable",
     "gradual",
     "random_splits",
     "recurring",
+    "write_corrupted",
 ]

@@ -24,11 +24,17 @@ _DAMAGE = (
     zlib.error,
     Image.DecompressionBombError,
 )
+_SKIP = "or leave all such files out with skip_corrupt=True"
 _SIXTEEN_TO_EIGHT_BITS = 257  # 65535 / 255
 
 
-def decode_image(path: Path, size: int) -> NDArray[np.uint8]:
+def decode_image(
+    path: Path, size: int | None, *, who: str = "ImageFolders", remedy: str = _SKIP
+) -> NDArray[np.uint8]:
     """Read an image as an array (size, size, 3), which cannot be written to.
+
+    Without a size it is (height, width, 3) of the file. `who` complains about a damaged file, and
+    `remedy` is what else can be done than to repair or delete it.
 
     Grey becomes RGB, transparency is laid over white, 16 bits are brought to 8, the orientation
     noted by the camera is applied, and the aspect is not kept.
@@ -36,16 +42,28 @@ def decode_image(path: Path, size: int) -> NDArray[np.uint8]:
     try:
         with Image.open(path) as image:
             upright = _as_rgb(ImageOps.exif_transpose(image))
-            if upright.size != (size, size):
-                upright = upright.resize((size, size), Image.Resampling.BILINEAR)
-            pixels = np.array(upright, dtype=np.uint8)
+            pixels = _scaled(upright, size)
     except _DAMAGE as error:
         raise StreamError(
-            f"ImageFolders: cannot read {path} as an image: {error}. Repair or delete the file, "
-            f"or leave all such files out with skip_corrupt=True."
+            f"{who}: cannot read {path} as an image: {error}. Repair or delete the file, {remedy}."
         ) from error
     pixels.flags.writeable = False
     return pixels
+
+
+def resize_pixels(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """Scale an image (height, width, 3) to (size, size, 3), as `decode_image` does.
+
+    >>> resize_pixels(np.zeros((32, 32, 3), dtype=np.uint8), 8).shape
+    (8, 8, 3)
+    """
+    return _scaled(Image.fromarray(pixels), size)
+
+
+def _scaled(image: Image.Image, size: int | None) -> NDArray[np.uint8]:
+    if size is not None and image.size != (size, size):
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
+    return np.array(image, dtype=np.uint8)
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

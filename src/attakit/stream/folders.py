@@ -14,18 +14,23 @@ _EXTENSIONS = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
 
+Domains = Sequence[str] | Mapping[str, str] | None  # as `ImageFolders` takes them
+
 _log = logging.getLogger(__name__)
 
 
-def find_folders(root: Path) -> dict[str, list[Path]]:
-    """Class folders of each domain, all sorted."""
+def find_places(root: Path, domains: Domains) -> dict[str, Path]:
+    """The folder of each domain below the root: those of a mapping, or all that there are."""
     if not root.is_dir():
         problem = "is not a folder" if root.exists() else "does not exist"
         raise StreamError(f"ImageFolders: {root.absolute()} {problem}. {_LAYOUT}.")
-    return {domain.name: _subfolders(domain) for domain in _subfolders(root)}
+    if isinstance(domains, Mapping):
+        return {domain: root / place for domain, place in domains.items()}
+    return {folder.name: folder for folder in subfolders(root)}
 
 
-def _subfolders(folder: Path) -> list[Path]:
+def subfolders(folder: Path) -> list[Path]:
+    """Folders directly inside a folder, sorted; hidden ones are ignored."""
     try:
         entries = [entry for entry in folder.iterdir() if entry.is_dir()]
     except OSError as error:
@@ -36,15 +41,15 @@ def _subfolders(folder: Path) -> list[Path]:
     return sorted(entry for entry in entries if not entry.name.startswith("."))
 
 
-def choose_domains(folders: Mapping[str, list[Path]], domains: Sequence[str] | None) -> list[str]:
+def choose_domains(places: Mapping[str, Path], domains: Domains) -> list[str]:
     """The domains asked for, or all that there are."""
     if domains is None:
-        return list(folders)
+        return list(places)
     if isinstance(domains, str) or not domains:
         raise SettingError(f"ImageFolders: domains must be a list of names, got {domains!r}.")
     for domain in domains:
-        if domain not in folders:
-            raise unknown_name("domain", domain, folders)
+        if domain not in places:
+            raise unknown_name("domain", domain, places)
     return list(domains)
 
 
@@ -86,7 +91,12 @@ def class_name(path: Path, domain: Path) -> str:
 
 
 def check_found(
-    root: Path, files: Mapping[str, list[Path]], classes: Sequence[str], *, named: bool
+    places: Mapping[str, Path],
+    files: Mapping[str, list[Path]],
+    classes: Sequence[str],
+    *,
+    root: Path,
+    named: bool,
 ) -> None:
     """Raise `StreamError` where images are missing altogether; log where a class has none."""
     if not any(files.values()):
@@ -96,7 +106,7 @@ def check_found(
         )
     for domain, paths in files.items():
         if paths:
-            _log_missing(domain, classes, {class_name(path, root / domain) for path in paths})
+            _log_missing(domain, classes, {class_name(path, places[domain]) for path in paths})
         elif named:
             raise StreamError(
                 f"ImageFolders: domain '{domain}' has no images under {root.absolute()}. {_LAYOUT}."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -18,9 +19,10 @@ from attakit.stream.folders import (
     check_found,
     choose_domains,
     class_name,
-    find_folders,
     find_images,
+    find_places,
     keep_readable,
+    subfolders,
 )
 from attakit.stream.samples import Domains
 
@@ -29,11 +31,13 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 _CACHE_BYTES = 256 * 2**20
 
-Decode = Callable[[Path], NDArray[np.uint8]]
+Where = TypeVar("Where")
 
 
-class ImageSamples:
-    """Image files of one domain, decoded when they are asked for.
+class ImageSamples(Generic[Where]):
+    """Images of one domain, decoded when they are asked for.
+
+    Where an image is may be a file, or whatever else `decode` understands.
 
     Examples
     --------
@@ -46,19 +50,19 @@ class ImageSamples:
 
     def __init__(
         self,
-        files: Sequence[Path],
+        places: Sequence[Where],
         names: Sequence[str],
         labels: Sequence[int],
         *,
         size: int,
-        decode: Decode,
+        decode: Callable[[Where], NDArray[np.uint8]],
         mean: Sequence[float] = IMAGENET_MEAN,
         std: Sequence[float] = IMAGENET_STD,
     ) -> None:
         self.names = tuple(SampleId(name) for name in names)
         self.labels = tuple(labels)
         self.shape = (3, size, size)
-        self._files = tuple(files)
+        self._places = tuple(places)
         self._decode = decode
         deviation = np.asarray(std, dtype=np.float32)
         self._scale = 1 / (255 * deviation)
@@ -71,7 +75,7 @@ class ImageSamples:
         """Normalised images (positions, 3, size, size), with channels last in memory."""
         if not positions:
             return torch.empty(0, *self.shape)
-        pixels = np.stack([self._decode(self._files[position]) for position in positions])
+        pixels = np.stack([self._decode(self._places[position]) for position in positions])
         return torch.from_numpy(pixels * self._scale - self._offset).permute(0, 3, 1, 2)
 
 
@@ -88,7 +92,9 @@ class ImageFolders(Domains):
     root
         The folder that holds the domains.
     domains
-        Domains to use, in this order; all of them, sorted, if not given.
+        Domains to use, in this order; all of them, sorted, if not given. A mapping tells where the
+        classes of each are below the root, for domains that are no folders directly in it; the
+        classes are then those of the domains in the mapping.
     size
         Images are scaled to this many pixels in both directions.
     mean, std
@@ -115,7 +121,7 @@ class ImageFolders(Domains):
         self,
         root: str | Path,
         *,
-        domains: Sequence[str] | None = None,
+        domains: Sequence[str] | Mapping[str, str] | None = None,
         size: int = 128,
         mean: Sequence[float] = IMAGENET_MEAN,
         std: Sequence[float] = IMAGENET_STD,
@@ -130,21 +136,25 @@ class ImageFolders(Domains):
         self.decode = lru_cache(maxsize=cache_bytes // (3 * size * size))(
             lambda path: decode_image(path, size)
         )
-        folders = find_folders(self.root)
+        places = find_places(self.root, domains)
+        chosen = choose_domains(places, domains)
+        folders = {domain: subfolders(place) for domain, place in places.items()}
         found = {domain: find_images(inside) for domain, inside in folders.items()}
-        files = {domain: found[domain] for domain in choose_domains(folders, domains)}
+        files = {domain: found[domain] for domain in chosen}
         if skip_corrupt:
             files = {domain: keep_readable(domain, paths, size) for domain, paths in files.items()}
         classes = sorted(
             {folder.name for domain in found if found[domain] for folder in folders[domain]}
         )
-        check_found(self.root, files, classes, named=domains is not None)
+        check_found(places, files, classes, root=self.root, named=domains is not None)
 
-        def samples(paths: Sequence[Path], domain: str) -> ImageSamples:
+        numbers = {name: number for number, name in enumerate(classes)}
+
+        def samples(paths: Sequence[Path], domain: str) -> ImageSamples[Path]:
             return ImageSamples(
                 paths,
                 [path.relative_to(self.root).as_posix() for path in paths],
-                [classes.index(class_name(path, self.root / domain)) for path in paths],
+                [numbers[class_name(path, places[domain])] for path in paths],
                 size=size,
                 decode=self.decode,
                 mean=mean,

@@ -1,0 +1,191 @@
+"""The image sets that are known by name: their folders, domains, classes and usual stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from attakit.errors import unknown_name
+from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS
+
+
+def plain(name: str) -> str:
+    """A name without what spellings differ in.
+
+    >>> plain("Real World") == plain("real_world")
+    True
+    """
+    return "".join(sign for sign in name.casefold() if sign.isalnum())
+
+
+def listed(names: Iterable[str], most: int = 10) -> str:
+    """Names with commas between, cut where there are many.
+
+    >>> listed("abcd", most=2)
+    'a, b and 2 more'
+    """
+    known = list(names)
+    cut = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + cut
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSet:
+    """A data set of images: what it holds, and how the paper streams it.
+
+    Parameters
+    ----------
+    title, summary
+        What people call it, and one line about it.
+    folders
+        Names its folder may have, the usual one first, in any spelling.
+    layout
+        Where an image is below that folder.
+    source
+        Domain that a model is trained on; None where that is not among the domains.
+    targets
+        Domains of the stream, in order.
+    extras
+        Domains that are streamed on request only.
+    class_count, classes
+        How many classes there are, and their names where they are known.
+    spellings
+        Other names of domains.
+    unchecked
+        Data set of the same layout that may hold any classes.
+
+    Examples
+    --------
+    >>> FOLDERS["office_home"].domain("RealWorld")
+    'Real World'
+    """
+
+    title: str
+    summary: str
+    folders: tuple[str, ...]
+    layout: str = "domain/class/image.jpg"
+    source: str | None
+    targets: tuple[str, ...]
+    extras: tuple[str, ...] = ()
+    class_count: int
+    classes: tuple[str, ...] = ()
+    spellings: dict[str, str] = field(default_factory=dict)
+    unchecked: str = "folders"
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        first = () if self.source is None else (self.source,)
+        return tuple(dict.fromkeys((*first, *self.targets, *self.extras)))
+
+    def find_domain(self, name: str) -> str | None:
+        """The domain that is meant by a name in any spelling."""
+        known = {plain(domain): domain for domain in self.domains} | self.spellings
+        return known.get(plain(name))
+
+    def domain(self, name: str) -> str:
+        """The domain that is meant by a name in any spelling; raises where there is none."""
+        found = self.find_domain(name)
+        if found is None:
+            raise unknown_name("domain", name, self.domains)
+        return found
+
+    def is_folder(self, name: str) -> bool:
+        """Whether a folder of this name may hold the data set."""
+        return plain(name) in {plain(folder) for folder in self.folders}
+
+
+_OFFICE_HOME_CLASSES = (
+    "Alarm_Clock Backpack Batteries Bed Bike Bottle Bucket Calculator Calendar Candles Chair "
+    "Clipboards Computer Couch Curtains Desk_Lamp Drill Eraser Exit_Sign Fan File_Cabinet "
+    "Flipflops Flowers Folder Fork Glasses Hammer Helmet Kettle Keyboard Knives Lamp_Shade Laptop "
+    "Marker Monitor Mop Mouse Mug Notebook Oven Pan Paper_Clip Pen Pencil Postit_Notes Printer "
+    "Push_Pin Radio Refrigerator Ruler Scissors Screwdriver Shelf Sink Sneakers Soda Speaker Spoon "
+    "TV Table Telephone ToothBrush Toys Trash_Can Webcam"
+)
+
+# Sources and orders are those of the paper, section 5 and appendix "Details about the datasets";
+# names of folders are those of DomainBed, which the paper takes the sets from.
+FOLDERS: dict[str, ImageSet] = {
+    "pacs": ImageSet(
+        title="PACS",
+        summary="PACS: photo → art painting → cartoon → sketch, 7 classes.",
+        folders=("PACS", "kfold", "pacs_data"),
+        source="photo",
+        targets=("art_painting", "cartoon", "sketch"),
+        class_count=7,
+        classes=("dog", "elephant", "giraffe", "guitar", "horse", "house", "person"),
+        spellings={"art": "art_painting", "artpaintings": "art_painting"},
+    ),
+    "vlcs": ImageSet(
+        title="VLCS",
+        summary="VLCS: Caltech101 → LabelMe → SUN09 → VOC2007, 5 classes.",
+        folders=("VLCS",),
+        source="Caltech101",
+        targets=("LabelMe", "SUN09", "VOC2007"),
+        class_count=5,
+        classes=("bird", "car", "chair", "dog", "person"),
+        spellings={
+            "caltech": "Caltech101",
+            "sun": "SUN09",
+            "voc": "VOC2007",
+            "pascal": "VOC2007",
+        },
+    ),
+    "office_home": ImageSet(
+        title="Office-Home",
+        summary="Office-Home: Real World → Art → Clipart → Product, 65 classes.",
+        folders=("office_home", "OfficeHomeDataset_10072016", "OfficeHomeDataset"),
+        source="Real World",
+        targets=("Art", "Clipart", "Product"),
+        class_count=65,
+        classes=tuple(_OFFICE_HOME_CLASSES.split()),
+        spellings={"real": "Real World"},
+    ),
+}
+
+# The paper adapts the last layer to brightness and streams the other fourteen (section 5.2).
+TINY_IMAGENET_C = ImageSet(
+    title="Tiny-ImageNet-C",
+    summary="Tiny-ImageNet-C: brightness → the other 14 corruptions, 200 classes.",
+    folders=("Tiny-ImageNet-C",),
+    layout="corruption/severity/class/image.JPEG",
+    source="brightness",
+    targets=tuple(name for name in CORRUPTIONS if name != "brightness"),
+    extras=EXTRA_CORRUPTIONS,
+    class_count=200,
+    unchecked="corrupted",
+)
+
+_CIFAR_10_CLASSES = "airplane automobile bird cat deer dog frog horse ship truck"
+_CIFAR_100_CLASSES = (
+    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus "
+    "butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch "
+    "crab crocodile cup dinosaur dolphin elephant flatfish forest fox girl hamster house kangaroo "
+    "keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree motorcycle mountain mouse "
+    "mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate poppy "
+    "porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper "
+    "snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television "
+    "tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm"
+)
+
+
+def _cifar(names: str) -> ImageSet:
+    classes = tuple(names.split())
+    count = len(classes)
+    return ImageSet(
+        title=f"CIFAR-{count}-C",
+        summary=f"CIFAR-{count}-C: clean CIFAR-{count} → 15 corruptions, {count} classes.",
+        folders=(f"CIFAR-{count}-C",),
+        layout="corruption.npy",
+        source=None,
+        targets=CORRUPTIONS,
+        extras=EXTRA_CORRUPTIONS,
+        class_count=count,
+        classes=classes,
+    )
+
+
+CIFAR: dict[str, ImageSet] = {
+    "cifar10_c": _cifar(_CIFAR_10_CLASSES),
+    "cifar100_c": _cifar(_CIFAR_100_CLASSES),
+}

@@ -1,0 +1,198 @@
+"""Make a -C set, such as ImageNet-C, from a folder of clean images."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from attakit.errors import SettingError, StreamError, check_choice, check_count
+from attakit.randomness import derived_seed
+from attakit.stream.clean_images import find_clean
+from attakit.stream.corruptions import (
+    CORRUPTIONS,
+    MOST_SEVERE,
+    SMALLEST_SIDE,
+    check_corruptions,
+    corrupt_image,
+    import_corruptions,
+)
+from attakit.stream.decode import decode_image
+
+RECIPE_FILE = "corrupted.json"
+
+_BEST_QUALITY = 95  # above it, JPEG files grow and look the same
+_PILLOW_NAMES = {"png": "PNG", "jpg": "JPEG"}
+
+Report = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How corrupted images are made and stored; one set has one recipe.
+
+    Parameters
+    ----------
+    size
+        Scale images to this many pixels in both directions first; None keeps their own.
+    form
+        `png`, which keeps every pixel, or `jpg`, which is smaller.
+    quality
+        Of a `jpg`, from 1 to 95.
+    seed
+        Of the noise. Every image has its own noise, which depends on no other image.
+
+    Examples
+    --------
+    >>> Recipe(form="jpg").quality
+    95
+    """
+
+    size: int | None = None
+    form: str = "png"
+    quality: int = _BEST_QUALITY
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            check_count("corrupt", "size", self.size, at_least=SMALLEST_SIDE)
+        check_choice("corrupt", "form", self.form, _PILLOW_NAMES)
+        check_count("corrupt", "quality", self.quality, at_most=_BEST_QUALITY)
+        check_count("corrupt", "seed", self.seed, at_least=0)
+
+    def read(self, path: Path) -> NDArray[np.uint8]:
+        """The clean image, large enough to be corrupted."""
+        pixels = decode_image(path, self.size, who="corrupt", remedy="and start again")
+        height, width, _ = pixels.shape
+        if min(height, width) < SMALLEST_SIDE:
+            raise StreamError(
+                f"corrupt: {path} has {width} × {height} pixels, and corruptions need "
+                f"{SMALLEST_SIDE} in both directions. Scale all images with size (--size), or take "
+                f"this one away."
+            )
+        return pixels
+
+    def write(self, pixels: NDArray[np.uint8], path: Path) -> None:
+        """Store an image; it is there as a whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Hidden, so that what a crash leaves behind is not taken for an image.
+        beside = path.with_name(f".{path.name}.{uuid4().hex}")
+        try:
+            Image.fromarray(pixels).save(beside, _PILLOW_NAMES[self.form], quality=self.quality)
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What `write_corrupted` did: the images it wrote, and those that were there before."""
+
+    images: int
+    kept: int
+
+
+def write_corrupted(
+    clean: str | Path,
+    out: str | Path,
+    *,
+    corruptions: Sequence[str] = CORRUPTIONS,
+    severities: Sequence[int] = (MOST_SEVERE,),
+    domains: Sequence[str] = (),
+    recipe: Recipe | None = None,
+    progress: Report | None = None,
+) -> Written:
+    """Write OUT/corruption/severity/class/image from CLEAN/class/image or CLEAN/domain/class/image.
+
+    Files that are there already are kept, so that a call that was stopped can be made again.
+
+    Parameters
+    ----------
+    clean, out
+        Folders to read and to write.
+    corruptions, severities
+        Which to make.
+    domains
+        Domains to take images from, where there are domains; all if not given.
+    recipe
+        How images are made and stored; `Recipe()` if not given.
+    progress
+        Called with the images done, the images in all, and the name of the last one.
+    """
+    clean, out, recipe = Path(clean), Path(out), recipe or Recipe()
+    kinds = _kinds(corruptions, severities)
+    _check_apart(clean, out)
+    sources = find_clean(clean, domains)
+    import_corruptions()
+    _keep_recipe(out, recipe)
+    total, written = len(sources) * len(kinds), 0
+    for number, (name, source) in enumerate(sources.items(), start=1):
+        paths = {kind: out / kind[0] / str(kind[1]) / f"{name}.{recipe.form}" for kind in kinds}
+        missing = {kind: path for kind, path in paths.items() if not path.exists()}
+        if missing:
+            _write_kinds(clean, source, missing, recipe)
+            written += len(missing)
+        if progress is not None:
+            progress(number * len(kinds), total, name)
+    return Written(written, total - written)
+
+
+def _write_kinds(
+    clean: Path, source: Path, kinds: Mapping[tuple[str, int], Path], recipe: Recipe
+) -> None:
+    """Corrupt one image in several ways."""
+    pixels = recipe.read(clean / source)
+    for (corruption, severity), path in kinds.items():
+        # Of the image's own, so that a set made in two goes is the set made in one.
+        image = f"{corruption}/{severity}/{source.as_posix()}"
+        seed = derived_seed(recipe.seed, "corrupt", image)
+        recipe.write(corrupt_image(pixels, corruption, severity, seed=seed), path)
+
+
+def _kinds(corruptions: Sequence[str], severities: Sequence[int]) -> list[tuple[str, int]]:
+    """What each image becomes: pairs of a corruption and a severity, none twice."""
+    check_corruptions(corruptions)
+    for severity in severities:
+        check_count("corrupt", "severities", severity, at_most=MOST_SEVERE)
+    kinds = [(name, severity) for name in corruptions for severity in severities]
+    if not kinds:
+        raise SettingError("corrupt: name at least one corruption and one severity.")
+    return list(dict.fromkeys(kinds))
+
+
+def _check_apart(clean: Path, out: Path) -> None:
+    """Raise `SettingError` where the new set would be found among the clean images."""
+    if out.resolve().is_relative_to(clean.resolve()):
+        raise SettingError(
+            f"corrupt: {out} lies in the folder of the clean images, {clean}. Choose a folder "
+            f"beside it."
+        )
+
+
+def _keep_recipe(out: Path, recipe: Recipe) -> None:
+    """Write down how the set is made; raise `SettingError` where it was begun in another way."""
+    path, wanted = out / RECIPE_FILE, asdict(recipe)
+    if not path.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
+        return
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        changed = {name: found.get(name) for name in wanted if found.get(name) != wanted[name]}
+    except (ValueError, AttributeError) as error:
+        raise StreamError(
+            f"corrupt: {path} is damaged ({error}), so it is not known how the images there were "
+            f"made. Delete the folder, or choose another."
+        ) from error
+    if changed:
+        told = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+        raise SettingError(
+            f"corrupt: {out} was begun with {told}. Go on with the same, or choose another folder."
+        )
