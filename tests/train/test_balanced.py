@@ -181,7 +181,7 @@ def test_a_loss_that_is_not_finite_stops_with_advice():
     with torch.no_grad():
         model.head.weight.fill_(float("nan"))
 
-    with pytest.raises(ModelError, match=r"the loss became nan while training\. Lower lr"):
+    with pytest.raises(ModelError, match=r"the loss became nan\. Lower lr"):
         BalancedTrainer().fit(model, anchors(3), anchors(3), step=0)
 
 

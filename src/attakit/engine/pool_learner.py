@@ -12,13 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import SGD
 
-from attakit.errors import ModelError, check_count, check_range
+from attakit.errors import check_count, check_range
 from attakit.methods.base import BaseMethod
 from attakit.nn.norm import NormPolicy, moving_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.queries import Answer, SampleId
 from attakit.randomness import generator
 from attakit.records import Training
+from attakit.train.descent import descend
 from attakit.train.draws import draw_batches
 
 
@@ -143,13 +144,4 @@ class PoolLearner(BaseMethod):
     def _update(self, optimizer: SGD, inputs: Tensor, labels: Tensor) -> float:
         logits = self.model(self.place(inputs)).logits
         loss = F.cross_entropy(logits, labels.to(logits.device))
-        value = loss.item()
-        if not math.isfinite(value):
-            raise ModelError(
-                f"PoolLearner: the loss became {value} while training. Lower lr (now {self.lr}), "
-                f"or check the inputs for values the model was not made for."
-            )
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        return value
+        return descend("PoolLearner", optimizer, loss)

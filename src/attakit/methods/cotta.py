@@ -30,11 +30,11 @@ from torch.optim import SGD
 
 from attakit.errors import SettingError, check_count, check_range
 from attakit.methods.base import BaseMethod
-from attakit.methods.descent import descend
 from attakit.nn.augment import augment
 from attakit.nn.seeding import torch_generator
 from attakit.nn.trainable import trainable_parameters
 from attakit.records import Batch, Prediction, Step
+from attakit.train.descent import descend
 
 # Published bounds: CIFAR-10, CIFAR-100, ImageNet.
 PUBLISHED_BOUNDS = {10: 0.92, 100: 0.72, 1000: 0.1}

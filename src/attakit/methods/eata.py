@@ -26,6 +26,7 @@ from attakit.nn.entropy import softmax_entropy
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
 from attakit.nn.trainable import trainable_parameters
 from attakit.records import Batch, Step
+from attakit.train.descent import descend
 
 _KEPT_OF_AVERAGE = 0.9
 
@@ -129,10 +130,7 @@ class EATA(BaseMethod):
         loss = ((margin - entropy.detach()).exp() * entropy).mean()
         if len(self.penalty):
             loss = loss + self.fisher_alpha * self.penalty()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        return float(loss.item())
+        return descend("EATA", self.optimizer, loss)
 
 
 def redundancy_margin(classes: int) -> float:

@@ -22,7 +22,6 @@ from torch.optim import SGD, Optimizer
 
 from attakit.errors import SettingError, check_count, check_range
 from attakit.methods.base import BaseMethod
-from attakit.methods.descent import descend
 from attakit.methods.tent import Tent
 from attakit.nn.norm import moving_statistics, uses_batch_statistics
 from attakit.nn.trainable import trainable_parameters
@@ -34,6 +33,7 @@ from attakit.select.uniform import Uniform
 from attakit.store.anchors import Anchors
 from attakit.store.stored_rows import covered_rows
 from attakit.store.waiting import Waiting, waiting_rows
+from attakit.train.descent import descend
 
 
 class Enhanced(BaseMethod):

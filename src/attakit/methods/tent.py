@@ -18,6 +18,7 @@ from attakit.methods.base import BaseMethod
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.trainable import trainable_parameters
 from attakit.records import Batch, Step
+from attakit.train.descent import descend
 
 
 class Tent(BaseMethod):
@@ -58,14 +59,10 @@ class Tent(BaseMethod):
         if len(batch) == 0:
             return Step(self.predict(inputs))
         answer = self.model(inputs)
-        loss = softmax_entropy(answer.logits).mean()
-        first = loss.item()
-        self._descend(loss)
+        loss = self._descend(answer.logits)
         for _ in range(self.updates - 1):
-            self._descend(softmax_entropy(self.model(inputs).logits).mean())
-        return Step(answer.detach(), numbers={"loss": first})
+            self._descend(self.model(inputs).logits)
+        return Step(answer.detach(), numbers={"loss": loss})
 
-    def _descend(self, loss: Tensor) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
+    def _descend(self, logits: Tensor) -> float:
+        return descend("Tent", self.optimizer, softmax_entropy(logits).mean())

@@ -14,12 +14,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.optim import SGD
 
-from attakit.errors import ModelError, check_choice, check_count, check_range
+from attakit.errors import check_choice, check_count, check_range
 from attakit.nn.classifier import Classifier
 from attakit.nn.norm import moving_statistics
 from attakit.randomness import generator
 from attakit.records import LabelledRows, Training
 from attakit.store.anchors import Anchors
+from attakit.train.descent import descend
 from attakit.train.draws import Draw, draw_batches
 from attakit.train.plateau import Plateau
 from attakit.train.weighting import Weighting, low_share
@@ -146,15 +147,8 @@ class BalancedTrainer:
         total = torch.stack(
             [half.weight * loss for half, loss in zip(halves, losses, strict=True)]
         ).sum()
+        descend("BalancedTrainer", optimizer, total)
         values = [loss.item() for loss in losses]
-        if not all(map(math.isfinite, values)):
-            raise ModelError(
-                f"BalancedTrainer: the loss became {values[0]} while training. Lower lr (now "
-                f"{self.lr}), or check the inputs for values the model was not made for."
-            )
-        optimizer.zero_grad(set_to_none=True)
-        total.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
         return _Losses(values[0], values[1] if len(values) > 1 else math.nan)
 
     def _numbers(

@@ -5,7 +5,7 @@ import torch
 from torch.optim import SGD
 
 from attakit.errors import ModelError
-from attakit.methods.descent import descend
+from attakit.train.descent import descend
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
