@@ -14,6 +14,7 @@ import sklearn
 import torch
 
 from attakit import __version__
+from attakit.bench.after_segment import AfterSegment
 from attakit.bench.build import build_ledger, build_method, build_oracle
 from attakit.bench.data import Task, build_stream, load_task
 from attakit.bench.experiment import Experiment
@@ -228,11 +229,11 @@ def _reporters(
         folder / STEPS_FILE,
         experiment=describe(state.experiment),
         environment=environment() | {"model": state.source_hash},
-        before={} if resumed else _source_before(state),
+        before={} if resumed else _before(state),
         segments=list(dict.fromkeys(truth.segments.values())),
         classes=classes,
         accuracy=state.accuracy,
-        extras=_source_check(state),
+        extras=_measurements(state),
         resume_after=resume_after,
     )
     reporters: list[Reporter] = [lines]
@@ -248,6 +249,24 @@ def _reporters(
         )
         reporters.append(pictures)
     return lines, reporters
+
+
+def _after_segment(state: _Run) -> AfterSegment | None:
+    if not state.experiment.report.domains_after_each:
+        return None
+    return AfterSegment(state.method, state.task, state.stream.truth.segments)
+
+
+def _before(state: _Run) -> Mapping[str, Any]:
+    check = _after_segment(state)
+    return _source_before(state) if check is None else check.measure()
+
+
+def _measurements(state: _Run) -> Callable[[Moment], Mapping[str, Any]]:
+    source, check = _source_check(state), _after_segment(state)
+    if check is None:
+        return source
+    return lambda moment: check(moment) or source(moment)
 
 
 def _source_before(state: _Run) -> Mapping[str, float]:

@@ -8,6 +8,7 @@ from attakit.report.jsonlines import STEPS_FILE, JsonLines, peak_memory_mb
 from attakit.report.layouts import LAYOUTS, lay_out
 from attakit.report.paper import Number, paper_number
 from attakit.report.pictures import PICTURES_FILE, Pictures
+from attakit.report.plots import PLOTS, draw_plot
 from attakit.report.runs import RunRecord, read_run
 from attakit.report.sheet_forms import render_sheets
 from attakit.report.sheets import Sheet
@@ -16,6 +17,7 @@ from attakit.report.tables import render
 __all__ = [
     "LAYOUTS",
     "PICTURES_FILE",
+    "PLOTS",
     "STEPS_FILE",
     "Accuracy",
     "Figure",
@@ -26,6 +28,7 @@ __all__ = [
     "Row",
     "RunRecord",
     "Sheet",
+    "draw_plot",
     "lay_out",
     "paper_number",
     "peak_memory_mb",

@@ -62,7 +62,9 @@ def _rows(entrant: Entrant, table: PaperTable | None) -> dict[str, str]:
     if any("source_accuracy_whole" in moment for moment in moments):
         rows["source_accuracy_whole"] = letter
     rows["source_accuracy"] = f"{letter} held out"
-    return rows | {name: letter_of(table, name) for name in targets_of([entrant])}
+    measured = [name for moment in moments for name in moment.get("domains") or {}]
+    names = dict.fromkeys([*targets_of([entrant]), *measured])
+    return rows | {name: letter_of(table, name) for name in names}
 
 
 def _entry(entrant: Entrant, table: PaperTable | None, row: str, order: str, segment: str) -> Entry:

@@ -24,8 +24,9 @@ READ_CORRUPTIONS = (
 )
 READ_COMPLETE = (
     "Accuracy in percent, ± the standard deviation over seeds. Current: of the answers along each "
-    "segment. Labels: received by its end. Other rows: accuracy on whole domains at that moment. "
-    "A dash: not measured (report.domains_after_each measures it)."
+    "segment. Labels: received by its end. Other rows: accuracy on whole domains at that moment; "
+    "before: of the method before its first step, in the paper of the source model with its stored "
+    "statistics. A dash: not measured (report.domains_after_each measures it)."
 )
 
 

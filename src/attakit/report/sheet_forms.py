@@ -126,25 +126,39 @@ def _latex_cell(text: str) -> str:
 def sheet_blocks(sheet: Sheet, width: int) -> Group:
     """A sheet as a terminal shows it: its streams one below the other.
 
-    Where deviations do not fit the width they are left out, and the notes say so.
+    Where deviations do not fit the width they are left out, and the notes say so. Columns that
+    do not fit even then go below.
     """
-    short = _too_wide(sheet, width)
+    short = any(_width(part) > width for part in sheet.parts())
     shown = sheet.without_deviations() if short else sheet
-    tables = [
-        Padding(_rich_table(shown.part(part)), (0, 0, 1, 0), expand=False) for part in shown.parts
-    ]
+    blocks = [block for part in shown.parts() for block in _fitting(part, width)]
+    tables = [Padding(_rich_table(block), (0, 0, 1, 0), expand=False) for block in blocks]
     told = "Deviations are left out: the terminal is too narrow." if short else ""
     notes = Text(" ".join([*sheet.notes, told]).strip(), style="dim")
-    return Group(
-        Text(sheet.title, style="bold"), "", *tables, Padding(notes, (0, 0, 1, 0), expand=False)
-    )
+    below = Padding(notes, (0, 0, 1, 0), expand=False)
+    return Group(Text(sheet.title, style="bold"), "", *tables, below)
 
 
-def _too_wide(sheet: Sheet, width: int) -> bool:
+def _width(sheet: Sheet) -> int:
     endless = Console(width=_ENDLESS, file=io.StringIO())
-    return any(
-        endless.measure(_rich_table(sheet.part(part))).maximum > width for part in sheet.parts
-    )
+    return endless.measure(_rich_table(sheet)).maximum
+
+
+def _fitting(sheet: Sheet, width: int) -> list[Sheet]:
+    """A sheet in as many pieces as it takes to fit a width."""
+    if _width(sheet) <= width:
+        return [sheet]
+    names = _width(sheet.only([]))
+    pieces: list[list[int]] = [[]]
+    taken = names
+    for place in range(len(sheet.heads)):
+        own = _width(sheet.only([place])) - names
+        if pieces[-1] and taken + own > width:
+            pieces.append([])
+            taken = names
+        pieces[-1].append(place)
+        taken += own
+    return [sheet.only(piece) for piece in pieces]
 
 
 def _rich_table(sheet: Sheet) -> Table:

@@ -95,17 +95,21 @@ class Sheet:
     def has_paper(self) -> bool:
         return any(line.has_paper for line in self.lines)
 
-    @property
-    def parts(self) -> list[str]:
-        """The streams of the heads, in order."""
-        return list(dict.fromkeys(head.part for head in self.heads))
+    def only(self, places: Sequence[int]) -> Sheet:
+        """The columns at some places, without notes."""
+        heads = tuple(self.heads[place] for place in places)
+        lines = tuple(
+            Line(line.label, tuple(line.entries[place] for place in places)) for line in self.lines
+        )
+        return replace(self, heads=heads, lines=lines, notes=())
 
-    def part(self, name: str) -> Sheet:
-        """The columns of one stream, without notes."""
-        kept = [place for place, head in enumerate(self.heads) if head.part == name]
-        heads = tuple(self.heads[place] for place in kept)
-        lines = tuple(Line(line.label, tuple(line.entries[p] for p in kept)) for line in self.lines)
-        return replace(self, title=name or self.title, heads=heads, lines=lines, notes=())
+    def parts(self) -> list[Sheet]:
+        """The columns of each stream, without notes."""
+        names = dict.fromkeys(head.part for head in self.heads)
+        return [
+            self.only([place for place, head in enumerate(self.heads) if head.part == name])
+            for name in names
+        ]
 
     def without_deviations(self) -> Sheet:
         """The same table with means only."""
