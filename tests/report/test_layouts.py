@@ -240,13 +240,14 @@ def test_unfair_conditions_are_told(make_suite_run):
     assert "Batches of 100 for all." in notes(lay_out("tta", unknown)[0])
 
 
-def test_runs_that_repeat_another_are_left_out_and_told(make_suite_run):
-    runs = [make_suite_run("SimATTA", labels=9, base=base) for base in (60.0, 80.0)]
+@pytest.mark.parametrize(("label", "labels"), [("SimATTA (B ≤ 300)", 9), ("EATA", 0)])
+def test_runs_that_repeat_another_are_left_out_and_told(make_suite_run, label, labels):
+    runs = [make_suite_run(label, labels=labels, base=base) for base in (60.0, 80.0)]
 
     (sheet,) = lay_out("tta", runs)
 
-    assert cell(sheet, "SimATTA (B ≤ 300)", "domain-wise now A").figure == Figure(60.0)
-    assert "Left out: 1" in notes(sheet)
+    assert cell(sheet, label, "domain-wise now A").figure == Figure(60.0)
+    assert "Left out: 1 that repeat" in notes(sheet)
 
 
 def test_latex_groups_columns_and_escapes_signs(make_suite_run):

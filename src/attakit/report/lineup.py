@@ -83,9 +83,9 @@ def _entrant(label: str, budget: int | str | None, runs: Sequence[RunRecord]) ->
     by_order = {
         order: tuple(run for (own, _), run in kept.items() if own == order) for order in orders
     }
-    # A method that never asks may have been run at several budgets, which are all the same run.
-    repeated = 0 if budget is None else len(runs) - len(kept)
-    return Entrant(label, budget, by_order, repeated)
+    # A method that never asks may have been run at several budgets: one run, not a repeated one.
+    different = {(order_of(run), run.seed, budget_of(run)) for run in runs}
+    return Entrant(label, budget, by_order, len(runs) - len(different))
 
 
 def _by_size(budget: int | str | None) -> tuple[bool, int]:
