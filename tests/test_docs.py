@@ -130,9 +130,14 @@ def test_every_experiment_in_a_text_is_valid(text):
         parse_experiment(tomllib.loads(block))
 
 
-@pytest.mark.parametrize(
-    "path", sorted(ROOT.glob("experiments/**/*.toml")), ids=lambda path: path.stem
-)
+def is_suite(path):
+    return "grid" in tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+EXPERIMENTS = [path for path in sorted(ROOT.glob("experiments/**/*.toml")) if not is_suite(path)]
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_every_experiment_file_is_valid(path):
     load_experiment(path)
 

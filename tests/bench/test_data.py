@@ -98,8 +98,10 @@ def test_a_source_without_targets_is_named(folders, tmp_path, image_tree):
 
 def test_a_corrupt_image_is_left_out_only_on_request(folders, image_tree):
     (image_tree / "sketch" / "cat" / "broken.png").write_bytes(b"no image")
-    task = load_task(folders(skip_corrupt=True))
+    told = []
+    task = load_task(folders(skip_corrupt=True), lambda *counts: told.append(counts))
     assert len(task.targets.parts["sketch"].names) == 16
+    assert [done for done, _ in told] == list(range(1, told[0][1] + 1))
     stream = build_stream(parse_experiment({"stream": {"batch_size": 100}}), load_task(folders()))
     with pytest.raises(StreamError, match=r"broken\.png"):
         list(stream)

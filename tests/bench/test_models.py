@@ -7,7 +7,8 @@ from attakit.bench.data import load_task
 from attakit.bench.experiment import StreamTable
 from attakit.bench.load import parse_experiment
 from attakit.bench.models import cache_folder, digits_model, pretrain, source_classifier
-from attakit.bench.score import post_adaptation, sample_accuracy
+from attakit.bench.score import sample_accuracy, score_everything
+from attakit.bench.task import Task
 from attakit.errors import ModelError, SettingError
 from attakit.methods import SourceOnly
 from attakit.nn import SmallCNN
@@ -62,13 +63,13 @@ def test_the_trained_source_model_knows_its_source(task):
 def test_accuracies_are_percentages_of_all_samples(task):
     model = source_classifier(parse_experiment({}), task)
     shown = []
-    figures = post_adaptation(
-        SourceOnly(model), task.targets.only("outline"), lambda *counts: shown.append(counts)
-    )
+    outline = Task(task.classes, task.targets.only("outline"))
+    scores = score_everything(SourceOnly(model), outline, lambda *counts: shown.append(counts))
     samples = task.targets.parts["outline"]
     given = model(samples.load(range(len(samples.names)))).logits.argmax(dim=1)
     right = (given == torch.tensor(samples.labels)).double().mean()
-    assert figures == {"outline": pytest.approx(100 * float(right))}
+    assert scores.per_domain() == {"outline": pytest.approx(100 * float(right))}
+    assert scores.source() == {}
     assert shown[-1] == (len(samples), len(samples))
 
 

@@ -11,6 +11,7 @@ from attakit.bench.load import parse_experiment
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.stopping import Interrupted
+from attakit.bench.watch import Watch
 from attakit.errors import SettingError, StateError
 from attakit.report.figures import summarise
 from attakit.report.html import write_report
@@ -76,7 +77,7 @@ def press_ctrl_c():
 def stopped(experiment, number, action, **options):
     observer = At(number, action)
     with pytest.raises((Crash, Interrupted)) as caught:
-        run_experiment(experiment, observers=lambda *_: [observer], **options)
+        run_experiment(experiment, watch=Watch(observers=lambda *_: [observer]), **options)
     return caught.value, observer
 
 
@@ -162,7 +163,7 @@ def test_a_broken_run_continues_bit_for_bit(pool_run, results, name):
     _, observer = stopped(broken, 1, press_ctrl_c, resume=True)
     assert observer.seen == [1, "closed"]
     again = At(None, crash)
-    run_experiment(broken, resume=True, observers=lambda *_: [again])
+    run_experiment(broken, resume=True, watch=Watch(observers=lambda *_: [again]))
 
     assert again.seen == [2, "closed"]
     assert results(broken.report.folder) == results(whole.report.folder)

@@ -3,12 +3,16 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
 
+from attakit.bench.data import load_task
 from attakit.bench.experiment import MethodTable
 from attakit.bench.load import parse_experiment
+from attakit.bench.models import digits_model
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.stopping import Interrupted
+from attakit.bench.watch import Watch
 from attakit.errors import AttaError, SettingError, StateError
 from attakit.nn import SmallCNN
 from attakit.nn.weights import save_weights
@@ -52,7 +56,7 @@ def stopped(experiment, step, action, **options):
     """Run up to a step at which something happens."""
     observer = At(step, action)
     with pytest.raises((Crash, Interrupted)) as caught:
-        run_experiment(experiment, observers=lambda *_: [observer], **options)
+        run_experiment(experiment, watch=Watch(observers=lambda *_: [observer]), **options)
     return caught.value, observer
 
 
@@ -93,13 +97,37 @@ def test_labelled_samples_are_left_out_where_the_unlabelled_are_scored(small_run
         scored["all"] = len(stream.truth.labels)
         return []
 
-    end = run_experiment(experiment, observers=watch)
+    end = run_experiment(experiment, watch=Watch(observers=watch))
 
     with_all = end["post_adaptation"]["outline"] * scored["all"] / 100
     without = end["post_adaptation_unlabelled"]["outline"] * (scored["all"] - end["labels"]) / 100
     assert end["labels"] > 0
     assert without == pytest.approx(round(without))
     assert 0 <= with_all - without <= end["labels"]
+
+
+def test_scoring_is_told_before_and_after_the_stream(small_run, all_digits):
+    told = []
+    watch = Watch(scoring=lambda done, total: told.append((done, total)))
+    run_experiment(small_run(report={"post_adaptation": True, "source_every": 9}), watch=watch)
+
+    held_out = len(all_digits.source_test)
+    assert told.index((held_out, held_out)) < len(told) - 1
+    assert told[-1][0] == told[-1][1] > held_out + len(all_digits.source_train)
+
+
+def test_a_run_gives_back_the_threads_it_was_given(small_run):
+    before = torch.get_num_threads()
+    counted = []
+
+    def look(*_):
+        counted.append(torch.get_num_threads())
+        return []
+
+    run_experiment(small_run(threads=before + 1), watch=Watch(observers=look))
+
+    assert counted == [before + 1]
+    assert torch.get_num_threads() == before
 
 
 def test_the_whole_source_counts_what_was_trained_on(small_run, all_digits):
@@ -130,9 +158,10 @@ def test_runs_that_met_the_same_samples_in_the_same_order_have_the_same_fingerpr
     assert first["model"] == smaller["model"] == other["model"]
 
 
-def test_a_run_away_from_home_says_what_one_at_home_says(small_run, tmp_path, model_cache):
+def test_a_run_away_from_home_says_what_one_at_home_says(small_run, tmp_path):
     home, away = small_run("home"), tmp_path / "away"
-    (weights,) = model_cache.glob("*.safetensors")
+    weights = tmp_path / "source.safetensors"
+    save_weights(digits_model(load_task(home.stream)), weights)
     run_experiment(home)
     end = run_experiment(home, folder=away, weights=weights)
     (one, other) = read_run(home.report.folder), read_run(away)
@@ -267,7 +296,7 @@ def test_ctrl_c_ends_the_run_after_the_step_and_saves_it(small_run):
     assert observer.seen == [0, 1, 2, 3, "closed"]
     assert (experiment.report.folder / SNAPSHOT).exists()
     again = At(None, crash)
-    run_experiment(experiment, resume=True, observers=lambda *_: [again])
+    run_experiment(experiment, resume=True, watch=Watch(observers=lambda *_: [again]))
     assert again.seen == [4, 5, 6, 7, "closed"]
 
 

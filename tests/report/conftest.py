@@ -11,7 +11,7 @@ import torch
 
 from attakit.queries import Answer, Query, SampleId
 from attakit.records import Batch, Choice, Moment, Prediction, Rows, Selection, Step, Training
-from attakit.report import Accuracy, JsonLines, Pictures
+from attakit.report import Accuracy, JsonLines, Pictures, RunRecord
 
 CLASSES = ("zero", "one", "two")
 SEGMENTS = ("day", "night")
@@ -150,3 +150,116 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
         return write_run(tmp_path / name, **settings)
 
     return make
+
+
+PACS_DOMAINS = ("art_painting", "cartoon", "sketch")
+SPLITS = ("1", "2", "3", "4")
+STEPS_EACH = 4
+SUITE_BATCH = 100
+
+
+def suite_run(
+    label,
+    *,
+    order="domain_after_domain",
+    budget=300,
+    seed=0,
+    base=60.0,
+    labels=0,
+    batch_size=SUITE_BATCH,
+    model="0123456789abcdef",
+    data_set="pacs",
+    domains=PACS_DOMAINS,
+    finished=True,
+    after_each=False,
+    **end,
+):
+    """A run whose accuracy in segment number n is `base + n`, and whose labels come evenly."""
+    segments = domains if order == "domain_after_domain" else SPLITS
+    steps = []
+    total = STEPS_EACH * len(segments)
+    for step in range(total):
+        number = step // STEPS_EACH
+        steps.append(
+            {
+                "kind": "step",
+                "step": step,
+                "size": SUITE_BATCH,
+                "seconds": 0.5 + 0.25 * number,
+                "received": labels * (step + 1) // total,
+                "stream_accuracy": base + number / 2,
+                "correct": int(base + number),
+                "counted": SUITE_BATCH,
+                "segments": {segments[number]: [int(base + number), SUITE_BATCH]},
+            }
+        )
+        if step % STEPS_EACH == STEPS_EACH - 1 and after_each:
+            steps[-1]["source_accuracy"] = 98.0 - number
+            steps[-1]["source_accuracy_whole"] = 99.0 - number
+            steps[-1]["domains"] = dict.fromkeys(domains, base + number + 0.5)
+    line = {
+        "kind": "end",
+        "stream_accuracy": base + 1,
+        "segments": {name: base + number for number, name in enumerate(segments)},
+        "labels": labels,
+        "seconds": sum(step["seconds"] for step in steps),
+        "source_accuracy": 97.0,
+        "post_adaptation": {name: base + 10 + n for n, name in enumerate(domains)},
+        **end,
+    }
+    experiment = {
+        "seed": seed,
+        "stream": {"name": data_set, "order": order, "batch_size": batch_size},
+        "method": {"name": label.split()[0].lower(), "label": label},
+        "labels": {"budget": budget},
+    }
+    before = {"source_accuracy": 99.5, "domains": dict.fromkeys(domains, 50.0)}
+    return RunRecord(
+        experiment,
+        {"model": model},
+        list(segments),
+        [],
+        steps,
+        line if finished else None,
+        before if after_each else {"source_accuracy": 99.5},
+    )
+
+
+def comparison_runs(seeds=(0, 1)):
+    """Tent, which asks nothing, and SimATTA with two budgets, on both streams."""
+    runs = []
+    for order in ("domain_after_domain", "random"):
+        for seed in seeds:
+            for budget in (300, 500):
+                runs += [
+                    suite_run(
+                        "SimATTA",
+                        order=order,
+                        budget=budget,
+                        seed=seed,
+                        base=70.0 + seed + budget / 100,
+                        labels=budget - 50,
+                        source_accuracy_whole=98.5,
+                        post_adaptation_unlabelled=dict.fromkeys(PACS_DOMAINS, 77.0),
+                    ),
+                    suite_run(
+                        "Tent (steps=1)",
+                        order=order,
+                        budget=budget,
+                        seed=seed,
+                        base=60.0 + seed,
+                        batch_size=16,
+                        source_accuracy_whole=97.5,
+                    ),
+                ]
+    return runs
+
+
+@pytest.fixture
+def make_suite_run() -> Callable[..., RunRecord]:
+    return suite_run
+
+
+@pytest.fixture
+def make_comparison() -> Callable[..., list[RunRecord]]:
+    return comparison_runs

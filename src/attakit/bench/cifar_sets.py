@@ -15,7 +15,7 @@ from attakit.bench.catalogue import CIFAR, ImageSet
 from attakit.bench.corruption_sets import CLEAN, choose_corruptions, without_clean
 from attakit.bench.experiment import StreamTable
 from attakit.bench.places import check_domains, find_root
-from attakit.bench.task import Task, image_task, refuse_settings
+from attakit.bench.task import Counting, Task, image_task, refuse_settings
 from attakit.errors import StreamError
 from attakit.stream.corruptions import MOST_SEVERE
 from attakit.stream.images import ImageSamples
@@ -27,7 +27,7 @@ CLEAN_FILE = "clean.npy"
 CLEAN_LABELS_FILE = "clean_labels.npy"
 
 
-def cifar_c(table: StreamTable) -> Task:
+def cifar_c(table: StreamTable, _checking: Counting) -> Task:
     """CIFAR-10-C or CIFAR-100-C at one severity; the source is clean images, if they are there."""
     refuse_settings(table, "skip_corrupt")
     known = CIFAR[table.name]

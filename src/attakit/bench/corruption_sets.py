@@ -8,7 +8,7 @@ from pathlib import Path
 from attakit.bench.catalogue import TINY_IMAGENET_C, ImageSet, listed
 from attakit.bench.experiment import StreamTable
 from attakit.bench.places import check_classes, find_root, missing_setting, place_domains
-from attakit.bench.task import IMAGE_SIZE, Task, image_task
+from attakit.bench.task import IMAGE_SIZE, Counting, Task, image_task
 from attakit.errors import SettingError, StreamError, unknown_name
 from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS
 from attakit.stream.folders import subfolders
@@ -17,16 +17,16 @@ from attakit.stream.images import ImageFolders
 CLEAN = "clean"  # a source beside the corruptions: images as they were
 
 
-def tiny_imagenet_c(table: StreamTable) -> Task:
+def tiny_imagenet_c(table: StreamTable, checking: Counting) -> Task:
     """Tiny-ImageNet-C as it is published, with brightness or clean images as its source."""
     known = TINY_IMAGENET_C
     root = find_root(table, known)
     source, targets = choose_corruptions(table, known, known.source)
     folders = place_domains(root, known, without_clean(source, targets))
-    return _task(table, root, folders, source, targets, known)
+    return _task(table, root, folders, source, targets, checking, known)
 
 
-def own_corruptions(table: StreamTable) -> Task:
+def own_corruptions(table: StreamTable, checking: Counting) -> Task:
     """A set made by `attakit corrupt`: corruption/severity/class/image, and clean/class/image."""
     root = table.root
     if root is None:
@@ -44,7 +44,7 @@ def own_corruptions(table: StreamTable) -> Task:
             raise unknown_name("corruption", name, folders)
     if not targets:
         raise SettingError(f"{root} holds no corruption to adapt to. Make some: `attakit corrupt`.")
-    return _task(table, root, {name: name for name in folders}, source, targets)
+    return _task(table, root, {name: name for name in folders}, source, targets, checking)
 
 
 def choose_corruptions(
@@ -72,6 +72,7 @@ def _task(
     folders: Mapping[str, str],
     source: str | None,
     targets: Sequence[str],
+    checking: Counting,
     known: ImageSet | None = None,
 ) -> Task:
     wanted = without_clean(source, targets)
@@ -80,7 +81,11 @@ def _task(
         _check_clean(root)
         places[CLEAN] = CLEAN
     domains = ImageFolders(
-        root, domains=places, size=table.size or IMAGE_SIZE, skip_corrupt=table.skip_corrupt
+        root,
+        domains=places,
+        size=table.size or IMAGE_SIZE,
+        skip_corrupt=table.skip_corrupt,
+        checking=checking,
     )
     check_classes(root, domains, known)
     if not table.skip_corrupt:

@@ -11,7 +11,7 @@ from attakit.bench.corruption_sets import own_corruptions, tiny_imagenet_c
 from attakit.bench.experiment import Experiment, StreamTable
 from attakit.bench.folder_sets import known_folders, own_folders
 from attakit.bench.places import DATA_VARIABLE
-from attakit.bench.task import Task, refuse_settings
+from attakit.bench.task import Counting, Task, count_silently, refuse_settings
 from attakit.errors import unknown_name
 from attakit.randomness import generator
 from attakit.stream.batches import Stream
@@ -22,11 +22,14 @@ from attakit.stream.samples import Domains, Samples, Subset
 __all__ = ["DATA_SETS", "DATA_VARIABLE", "FOLDERS", "Task", "build_stream", "load_task", "summary"]
 
 
-def load_task(table: StreamTable) -> Task:
-    """Find the data set an experiment names."""
+def load_task(table: StreamTable, checking: Counting = count_silently) -> Task:
+    """Find the data set an experiment names.
+
+    `checking` is told (files done, files in all) while files that may be corrupt are decoded.
+    """
     if table.name not in DATA_SETS:
         raise unknown_name("data set", table.name, DATA_SETS)
-    task = DATA_SETS[table.name](table)
+    task = DATA_SETS[table.name](table, checking)
     return task if table.share == 1 else _thinned(task, table.share)
 
 
@@ -39,7 +42,7 @@ def build_stream(experiment: Experiment, task: Task) -> Stream:
     return Stream(task.targets, arrangement, batch_size=table.batch_size)
 
 
-def _digits(table: StreamTable) -> Task:
+def _digits(table: StreamTable, _checking: Counting) -> Task:
     """Digits: MNIST → optdigits and two drawn styles, 10 classes; needs no download."""
     refuse_settings(table, "root", "source", "size", "held_out", "skip_corrupt", "severity")
     data = digits()
@@ -52,7 +55,7 @@ def _digits(table: StreamTable) -> Task:
     )
 
 
-DATA_SETS: dict[str, Callable[[StreamTable], Task]] = {
+DATA_SETS: dict[str, Callable[[StreamTable, Counting], Task]] = {
     "digits": _digits,
     "folders": own_folders,
     "corrupted": own_corruptions,

@@ -115,6 +115,7 @@ class ReportTable(Table):
     source_every: Count = 10
     save_every: Count = 5
     post_adaptation: bool = True
+    domains_after_each: bool = False
     pictures: bool = True
 
 

@@ -13,12 +13,12 @@ from attakit.bench.places import (
     missing_setting,
     place_domains,
 )
-from attakit.bench.task import IMAGE_SIZE, Task, image_task, refuse_settings
+from attakit.bench.task import IMAGE_SIZE, Counting, Task, image_task, refuse_settings
 from attakit.errors import SettingError, StreamError
 from attakit.stream.images import ImageFolders
 
 
-def known_folders(table: StreamTable) -> Task:
+def known_folders(table: StreamTable, checking: Counting) -> Task:
     """A set of the catalogue, found in any spelling and checked to be complete."""
     refuse_settings(table, "severity")
     known = FOLDERS[table.name]
@@ -29,12 +29,13 @@ def known_folders(table: StreamTable) -> Task:
         domains=place_domains(root, known, (source, *targets)),
         size=table.size or IMAGE_SIZE,
         skip_corrupt=table.skip_corrupt,
+        checking=checking,
     )
     check_classes(root, domains, known)
     return image_task(domains.only(*targets), domains.parts[source], table, root)
 
 
-def own_folders(table: StreamTable) -> Task:
+def own_folders(table: StreamTable, checking: Counting) -> Task:
     """Your own images: a folder per domain with a folder per class inside."""
     refuse_settings(table, "severity")
     root, source = _own_root(table), table.source
@@ -46,6 +47,7 @@ def own_folders(table: StreamTable) -> Task:
         domains=(source, *table.targets) if table.targets else None,
         size=table.size or IMAGE_SIZE,
         skip_corrupt=table.skip_corrupt,
+        checking=checking,
     )
     targets = table.targets or tuple(name for name in domains.parts if name != source)
     samples = domains.only(source).parts[source]

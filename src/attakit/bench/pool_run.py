@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import torch
 from attakit.bench.build import build_ledger, build_oracle, build_pool_selector
 from attakit.bench.data import Task, load_task
 from attakit.bench.experiment import Experiment, MethodTable, PoolTable
-from attakit.bench.models import Progress, source_classifier
+from attakit.bench.models import source_classifier
 from attakit.bench.run_folder import (
     DONE,
     SNAPSHOT,
@@ -22,8 +22,10 @@ from attakit.bench.run_folder import (
     read_end,
     stopped,
 )
-from attakit.bench.score import Scoring, post_adaptation, sample_accuracy
+from attakit.bench.score import score_everything, score_held_out
 from attakit.bench.stopping import Interrupted, stoppable
+from attakit.bench.task import Counting, count_silently
+from attakit.bench.watch import Watch
 from attakit.engine.pool import PoolAdaptation
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
@@ -39,16 +41,6 @@ from attakit.stream.batches import Stream
 from attakit.stream.joined import Joined
 from attakit.stream.order import domain_after_domain
 from attakit.stream.truth import Truth
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Who is told what happens: see `run_experiment`. Observers get the rounds as steps."""
-
-    observers: Callable[[Any, Accuracy, int], Sequence[Reporter]]
-    write: Callable[[str], None] | None
-    training: Progress | None
-    scoring: Scoring
 
 
 @dataclass
@@ -79,9 +71,10 @@ class _PoolRun:
 def run_pool(
     experiment: Experiment,
     folder: Path,
-    environment: Callable[[], Mapping[str, Any]],
+    environment: Mapping[str, Any],
     watch: Watch,
     *,
+    weights: Path | None,
     resume: bool,
     replace: bool,
 ) -> dict[str, Any]:
@@ -89,32 +82,30 @@ def run_pool(
 
     Every round is saved, so a run that was stopped goes on with the round it was in.
     """
-    if experiment.threads:
-        torch.set_num_threads(experiment.threads)
-    state = _build(experiment, watch)
+    state = _build(experiment, weights, watch)
     if replace:
         clear_folder(folder)
     if resume:
         _resume(state, folder)
-    lines, reporters = _reporters(state, folder, environment(), resumed=resume)
+    lines, reporters = _reporters(state, folder, environment, watch, resumed=resume)
     rounds, start = range(state.adaptation.rounds), state.adaptation.round
     _run_rounds(state, folder, [*reporters, *watch.observers(rounds, Accuracy({}), start)])
     with stoppable(stopped(folder), at_once=True):
         return _finish(state, folder, lines, watch.scoring)
 
 
-def _build(experiment: Experiment, watch: Watch) -> _PoolRun:
+def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> _PoolRun:
     table = experiment.pool
     assert table is not None, "only for experiments with a [pool] table"
     if experiment.method != MethodTable():
         raise SettingError(
             "An experiment has either a [method] for a stream or a [pool]: leave one of them out."
         )
-    task = load_task(experiment.stream)
+    task = load_task(experiment.stream, watch.checking)
     # For its names and labels only: in a pool, nothing comes before anything else.
     order = domain_after_domain(task.targets)
     truth = Stream(task.targets, order, batch_size=experiment.stream.batch_size).truth
-    model = source_classifier(experiment, task, watch.training)
+    model = source_classifier(experiment, task, watch.training, weights=weights)
     adaptation = _adaptation(experiment, table, task, truth, model, watch)
     return _PoolRun(experiment, task, truth, adaptation, weights_hash(model))
 
@@ -155,14 +146,15 @@ def _resume(state: _PoolRun, folder: Path) -> None:
 
 
 def _reporters(
-    state: _PoolRun, folder: Path, environment: Mapping[str, Any], *, resumed: bool
+    state: _PoolRun, folder: Path, environment: Mapping[str, Any], watch: Watch, *, resumed: bool
 ) -> tuple[JsonLines, list[Reporter]]:
     resume_after = state.adaptation.round - 1 if resumed else None
+    every = state.experiment.report.source_every
     lines = JsonLines(
         folder / STEPS_FILE,
         experiment=describe(state.experiment),
         environment={**environment, "model": state.source_hash},
-        before={} if resumed or not state.experiment.report.source_every else _source(state),
+        before={} if resumed or not every else _source(state, watch.scoring),
         segments=list(state.task.targets.parts),
         classes=state.task.classes,
         extras=lambda moment: _extras(state, moment),
@@ -182,9 +174,9 @@ def _reporters(
     return lines, [lines, pictures]
 
 
-def _extras(state: _PoolRun, moment: Moment) -> dict[str, float]:
+def _extras(state: _PoolRun, moment: Moment) -> dict[str, float | None]:
     """Accuracy on the pool before the round, and now and then on the source after it."""
-    extras: dict[str, float] = {}
+    extras: dict[str, float | None] = {}
     seen, every = state.adaptation.seen, state.experiment.report.source_every
     if seen is not None and moment.batch.samples:
         labels = torch.tensor([state.truth.labels[name] for name in seen.samples])
@@ -196,10 +188,8 @@ def _extras(state: _PoolRun, moment: Moment) -> dict[str, float]:
     return extras
 
 
-def _source(state: _PoolRun) -> dict[str, float]:
-    if state.task.source_test is None:
-        return {}
-    return {"source_accuracy": sample_accuracy(state.adaptation.learner, state.task.source_test)}
+def _source(state: _PoolRun, scoring: Counting = count_silently) -> dict[str, float | None]:
+    return score_held_out(state.adaptation.learner, state.task, scoring)
 
 
 def _run_rounds(state: _PoolRun, folder: Path, reporters: Sequence[Reporter]) -> None:
@@ -220,7 +210,7 @@ def _run_rounds(state: _PoolRun, folder: Path, reporters: Sequence[Reporter]) ->
             raise Interrupted(stopped(folder))
 
 
-def _finish(state: _PoolRun, folder: Path, lines: JsonLines, scoring: Scoring) -> dict[str, Any]:
+def _finish(state: _PoolRun, folder: Path, lines: JsonLines, scoring: Counting) -> dict[str, Any]:
     state.updates += state.adaptation.finish(wait=state.experiment.labels.wait).updates
     lines.end(_end(state, scoring))
     # In this order: whatever a crash leaves behind, a finished run is never run again.
@@ -229,7 +219,7 @@ def _finish(state: _PoolRun, folder: Path, lines: JsonLines, scoring: Scoring) -
     return read_end(folder)
 
 
-def _end(state: _PoolRun, scoring: Scoring) -> dict[str, Any]:
+def _end(state: _PoolRun, scoring: Counting) -> dict[str, Any]:
     ledger, learner = state.adaptation.ledger, state.adaptation.learner
     end: dict[str, Any] = {
         "stream_accuracy": None,  # there is no stream
@@ -239,8 +229,12 @@ def _end(state: _PoolRun, scoring: Scoring) -> dict[str, Any]:
         "seconds": state.seconds,
         "updates": state.updates,
         "peak_memory_mb": peak_memory_mb(),
-        **_source(state),
     }
-    if state.experiment.report.post_adaptation:
-        end["post_adaptation"] = post_adaptation(learner, state.task.targets, scoring)
-    return end
+    if not state.experiment.report.post_adaptation:
+        return end | _source(state, scoring)
+    scores = score_everything(learner, state.task, scoring)
+    return end | {
+        **scores.source(),
+        "post_adaptation": scores.per_domain(),
+        "post_adaptation_unlabelled": scores.per_domain(without=set(learner.labels)),
+    }

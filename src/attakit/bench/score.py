@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
 
+from attakit.bench.task import Counting, Task, count_silently
 from attakit.protocols import Method
 from attakit.queries import SampleId
 from attakit.randomness import generator
 from attakit.report.accuracy import percent
-from attakit.stream.samples import Domains, Samples
+from attakit.stream.samples import Samples
 
 SCORE_BATCH = 100
 
 Done = Callable[[int], None]
-Scoring = Callable[[int, int], None]  # samples done, samples in all
+Right = Mapping[SampleId, bool]  # whether the answer about a sample is right
 
 
-def right_answers(
-    method: Method, samples: Samples, done: Done = lambda _count: None
-) -> dict[SampleId, bool]:
+def right_answers(method: Method, samples: Samples, done: Done = lambda _count: None) -> Right:
     """Which samples the method, as it is now, puts in the right class.
 
     `done` is told how many more samples were scored.
@@ -35,9 +35,7 @@ def right_answers(
     return right
 
 
-def percent_right(
-    right: Mapping[SampleId, bool], *, without: Set[SampleId] = frozenset()
-) -> float | None:
+def percent_right(right: Right, *, without: Set[SampleId] = frozenset()) -> float | None:
     """Percent of right answers, some samples left out; None where no sample is left.
 
     >>> percent_right({SampleId("a"): True, SampleId("b"): False}, without={SampleId("b")})
@@ -49,32 +47,62 @@ def percent_right(
 
 def sample_accuracy(method: Method, samples: Samples) -> float:
     """Percent of samples that the method, as it is now, puts in the right class."""
-    return together_accuracy(method, [samples])
+    right = right_answers(method, samples)
+    return 100 * sum(right.values()) / len(right)
 
 
-def together_accuracy(method: Method, sets: Sequence[Samples]) -> float:
-    """Percent of right answers on several sets of samples, every sample counting the same."""
-    right = [is_right for part in sets for is_right in right_answers(method, part).values()]
-    return 100 * sum(right) / len(right)
+@dataclass(frozen=True)
+class Scores:
+    """Right and wrong answers on everything there is."""
+
+    domains: Mapping[str, Right]
+    held_out: Right | None  # of the source
+    trained_on: Right | None
+
+    def per_domain(self, *, without: Set[SampleId] = frozenset()) -> dict[str, float | None]:
+        """Accuracy on every target domain, some samples left out."""
+        return {name: percent_right(right, without=without) for name, right in self.domains.items()}
+
+    def source(self) -> dict[str, float | None]:
+        """Accuracy on held-out source samples, and on all of them as in the paper."""
+        parts = [part for part in (self.held_out, self.trained_on) if part is not None]
+        together = [is_right for part in parts for is_right in part.values()]
+        figures = {} if self.held_out is None else {"source_accuracy": percent_right(self.held_out)}
+        if together:
+            figures["source_accuracy_whole"] = percent((sum(together), len(together)))
+        return figures
 
 
-def score_domains(
-    method: Method, domains: Domains, scoring: Scoring = lambda _done, _total: None
-) -> dict[str, dict[SampleId, bool]]:
-    """Which samples of every whole domain are answered rightly after the stream."""
-    total = sum(len(part) for part in domains.parts.values())
+def score_everything(method: Method, task: Task, scoring: Counting = count_silently) -> Scores:
+    """Score every target domain and all of the source."""
+    sets = [*task.targets.parts.values(), task.source_test, task.source_train]
+    done = _tally(scoring, sum(len(each) for each in sets if each is not None))
+
+    def score(samples: Samples | None) -> Right | None:
+        return None if samples is None else right_answers(method, samples, done)
+
+    return Scores(
+        {name: right_answers(method, part, done) for name, part in task.targets.parts.items()},
+        score(task.source_test),
+        score(task.source_train),
+    )
+
+
+def score_held_out(
+    method: Method, task: Task, scoring: Counting = count_silently
+) -> dict[str, float | None]:
+    """Accuracy on held-out source samples, if there are any."""
+    if task.source_test is None:
+        return {}
+    done = _tally(scoring, len(task.source_test))
+    return {"source_accuracy": percent_right(right_answers(method, task.source_test, done))}
+
+
+def _tally(scoring: Counting, total: int) -> Done:
     counts: list[int] = []
 
     def done(count: int) -> None:
         counts.append(count)
         scoring(sum(counts), total)
 
-    return {name: right_answers(method, part, done) for name, part in domains.parts.items()}
-
-
-def post_adaptation(
-    method: Method, domains: Domains, scoring: Scoring = lambda _done, _total: None
-) -> dict[str, float | None]:
-    """Accuracy on every whole domain after the stream, the labelled samples included."""
-    scored = score_domains(method, domains, scoring)
-    return {name: percent_right(right) for name, right in scored.items()}
+    return done

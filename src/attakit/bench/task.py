@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,13 @@ from attakit.train.source_samples import split_positions
 IMAGE_SIZE = 128  # of image files, unless stream.size says otherwise
 
 _MEANT_FOR = {"severity": "corrupted images"}
+
+
+Counting = Callable[[int, int], None]  # told how many pieces are done, and how many there are
+
+
+def count_silently(_done: int, _total: int) -> None:
+    """Count for nobody."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`attakit table`, `report` and `list`: look at what is there, run nothing."""
+"""`attakit table`, `plot`, `report` and `list`: look at what is there, run nothing."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from attakit.bench.data import DATA_SETS, summary
 from attakit.cli.options import Json, Quiet, RunFolders
 from attakit.cli.talking import print_json, say
 from attakit.methods import METHODS
-from attakit.report.console import print_table
+from attakit.report.console import print_sheets, print_table
 from attakit.report.figures import summarise
 from attakit.report.html import write_report
+from attakit.report.layouts import LAYOUTS, lay_out
+from attakit.report.plots import PlotKind, draw_plot
 from attakit.report.runs import find_runs, read_run
+from attakit.report.sheet_forms import render_sheets
+from attakit.report.sheets import Sheet
 from attakit.report.tables import Form, render
 from attakit.select import SELECTORS
 from attakit.stream.order import ORDERS
@@ -28,16 +32,50 @@ from attakit.stream.order import ORDERS
 def table(
     folders: RunFolders,
     form: Annotated[Form, typer.Option("--format", help="How to write it.")] = "rich",
+    layout: Annotated[
+        str | None,
+        typer.Option(help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a table from the JSON lines of runs."""
-    rows = summarise([read_run(folder) for folder in find_runs(folders)])
+    runs = [read_run(folder) for folder in find_runs(folders)]
+    if layout is not None:
+        _show_layout(lay_out(layout, runs), form, as_json=as_json)
+        return
+    rows = summarise(runs)
     if as_json:
         print_json({"rows": [asdict(row) for row in rows]})
     elif form == "rich":
         print_table(rows)
     else:
         sys.stdout.write(render(rows, form))
+
+
+def _show_layout(sheets: list[Sheet], form: Form, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"sheets": [asdict(sheet) for sheet in sheets]})
+    elif form == "rich":
+        print_sheets(sheets)
+    else:
+        sys.stdout.write(render_sheets(sheets, form))
+
+
+def plot(
+    folders: RunFolders,
+    kind: Annotated[PlotKind, typer.Option(help="What to draw.")] = "labels",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file to write: .png, .svg or .pdf.")
+    ] = Path("plot.png"),
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Draw accuracy against labels or seconds, or an ablation, from runs."""
+    draw_plot([read_run(folder) for folder in find_runs(folders)], kind, out)
+    if as_json:
+        print_json({"plot": str(out.resolve())})
+    elif not quiet:
+        say(f"Plot: {out.resolve()}")
 
 
 def report(

@@ -8,7 +8,7 @@ from attakit.bench.data import load_task
 from attakit.bench.load import load_experiment
 from attakit.bench.models import pretrain as pretrain_source
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
-from attakit.cli.talking import interruptible, print_json, say
+from attakit.cli.talking import counting_bar, interruptible, print_json, say
 from attakit.report.console import WorkBar, told
 
 
@@ -20,8 +20,9 @@ def pretrain(
 ) -> None:
     """Train the source model that an experiment file describes."""
     tables = load_experiment(experiment, override or [])
-    task = load_task(tables.stream)
     began = time.perf_counter()
+    with counting_bar("checking", "files", quiet=quiet or as_json) as checking:
+        task = load_task(tables.stream, checking)
     with (
         interruptible("Stopped. Nothing was written."),
         WorkBar("pretrain", total=tables.training.updates, quiet=quiet or as_json) as bar,

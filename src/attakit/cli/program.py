@@ -59,6 +59,7 @@ app.command()(pretrain.pretrain)
 app.command()(run.run)
 app.command()(corrupt.corrupt)
 app.command()(look.table)
+app.command()(look.plot)
 app.command()(look.report)
 app.command("list")(look.list_parts)
 

@@ -10,8 +10,9 @@ from rich.markup import escape
 
 from attakit.bench.load import load_experiment
 from attakit.bench.run import run_experiment
+from attakit.bench.watch import Watch
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
-from attakit.cli.talking import interruptible, late_bar, print_json, say, training_bar
+from attakit.cli.talking import counting_bar, interruptible, print_json, say, training_bar
 from attakit.report.console import Progress, print_table
 from attakit.report.figures import summarise
 from attakit.report.runs import read_run
@@ -41,12 +42,10 @@ def run(
     with (
         interruptible("Stopped before the first step. Start it again."),
         training_bar(quiet=silent) as training,
-        late_bar("scoring", quiet=silent) as scoring,
+        counting_bar("checking", "files", quiet=silent) as checking,
+        counting_bar("scoring", "samples", quiet=silent) as scoring,
     ):
-        end = run_experiment(
-            tables,
-            resume=resume,
-            replace=replace,
+        watch = Watch(
             observers=lambda stream, accuracy, start: [
                 Progress(
                     tables.label,
@@ -58,8 +57,10 @@ def run(
             ],
             write=lambda line: console.print(escape(line), highlight=False, soft_wrap=True),
             training=training,
-            scoring=lambda done, total: scoring(done, total, "whole domains"),
+            checking=checking,
+            scoring=scoring,
         )
+        end = run_experiment(tables, resume=resume, replace=replace, watch=watch)
     if as_json:
         print_json({"folder": str(folder), **end})
     elif not quiet:

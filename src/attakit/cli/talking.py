@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from attakit.bench.models import DIGITS_TRAINING
 from attakit.bench.stopping import Interrupted
+from attakit.bench.task import Counting
 from attakit.report.console import WorkBar, told
 
 
@@ -27,7 +28,7 @@ def interruptible(message: str) -> Iterator[None]:
 
 @contextmanager
 def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar for work that may or may not come: seen from the first piece to the last."""
+    """A bar for work that may come never, once or often: seen from its first piece to its last."""
     with ExitStack() as stack:
         bars: list[WorkBar] = []
 
@@ -37,6 +38,7 @@ def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], N
             bars[0].reach(done, note)
             if done == total:
                 stack.close()
+                bars.clear()
 
         yield show
 
@@ -46,6 +48,13 @@ def training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], N
     """A bar for training the source model of digits, seen only if and while it is trained."""
     with late_bar("source model", quiet=quiet) as show:
         yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, told(numbers))
+
+
+@contextmanager
+def counting_bar(title: str, note: str, *, quiet: bool) -> Iterator[Counting]:
+    """A bar for pieces that are counted, with one note about all of them."""
+    with late_bar(title, quiet=quiet) as show:
+        yield lambda done, total: show(done, total, note)
 
 
 def say(line: str) -> None:

@@ -13,6 +13,8 @@ from attakit.errors import check_range
 from attakit.records import Moment
 from attakit.report.accuracy import Accuracy
 from attakit.report.figures import Row
+from attakit.report.sheet_forms import sheet_blocks
+from attakit.report.sheets import Sheet
 from attakit.report.tables import rich_table
 
 _ROOMY = 120  # columns of a terminal that can show all deviations
@@ -138,3 +140,10 @@ def print_table(
     """Print a table of methods to the terminal."""
     terminal = console or Console()
     terminal.print(rich_table(rows, title, narrow=terminal.width < _ROOMY))
+
+
+def print_sheets(sheets: Sequence[Sheet], *, console: Console | None = None) -> None:
+    """Print tables in the paper's layouts to the terminal."""
+    terminal = console or Console()
+    for sheet in sheets:
+        terminal.print(sheet_blocks(sheet, terminal.width))

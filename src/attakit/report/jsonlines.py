@@ -14,7 +14,7 @@ from attakit.records import Moment
 from attakit.report.accuracy import Accuracy, percent
 from attakit.report.lines import FORMAT, LineFile
 
-Extras = Callable[[Moment], Mapping[str, float]]
+Extras = Callable[[Moment], Mapping[str, Any]]
 
 STEPS_FILE = "steps.jsonl"
 
@@ -66,7 +66,7 @@ class JsonLines:
         segments: Sequence[str] = (),
         classes: Sequence[str] = (),
         accuracy: Accuracy | None = None,
-        before: Mapping[str, float] | None = None,
+        before: Mapping[str, Any] | None = None,
         extras: Extras | None = None,
         resume_after: int | None = None,
     ) -> None:

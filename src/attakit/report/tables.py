@@ -25,6 +25,9 @@ _LATEX_SPECIAL = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
+    "≤": r"$\le$",
+    "→": r"$\to$",
+    "–": "--",
     **{sign: "\\" + sign for sign in "&%$#_{}"},
 }
 
@@ -131,8 +134,17 @@ def _latex(rows: Sequence[Row]) -> str:
     return top + middle + "\\bottomrule\n\\end{tabular}\n"
 
 
+def latex_text(text: str) -> str:
+    """A text with the signs escaped that mean something to LaTeX.
+
+    >>> latex_text("a_b ≤ 5 %")
+    'a\\\\_b $\\\\le$ 5 \\\\%'
+    """
+    return "".join(_LATEX_SPECIAL.get(sign, sign) for sign in text)
+
+
 def _latex_cell(text: str) -> str:
-    escaped = "".join(_LATEX_SPECIAL.get(sign, sign) for sign in text.lstrip("\0"))
+    escaped = latex_text(text.lstrip("\0"))
     return rf"\textbf{{{escaped}}}" if text.startswith("\0") else escaped
 
 

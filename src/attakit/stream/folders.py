@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from attakit.errors import SettingError, StreamError, unknown_name
@@ -65,7 +65,9 @@ def find_images(folders: Sequence[Path]) -> list[Path]:
     ]
 
 
-def keep_readable(domain: str, paths: Sequence[Path], size: int) -> list[Path]:
+def keep_readable(
+    domain: str, paths: Sequence[Path], size: int, checked: Callable[[], None]
+) -> list[Path]:
     """The files that can be decoded. How many are left out is logged, and why for each."""
     good = []
     for path in paths:
@@ -75,6 +77,7 @@ def keep_readable(domain: str, paths: Sequence[Path], size: int) -> list[Path]:
             _log.info("%s", error)
         else:
             good.append(path)
+        checked()
     if len(good) < len(paths):
         _log.warning(
             "ImageFolders: left out %d of %d files in %s that cannot be read as images",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -103,6 +104,8 @@ class ImageFolders(Domains):
         Most memory that decoded images may take; those used least recently make room.
     skip_corrupt
         Decode every file once at the start and leave out those that cannot be read.
+    checking
+        Called with (files done, files in all) while that goes on.
 
     Examples
     --------
@@ -127,6 +130,7 @@ class ImageFolders(Domains):
         std: Sequence[float] = IMAGENET_STD,
         cache_bytes: int = _CACHE_BYTES,
         skip_corrupt: bool = False,
+        checking: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> None:
         check_count("ImageFolders", "size", size)
         check_count("ImageFolders", "cache_bytes", cache_bytes, at_least=0)
@@ -142,7 +146,7 @@ class ImageFolders(Domains):
         found = {domain: find_images(inside) for domain, inside in folders.items()}
         files = {domain: found[domain] for domain in chosen}
         if skip_corrupt:
-            files = {domain: keep_readable(domain, paths, size) for domain, paths in files.items()}
+            files = _keep_readable(files, size, checking)
         classes = sorted(
             {folder.name for domain in found if found[domain] for folder in folders[domain]}
         )
@@ -163,6 +167,16 @@ class ImageFolders(Domains):
 
         parts = {domain: samples(paths, domain) for domain, paths in files.items() if paths}
         super().__init__(tuple(classes), parts)
+
+
+def _keep_readable(
+    files: Mapping[str, Sequence[Path]], size: int, checking: Callable[[int, int], None]
+) -> dict[str, list[Path]]:
+    total, done = sum(map(len, files.values())), count(1)
+    return {
+        domain: keep_readable(domain, paths, size, lambda: checking(next(done), total))
+        for domain, paths in files.items()
+    }
 
 
 def _check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:

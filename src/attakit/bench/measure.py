@@ -1,0 +1,66 @@
+"""What a run measures beside its stream: before it, on the way, and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attakit.bench.after_segment import AfterSegment
+from attakit.bench.run_state import RunState
+from attakit.bench.score import score_everything, score_held_out
+from attakit.bench.task import Counting
+from attakit.records import Moment
+from attakit.report.jsonlines import peak_memory_mb
+
+
+def measure_before(state: RunState, scoring: Counting) -> Mapping[str, Any]:
+    """What the source model knows, for the first line of the results."""
+    check = _after_segment(state)
+    if check is not None:
+        return check.measure(scoring)
+    if not state.experiment.report.source_every:
+        return {}
+    return score_held_out(state.method, state.task, scoring)
+
+
+def measure_steps(state: RunState) -> Callable[[Moment], Mapping[str, Any]]:
+    """Makes what adds further figures to the line of a step, every so often."""
+    every, last = state.experiment.report.source_every, len(state.stream) - 1
+    check = _after_segment(state)
+
+    def measure(moment: Moment) -> Mapping[str, Any]:
+        found = {} if check is None else check(moment)
+        step = moment.batch.step
+        if found or not every or (step % every and step != last):
+            return found
+        return score_held_out(state.method, state.task)
+
+    return measure
+
+
+def measure_end(state: RunState, scoring: Counting) -> dict[str, Any]:
+    """The figures of the whole run, for the last line of the results."""
+    end: dict[str, Any] = {
+        "stream_accuracy": state.accuracy.stream,
+        "segments": state.accuracy.segments,
+        "labels": state.ledger.received,
+        "asked": state.ledger.asked,
+        "seconds": state.seconds,
+        "updates": state.updates,
+        "peak_memory_mb": peak_memory_mb(),
+    }
+    if not state.experiment.report.post_adaptation:
+        return end | score_held_out(state.method, state.task, scoring)
+    scores = score_everything(state.method, state.task, scoring)
+    labelled = state.stream.originals(state.ledger.labelled)
+    return end | {
+        **scores.source(),
+        "post_adaptation": scores.per_domain(),
+        "post_adaptation_unlabelled": scores.per_domain(without=labelled),
+    }
+
+
+def _after_segment(state: RunState) -> AfterSegment | None:
+    if not state.experiment.report.domains_after_each:
+        return None
+    return AfterSegment(state.method, state.task, state.stream.truth.segments)

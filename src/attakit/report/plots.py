@@ -1,0 +1,195 @@
+"""Plots of runs as picture files, drawn with matplotlib (extra `report`)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from attakit.errors import MissingExtra, SettingError, check_choice
+from attakit.report.panels import (
+    Grid,
+    Panel,
+    Trace,
+    ablation_panels,
+    labels_panels,
+    seconds_panels,
+)
+from attakit.report.runs import RunRecord
+
+PlotKind = Literal["ablation", "labels", "seconds"]
+
+PLOTS: dict[str, Callable[[Sequence[RunRecord]], Grid]] = {
+    "ablation": ablation_panels,
+    "labels": labels_panels,
+    "seconds": seconds_panels,
+}
+_ENDINGS = (".png", ".svg", ".pdf")
+# Okabe and Ito's colours, which people with other colour vision can tell apart too, and four of
+# Paul Tol's for long lists.
+_COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"),
+    *("#882255", "#44AA99", "#999933", "#332288"),
+)
+_MARKERS = "osD^vPX*<"
+_DASHES = ((0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
+_INK, _FAINT, _RULE = "#222222", "#777777", "#dddddd"
+_PANEL = (4.6, 3.3)  # inches
+_DOTS_PER_INCH = 160
+
+
+def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
+    """Draw runs into a file whose ending says the form: .png, .svg or .pdf.
+
+    Parameters
+    ----------
+    runs
+        What to draw.
+    kind
+        `ablation` (target and source accuracy of variants, over budgets or along the stream),
+        `labels` or `seconds` (accuracy against what it costs).
+    path
+        The file to write.
+    """
+    check_choice("draw_plot", "kind", kind, PLOTS)
+    if path.suffix.lower() not in _ENDINGS:
+        raise SettingError(
+            f"draw_plot: the file must end in {', '.join(_ENDINGS)}, got {path.name!r}."
+        )
+    grid = PLOTS[kind](runs)
+    if all(panel.is_empty for row in grid for panel in row):
+        raise SettingError(
+            f"draw_plot: no run has the figures that {kind!r} shows. Give runs along a stream that "
+            f"have made at least one step."
+        )
+    figure = _draw(grid)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Without a date and with the names of parts not drawn at random, the same runs give the same
+    # file.
+    metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+    with _import("matplotlib").rc_context({"svg.hashsalt": "attakit"}):
+        figure.savefig(path, dpi=_DOTS_PER_INCH, metadata=metadata)
+
+
+def _draw(grid: Grid) -> Any:
+    figures = _import("matplotlib.figure")
+    if max(len(row) for row in grid) == 1:  # one below the other would waste the width of a page
+        grid = [[row[0] for row in grid]]
+    wide, high = max(len(row) for row in grid), len(grid)
+    figure = figures.Figure(
+        figsize=(_PANEL[0] * wide, _PANEL[1] * high + 0.6), layout="constrained"
+    )
+    axes = figure.subplots(high, wide, squeeze=False)
+    labels = list(dict.fromkeys(t.label for row in grid for panel in row for t in panel.traces))
+    for row, panels in enumerate(grid):
+        for column, panel in enumerate(panels):
+            _draw_panel(axes[row][column], panel, labels)
+    _draw_legend(figure, axes, labels)
+    return figure
+
+
+def _draw_legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
+    handles = {
+        label: handle
+        for each in axes.flat
+        for handle, label in zip(*each.get_legend_handles_labels(), strict=True)
+    }
+    shown = [label for label in labels if label in handles]
+    figure.legend(
+        [handles[label] for label in shown],
+        shown,
+        loc="outside lower center",
+        ncols=min(len(shown), 2 * axes.shape[1] + 1),
+        frameon=False,
+        fontsize=9,
+    )
+
+
+def _import(name: str) -> Any:
+    # Imported when a plot is drawn: it takes half a second, which no other command should pay.
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtra(
+            "Plots need matplotlib, which is not installed. Install it with "
+            "`pip install 'attakit[report]'`."
+        ) from error
+
+
+def _draw_panel(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
+    _draw_frame(axes, panel)
+    for trace in panel.traces:
+        if trace.points:
+            _draw_trace(axes, trace, labels.index(trace.label))
+    if panel.log_x:
+        _scale_by_powers(axes.xaxis)
+    elif not panel.bands:
+        axes.set_xlim(left=0)
+    _name_bands(axes, panel)
+
+
+def _scale_by_powers(axis: Any) -> None:
+    ticks = _import("matplotlib.ticker")
+    axis.axes.set_xscale("log")
+    axis.set_major_locator(ticks.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(ticks.FuncFormatter(lambda value, _place: f"{value:g}"))
+    axis.set_minor_locator(ticks.NullLocator())
+
+
+def _draw_frame(axes: Any, panel: Panel) -> None:
+    axes.set_title(panel.title, fontsize=10, color=_INK, loc="left")
+    axes.set_xlabel(panel.x_title, fontsize=9, color=_FAINT)
+    axes.set_ylabel(panel.y_title, fontsize=9, color=_FAINT)
+    axes.tick_params(colors=_FAINT, labelsize=8, length=0)
+    axes.grid(visible=True, axis="y", color=_RULE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.margins(x=0.08, y=0.12)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(_RULE)
+
+
+def _draw_trace(axes: Any, trace: Trace, place: int) -> None:
+    colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
+    if trace.level:
+        height, dash = trace.points[0].y.mean, _DASHES[place % len(_DASHES)]
+        axes.axhline(height, color=colour, linestyle=dash, linewidth=1.5, label=trace.label)
+        return
+    points = sorted(trace.points, key=lambda point: point.x.mean)
+    x, y = [point.x.mean for point in points], [point.y.mean for point in points]
+    if not trace.marked:
+        axes.plot(x, y, color=colour, linewidth=1.8, label=trace.label)
+        return
+    spread = [point.y.deviation or 0.0 for point in points]
+    axes.errorbar(
+        x,
+        y,
+        yerr=spread if any(spread) else None,
+        color=colour,
+        marker=marker,
+        markersize=8,
+        markeredgecolor="white",
+        markeredgewidth=0.8,
+        linewidth=1.8,
+        elinewidth=1.2,
+        capsize=2.5,
+        label=trace.label,
+    )
+
+
+def _name_bands(axes: Any, panel: Panel) -> None:
+    for number, band in enumerate(panel.bands):
+        if number % 2:
+            axes.axvspan(band.start, band.stop, color=_RULE, alpha=0.35, linewidth=0, zorder=0)
+        axes.annotate(
+            band.name.replace("_", " "),
+            ((band.start + band.stop) / 2, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, -2),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            fontsize=8,
+            color=_FAINT,
+        )
