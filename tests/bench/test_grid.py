@@ -272,6 +272,16 @@ def test_damaged_results_are_not_thrown_away_unasked(small_grid):
     assert (cell.folder / DONE).exists()
 
 
+def test_a_cell_whose_folder_cannot_be_made_fails_alone(small_grid):
+    blocked, free = small_grid("Tent", "Source only")
+    blocked.folder.parent.mkdir(parents=True)
+    blocked.folder.write_text("a file")
+
+    _, ends = run([blocked, free])
+
+    assert ends == {blocked.name: "failed", free.name: "finished"}
+
+
 def test_choosing_a_matched_cell_chooses_its_partner(small_grid):
     cells = small_grid("Tent", "SimATTA", "Random")
 

@@ -17,11 +17,6 @@ class Fairness:
     shared: tuple[str, ...]
     warnings: tuple[str, ...]
 
-    @property
-    def sentence(self) -> str:
-        """The common ground in one line."""
-        return "; ".join(self.shared)
-
 
 def check_fairness(runs: Sequence[tuple[Cell, RunRecord]], protocol: Protocol) -> Fairness:
     """Compare source model, sample order and batch size over cells that are compared in tables.

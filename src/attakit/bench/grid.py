@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -97,7 +98,7 @@ class Grid:
             else:
                 self._waiting.remove(name)
                 self._running.add(name)
-                (cell.folder / FAILED).unlink(missing_ok=True)
+                _forget_failure(cell)
                 workplace.start(self._job(cell, anew=state == "changed"))
 
     def _receive(self, event: Event, watch: Callable[[Event], None]) -> None:
@@ -176,6 +177,12 @@ def _unmatched(partner: str) -> Outcome:
 
 
 def _write_failure(cell: Cell, outcome: Outcome) -> None:
-    cell.folder.mkdir(parents=True, exist_ok=True)
     text = "\n".join(part for part in (outcome.message, outcome.details) if part)
-    (cell.folder / FAILED).write_text(text + "\n", encoding="utf-8")
+    with suppress(OSError):  # the folder itself may be what failed
+        cell.folder.mkdir(parents=True, exist_ok=True)
+        (cell.folder / FAILED).write_text(text + "\n", encoding="utf-8")
+
+
+def _forget_failure(cell: Cell) -> None:
+    with suppress(OSError):
+        (cell.folder / FAILED).unlink()

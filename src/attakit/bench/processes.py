@@ -65,7 +65,7 @@ class Processes:
 
     def wait(self, seconds: float) -> Sequence[Event]:
         ready = wait(list(self._running), seconds)
-        return [self._receive(pipe) for pipe in ready if isinstance(pipe, Connection)]
+        return [self._receive(pipe) for pipe in list(self._running) if pipe in ready]
 
     def stop(self) -> None:
         self._stopping = True

@@ -91,7 +91,10 @@ class Workplace(Protocol):
 
 
 def run_cell(job: Job, tell: Tell) -> dict[str, Any]:
-    """Run one cell, from its beginning or from where it was stopped; return its end line."""
+    """Run one cell, from its beginning or from where it was stopped; return its end line.
+
+    The one place that knows what kinds of runs there are.
+    """
     folder = job.folder or job.experiment.report.folder
     goes_on = has_begun(folder) and not job.anew
     return run_experiment(

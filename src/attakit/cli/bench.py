@@ -62,7 +62,8 @@ def bench(
 ) -> None:
     """Run a grid of methods, streams, budgets and seeds; what is finished is not run again."""
     tables = load_suite(suite, override or []).under(protocol)
-    cells = _chosen(expand(tables), only)
+    everything = expand(tables)
+    cells = _chosen(everything, only)
     if listed:
         _list(tables, cells, as_json=as_json)
         return
@@ -73,7 +74,7 @@ def bench(
     on_ray = ray or ray_address is not None
     threads = 1 if on_ray else max(1, (os.cpu_count() or 1) // count)
     grid = Grid(cells, sources, threads=threads, anew=replace)
-    write_suite(tables, expand(tables))
+    write_suite(tables, everything)
     methods = {cell.name: cell.method for cell in cells}
     with (
         stoppable(STOPPED) as stop,
@@ -81,7 +82,7 @@ def bench(
         GridDisplay(tables.name, methods, workers=count, quiet=silent) as display,
     ):
         grid.run(workplace, watch=display.watch, stop=stop)
-    if len(grid.outcomes) < len(cells) or stop.is_set():
+    if len(grid.outcomes) < len(cells) or any(e == "stopped" for e, _ in grid.outcomes.values()):
         raise Interrupted(STOPPED)
     summary = summarise_grid(tables, cells, grid.outcomes)
     _tell(summary, cells, quiet=quiet, as_json=as_json)
