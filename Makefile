@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test check format pacs wheel benchmark clean
+.PHONY: help demo test test-ray check format pacs wheel benchmark clean
 
 help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
 	@echo "make test       run the whole test suite"
+	@echo "make test-ray   run suites on a cluster of two Ray nodes, one of which is killed"
 	@echo "make check      lint, types, import rules"
 	@echo "make format     format the code"
 	@echo "make benchmark  time and memory of SimATTA (on PACS where it is) and Tent"
@@ -20,7 +21,10 @@ demo: $(VENV)/.run
 
 test: $(VENV)/.dev
 	@sh tests/get_chromium.sh $(BIN)/python
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray"
+
+test-ray: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ray tests/bench
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

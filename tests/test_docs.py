@@ -10,8 +10,10 @@ from pydantic import BaseModel
 
 from attakit import errors, select
 from attakit.bench import Experiment, parse_experiment
+from attakit.bench.cells import expand
 from attakit.bench.experiment import PoolTable
 from attakit.bench.load import load_experiment
+from attakit.bench.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
 from attakit.methods import EATA, SAR, BatchNorm, CoTTA, Enhanced, SimATTA, Tent
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.train import BalancedTrainer, Weighting
@@ -127,7 +129,11 @@ def test_every_error_has_a_section():
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_experiment_in_a_text_is_valid(text):
     for block in TOML_BLOCK.findall(text.read_text(encoding="utf-8")):
-        parse_experiment(tomllib.loads(block))
+        tables = tomllib.loads(block)
+        if "grid" in tables:
+            assert expand(parse_suite(tables))
+        else:
+            parse_experiment(tables)
 
 
 def is_suite(path):
@@ -139,7 +145,21 @@ EXPERIMENTS = [path for path in sorted(ROOT.glob("experiments/**/*.toml")) if no
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_every_experiment_file_is_valid(path):
-    load_experiment(path)
+    if "grid" in tomllib.loads(path.read_text(encoding="utf-8")):
+        assert expand(load_suite(path))
+    else:
+        load_experiment(path)
+
+
+@pytest.mark.parametrize(
+    ("heading", "table"),
+    [("Top level", Suite), ("`[grid]`", GridTable), ("`[[grid.methods]]`", MethodEntry)],
+)
+def test_every_key_of_a_suite_is_documented(heading, table):
+    rows = KEY_ROW.findall(sections(read("docs/bench.md"))[heading])
+
+    names = [field.alias or name for name, field in table.model_fields.items()]
+    assert sorted(name for name, _ in rows) == sorted(names)
 
 
 def test_the_reference_file_and_its_page_name_the_same_settings():

@@ -301,3 +301,11 @@ def compare(ledger: Ledger, model: Model) -> None:
         number for number, label in model.first.items() if label == "open"
     ]
     assert ledger.received + len(ledger.open) == ledger.budget.spent <= model.limit
+
+
+def test_the_labelled_are_those_for_which_a_label_came() -> None:
+    ledger, (first, second, _) = asked("a", "b", "c")
+
+    ledger.settle([Answer(first, 1, "Ada"), Answer(second, None, "Ada")])
+
+    assert ledger.labelled == {SampleId("a")}

@@ -158,3 +158,17 @@ def test_a_start_outside_the_stream_is_refused_at_once(start):
 def test_an_arrangement_that_does_not_fit_is_refused(places, message):
     with pytest.raises(StreamError, match=message):
         Stream(make_domains(), places, batch_size=1)
+
+
+def test_the_fingerprint_is_of_the_order_and_not_of_the_batches():
+    first = make_stream()
+
+    assert first.fingerprint == make_stream(batch_size=3).fingerprint
+    assert first.fingerprint != make_stream("random").fingerprint
+
+
+def test_a_sample_is_the_same_whichever_visit_it_was():
+    stream = make_stream("recurring")
+    (again,) = [name for name in stream.truth.labels if name == "day/3@2"]
+
+    assert stream.originals({again, "night/1"}) == {"day/3", "night/1"}

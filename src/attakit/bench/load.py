@@ -16,15 +16,20 @@ from attakit.errors import SettingError, nearest_hint
 
 def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
     """Read an experiment file and apply `a.b=c` overrides."""
+    tables = read_tables(path, "an experiment")
+    return parse_experiment(apply_overrides(tables, overrides), where=str(path))
+
+
+def read_tables(path: Path, kind: str) -> dict[str, Any]:
+    """The tables of a TOML file, unchecked; `kind` says in errors what the file is: "a suite"."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise SettingError(f"There is no experiment file at {path}.") from error
+        raise SettingError(f"There is no {kind.partition(' ')[2]} file at {path}.") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"{path} cannot be read as an experiment file: {error}.") from error
+        raise SettingError(f"{path} cannot be read as {kind} file: {error}.") from error
     except tomllib.TOMLDecodeError as error:
         raise SettingError(f"{path} is not valid TOML: {error}.") from error
-    return parse_experiment(apply_overrides(tables, overrides), where=str(path))
 
 
 def parse_experiment(tables: Mapping[str, Any], where: str = "experiment") -> Experiment:
@@ -40,7 +45,7 @@ def parse_experiment(tables: Mapping[str, Any], where: str = "experiment") -> Ex
     try:
         return Experiment.model_validate(dict(tables))
     except ValidationError as error:
-        raise SettingError(f"{where}: {_first_problem(error)}") from error
+        raise SettingError(f"{where}: {first_problem(error, Experiment)}") from error
 
 
 def apply_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -49,19 +54,30 @@ def apply_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> dict
     >>> apply_overrides({"method": {"name": "tent"}}, ["method.lr=1e-4", "method.name=simatta"])
     {'method': {'name': 'simatta', 'lr': 0.0001}}
     """
-    result = _copied(tables)
+    result = copy_tables(tables)
     for override in overrides:
         key, equals, value = override.partition("=")
         names = key.strip().split(".")
         if not equals or not all(names):
             raise SettingError(f"--set takes table.name=value, got {override!r}.")
-        place = result
-        for name in names[:-1]:
-            place = place.setdefault(name, {})
-            if not isinstance(place, dict):
-                raise SettingError(f"--set {override}: {name} is a value, not a table.")
-        place[names[-1]] = _value(value.strip())
+        put_value(result, names, _value(value.strip()), where=f"--set {override}")
     return result
+
+
+def put_value(tables: dict[str, Any], names: Sequence[str], value: Any, *, where: str) -> None:
+    """Set one value in nested tables, in place, making tables that are missing.
+
+    >>> tables = {"method": {"name": "tent"}}
+    >>> put_value(tables, ["method", "lr"], 0.1, where="example")
+    >>> tables
+    {'method': {'name': 'tent', 'lr': 0.1}}
+    """
+    place = tables
+    for name in names[:-1]:
+        place = place.setdefault(name, {})
+        if not isinstance(place, dict):
+            raise SettingError(f"{where}: {name} is a value, not a table.")
+    place[names[-1]] = value
 
 
 def _value(text: str) -> Any:
@@ -71,22 +87,26 @@ def _value(text: str) -> Any:
         return text
 
 
-def _copied(tables: Mapping[str, Any]) -> dict[str, Any]:
+def copy_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of nested tables that may be changed; other values are shared."""
     return {
-        name: _copied(value) if isinstance(value, Mapping) else value
+        name: copy_tables(value) if isinstance(value, Mapping) else value
         for name, value in tables.items()
     }
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError, root: type[BaseModel]) -> str:
+    """What is wrong first, in a sentence, where tables of the kind `root` were checked."""
     problems = error.errors()
-    path, table = _locate(problems[0]["loc"])
+    path, table = _locate(problems[0]["loc"], root)
     if problems[0]["type"] == "extra_forbidden":
         known = sorted(table.model_fields)
         hint = nearest_hint(path[-1], known)
         return f"unknown setting {'.'.join(path)}.{hint} Known: {', '.join(known)}."
+    if problems[0]["type"] == "missing":
+        return f"{'.'.join(path)} is missing."
     # A setting of several types has one problem for each.
-    same = [problem for problem in problems if _locate(problem["loc"])[0] == path]
+    same = [problem for problem in problems if _locate(problem["loc"], root)[0] == path]
     wanted = " or ".join(dict.fromkeys(_wanted(problem) for problem in same))
     return f"{'.'.join(path)} must be {wanted}, got {problems[0]['input']!r}."
 
@@ -97,21 +117,25 @@ def _wanted(problem: ErrorDetails) -> str:
     return problem["msg"].removeprefix("Input should be ")
 
 
-def _locate(location: tuple[int | str, ...]) -> tuple[list[str], type[BaseModel]]:
+def _locate(
+    location: tuple[int | str, ...], root: type[BaseModel]
+) -> tuple[list[str], type[BaseModel]]:
     """Names down to the setting itself, and the table it belongs to."""
-    table: type[BaseModel] = Experiment
+    table = root
     names: list[str] = []
     for part in location:
         names.append(str(part))
-        field = table.model_fields.get(str(part))
-        inner = None if field is None else _without_none(field.annotation)
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)) or part == location[-1]:
+        if isinstance(part, int):  # the number of a table in a list of tables
+            continue
+        field = table.model_fields.get(part)
+        inner = None if field is None else _table_inside(field.annotation)
+        if inner is None or part == location[-1]:
             break
         table = inner
     return names, table
 
 
-def _without_none(annotation: Any) -> Any:
-    """The table of a setting that is a table or nothing."""
-    kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
-    return kinds[0] if len(kinds) == 1 else annotation
+def _table_inside(annotation: Any) -> type[BaseModel] | None:
+    """The table that a setting is, or that a list of tables holds."""
+    kinds = (annotation, *get_args(annotation))
+    return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)

@@ -60,13 +60,22 @@ def source_classifier(
 def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
     """The digits source model, trained on first use (some seconds) and cached."""
     model = _untrained(DIGITS_MODEL, task)
-    path = cache_folder() / f"digits-{_fingerprint(model, task)}.safetensors"
+    path = _digits_file(model, task)
     if path.exists():
         load_weights(model, path)
     else:
         _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
         save_weights(model, path)
     return model.eval()
+
+
+def weights_file(experiment: Experiment, task: Task) -> Path:
+    """Where the trained source model of an experiment is, once there is one."""
+    return experiment.model.weights or _digits_file(_untrained(DIGITS_MODEL, task), task)
+
+
+def _digits_file(untrained: nn.Module, task: Task) -> Path:
+    return cache_folder() / f"digits-{_fingerprint(untrained, task)}.safetensors"
 
 
 def pretrain(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,11 @@ SNAPSHOT, DONE = "snapshot.pt", "done"
 def has_run(folder: Path) -> bool:
     """Whether a run was started in a folder."""
     return (folder / STEPS_FILE).exists()
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether a run in a folder came as far as its first line: before that, nothing is lost."""
+    return has_run(folder) and b"\n" in (folder / STEPS_FILE).read_bytes()
 
 
 def prepare_folder(folder: Path, *, resume: bool, replace: bool) -> None:
@@ -48,8 +53,7 @@ def clear_folder(folder: Path) -> None:
 
 def check_same_settings(experiment: Experiment, folder: Path) -> None:
     """Raise `StateError` unless the run in a folder was started with these settings."""
-    before, now = read_run(folder).experiment, describe(experiment)
-    changed = list(_differences({**before, "report": None}, {**now, "report": None}))
+    changed = changed_settings(experiment, folder)
     if changed:
         raise StateError(
             f"The run in {folder} had other settings ({', '.join(changed)}). Resume it with the "
@@ -69,6 +73,15 @@ def check_same_model(folder: Path, source_hash: str) -> None:
 def stopped(folder: Path) -> str:
     """What to tell a user whose run was stopped."""
     return f"Stopped. Continue with --resume; saved in {folder}."
+
+
+def changed_settings(
+    experiment: Experiment, folder: Path, *, ignored: Collection[str] = ("report",)
+) -> list[str]:
+    """Dotted names of the settings in which the run in a folder differs from an experiment."""
+    none = dict.fromkeys(ignored)
+    before, now = read_run(folder).experiment, describe(experiment)
+    return list(_differences({**before, **none}, {**now, **none}))
 
 
 def read_end(folder: Path) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from torch import OutOfMemoryError
 
 from attakit import __version__
+from attakit.bench.failing import USER_ERRORS, explain
 from attakit.bench.stopping import Interrupted
-from attakit.cli import corrupt, demo, look, pretrain, run
+from attakit.cli import bench, corrupt, demo, look, pretrain, run
 from attakit.cli.talking import say
-from attakit.errors import AttaError
 
 USER_ERROR, INTERRUPTED = 2, 130
 
@@ -37,8 +36,8 @@ def main() -> None:
     sys.path.append("")
     try:
         app()
-    except (AttaError, OSError, OutOfMemoryError) as error:
-        errors.print(f"[bold red]Error:[/] {escape(_told(error))}", soft_wrap=True)
+    except USER_ERRORS as error:
+        errors.print(f"[bold red]Error:[/] {escape(explain(error))}", soft_wrap=True)
         sys.exit(USER_ERROR)
     except Interrupted as stop:
         errors.print(escape(str(stop)), soft_wrap=True)
@@ -57,16 +56,9 @@ def version(
 app.command()(demo.demo)
 app.command()(pretrain.pretrain)
 app.command()(run.run)
+app.command()(bench.bench)
 app.command()(corrupt.corrupt)
 app.command()(look.table)
 app.command()(look.plot)
 app.command()(look.report)
 app.command("list")(look.list_parts)
-
-
-def _told(error: Exception) -> str:
-    """What to tell a user about an error; those of the machine do not say what to do."""
-    if isinstance(error, OutOfMemoryError):
-        first_line = str(error).partition("\n")[0]
-        return f"{first_line} Lower stream.batch_size, or set model.device to another device."
-    return str(error) if isinstance(error, AttaError) else f"The system refused: {error}."

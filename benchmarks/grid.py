@@ -1,0 +1,67 @@
+"""Is a grid on two cores quicker than its cells one after another with two threads?
+
+    python benchmarks/grid.py                       # digits, a tenth of the stream
+    python benchmarks/grid.py --share 1 --seeds 2   # takes minutes
+
+Runs the same cells both ways and prints seconds and their ratio; the target is at most 0.6. Both
+include starting processes and scoring; the source model is made ready before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from attakit.bench.cells import Cell, expand
+from attakit.bench.grid import Grid
+from attakit.bench.processes import Processes
+from attakit.bench.sources import prepare_sources
+from attakit.bench.suite import load_suite
+
+SUITE = Path(__file__).resolve().parent.parent / "experiments" / "digits" / "suite.toml"
+CORES = 2
+TARGET = 0.6
+
+
+def cells_in(folder: Path, options: argparse.Namespace) -> list[Cell]:
+    """The cells of the suite of digits, with results in a folder."""
+    overrides = [
+        f'folder="{folder}"',
+        f"base.stream.share={options.share}",
+        f"grid.seeds={list(range(options.seeds))}",
+        "grid.budgets=[150]",
+    ]
+    return [cell for cell in expand(load_suite(SUITE, overrides)) if options.only in cell.name]
+
+
+def seconds_of(cells: list[Cell], *, workers: int, threads: int) -> float:
+    """How long the cells take."""
+    grid = Grid(cells, prepare_sources(cells), threads=threads)
+    began = time.perf_counter()
+    with Processes(workers=workers) as workplace:
+        grid.run(workplace)
+    failed = [name for name, (end, _) in grid.outcomes.items() if end != "finished"]
+    assert not failed, failed
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--share", type=float, default=0.1)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--only", default="domain-wise", help="cells whose name contains this")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        after_another = cells_in(Path(place) / "one", options)
+        beside = cells_in(Path(place) / "two", options)
+        alone = seconds_of(after_another, workers=1, threads=CORES)
+        together = seconds_of(beside, workers=CORES, threads=1)
+    print(f"{len(beside)} cells, one after another with {CORES} threads: {alone:.1f} s")
+    print(f"{len(beside)} cells, {CORES} at once with 1 thread each: {together:.1f} s")
+    print(f"ratio {together / alone:.2f} (target: at most {TARGET})")
+
+
+if __name__ == "__main__":
+    main()

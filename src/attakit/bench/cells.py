@@ -1,0 +1,200 @@
+"""The cells of a suite: which experiments it is made of, and what has become of each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from attakit.bench.experiment import Experiment
+from attakit.bench.load import copy_tables, parse_experiment, put_value
+from attakit.bench.run_folder import DONE, changed_settings, has_begun
+from attakit.bench.suite import Budget, MethodEntry, StreamEntry, Suite
+from attakit.errors import SettingError, StateError
+from attakit.report.runs import read_run
+
+# These ask for labels, so that budgets make a difference to them.
+ASKING = frozenset({"simatta", "enhanced"})
+FAILED, SUITE_FILE = "failed.txt", "suite.json"
+
+State = Literal["new", "interrupted", "finished", "failed", "changed"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a suite.
+
+    Parameters
+    ----------
+    name
+        Unique in the suite; its folder below that of the suite.
+    stream, method, budget, seed
+        Where it stands in the grid; no budget where budgets make no difference.
+    experiment
+        What is run.
+    match
+        Name of the cell whose number of labels it gets; None once it has got them.
+    """
+
+    name: str
+    stream: str
+    method: str
+    budget: Budget | None
+    seed: int
+    experiment: Experiment
+    match: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.experiment.report.folder
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where it stands in the grid, ready for JSON."""
+        told = {name: value for name, value in asdict(self).items() if name != "experiment"}
+        return {**told, "folder": str(self.folder)}
+
+
+def expand(suite: Suite) -> tuple[Cell, ...]:
+    """All cells of a suite, in the order of the file.
+
+    >>> from attakit.bench.suite import parse_suite
+    >>> suite = parse_suite({"name": "small", "grid": {"budgets": [50, 100], "methods": [
+    ...     {"label": "Tent", "method": {"name": "tent"}}, {"label": "SimATTA"}]}})
+    >>> [cell.name for cell in expand(suite)]
+    ['domain_after_domain/tent-0', 'domain_after_domain/50/simatta-0',
+     'domain_after_domain/100/simatta-0']
+    """
+    cells = tuple(
+        _cell(suite, stream, entry, budget, seed)
+        for stream in suite.grid.streams
+        for entry in suite.grid.methods
+        for budget in _budgets(suite, entry)
+        for seed in entry.seeds or suite.grid.seeds
+    )
+    twice = [name for name, times in Counter(cell.name for cell in cells).items() if times > 1]
+    if twice:
+        raise SettingError(
+            f"Suite {suite.name}: two cells would share the folder {twice[0]}. Give streams, "
+            f"methods, budgets and seeds that differ, with labels that differ in their letters."
+        )
+    return cells
+
+
+def cell_state(cell: Cell, model: str | None = None) -> State:
+    """What has become of a cell, judged by its folder.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    model
+        Fingerprint of the source model; a run that started from another one counts as changed.
+    """
+    failed = (cell.folder / FAILED).exists()
+    if not has_begun(cell.folder):
+        return "failed" if failed else "new"
+    if differences(cell, model):
+        return "changed"
+    if (cell.folder / DONE).exists():
+        return "finished"
+    return "failed" if failed else "interrupted"
+
+
+def differences(cell: Cell, model: str | None = None) -> list[str]:
+    """Settings in which the run in a cell's folder differs from the cell."""
+    try:
+        before = read_run(cell.folder).environment.get("model")
+    except StateError:
+        return ["damaged results"]
+    changed = changed_settings(cell.experiment, cell.folder, ignored=("report", "threads"))
+    if cell.match is not None:
+        changed = [name for name in changed if not name.startswith("method.selector")]
+    return changed if model is None or before == model else [*changed, "source model"]
+
+
+def write_suite(suite: Suite, cells: tuple[Cell, ...]) -> None:
+    """Leave a list of the cells in the suite's folder, for whoever makes tables of them."""
+    suite.results.mkdir(parents=True, exist_ok=True)
+    about = suite.model_dump(mode="json", include={"name", "layout", "paper", "protocol"})
+    text = json.dumps({**about, "cells": [cell.place for cell in cells]}, indent=1)
+    (suite.results / SUITE_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def _cell(
+    suite: Suite, stream: StreamEntry, entry: MethodEntry, budget: Budget | None, seed: int
+) -> Cell:
+    tables = _tables(suite, stream, entry, budget, seed)
+    order = tables.get("stream", {}).get("order") or Experiment().stream.order
+    label = stream.label or str(order)
+    name = _name(label, budget, entry.label, seed)
+    put_value(tables, ["report", "folder"], str(suite.results / name), where=name)
+    return Cell(
+        name=name,
+        stream=label,
+        method=entry.label,
+        budget=budget,
+        seed=seed,
+        experiment=parse_experiment(tables, where=f"{suite.name}: {name}"),
+        match=None if entry.match is None else _name(label, budget, entry.match, seed),
+    )
+
+
+def _tables(
+    suite: Suite, stream: StreamEntry, entry: MethodEntry, budget: Budget | None, seed: int
+) -> dict[str, Any]:
+    """The tables of one experiment; what is said later in the file wins."""
+    tables = copy_tables(suite.base)
+    tables["seed"] = seed
+    tables["method"] = {**(entry.method or tables.get("method", {})), "label": entry.label}
+    for name, value in stream.settings.items():
+        put_value(tables, ["stream", name], value, where="grid.streams")
+    if budget is not None:
+        put_value(tables, ["labels", "budget"], budget, where="grid.budgets")
+    if entry.batch_size is not None and suite.protocol == "paper":
+        put_value(tables, ["stream", "batch_size"], entry.batch_size, where=entry.label)
+    for names, value in _flattened(entry.changes):
+        put_value(tables, names, value, where=f"{entry.label}: set")
+    return tables
+
+
+def _flattened(tables: Mapping[str, Any], before: tuple[str, ...] = ()) -> Iterator[Any]:
+    """(names, value) pairs; names may be dotted in quotes or not."""
+    for key, value in tables.items():
+        names = (*before, *key.split("."))
+        if isinstance(value, Mapping):
+            yield from _flattened(value, names)
+        else:
+            yield names, value
+
+
+def _budgets(suite: Suite, entry: MethodEntry) -> tuple[Budget | None, ...]:
+    """Budgets that multiply a method; a matched one goes with its partner."""
+    if entry.match is not None:
+        return _budgets(suite, suite.grid.entry(entry.match))
+    table = entry.method or suite.base.get("method", {})
+    pools = "pool" in suite.base or any(key.partition(".")[0] == "pool" for key in entry.changes)
+    asks = pools or table.get("name", Experiment().method.name) in ASKING
+    wanted = asks if entry.budgets is None else entry.budgets
+    return suite.grid.budgets if wanted and suite.grid.budgets else (None,)
+
+
+def _name(stream: str, budget: Budget | None, method: str, seed: int) -> str:
+    middle = "" if budget is None else f"{budget}/"
+    return f"{_slug(stream)}/{middle}{_slug(method)}-{seed}"
+
+
+def _slug(label: str) -> str:
+    """A label as part of a path.
+
+    >>> _slug("Tent (steps=1)")
+    'tent-steps-1'
+    """
+    slug = re.sub(r"\W+", "-", label.lower()).strip("-")
+    if not slug:
+        raise SettingError(f"The label {label!r} has no letter or digit to name a folder by.")
+    return slug

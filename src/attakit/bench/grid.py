@@ -1,0 +1,188 @@
+"""Running the cells of a suite: what is finished stays, what was interrupted goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Literal
+
+from attakit.bench.cells import FAILED, Cell, cell_state, differences
+from attakit.bench.matching import match_labels
+from attakit.bench.run_folder import has_begun, read_end
+from attakit.bench.sources import SourceModel
+from attakit.bench.work import Ended, Event, Job, Outcome, Workplace
+from attakit.errors import StateError
+from attakit.report.runs import read_run
+
+End = Literal["finished", "skipped", "failed", "stopped"]
+PAUSE = 0.2  # seconds until a request to stop is noticed
+CHANCES = 2  # a cell whose process is killed from outside gets a second one
+_SHOWN = 3
+
+
+class Grid:
+    """The cells of a suite on their way to the end.
+
+    Parameters
+    ----------
+    cells
+        What to run. The partner of a matched cell must be among them.
+    sources
+        The source model of each cell, by the cell's name.
+    threads
+        CPU threads of a cell that does not say how many it wants and was not begun with some.
+    anew
+        Run cells whose settings have changed from their beginning, instead of refusing.
+
+    Examples
+    --------
+    >>> Grid([], {}).outcomes
+    {}
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        sources: Mapping[str, SourceModel],
+        *,
+        threads: int = 1,
+        anew: bool = False,
+    ) -> None:
+        self.cells = {cell.name: cell for cell in cells}
+        self.sources = sources
+        self.threads = threads
+        self.anew = anew
+        self.outcomes: dict[str, tuple[End, Outcome]] = {}
+        self._chances = dict.fromkeys(self.cells, CHANCES)
+        self._running: set[str] = set()
+        self._check_unchanged()
+        self._waiting = self._plan()
+
+    def run(
+        self,
+        workplace: Workplace,
+        *,
+        watch: Callable[[Event], None] = lambda _event: None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Run all cells; when `stop` is set, let those that are running save and stop."""
+        stopping = False
+        while self._running or (self._waiting and not stopping):
+            if stop is not None and stop.is_set() and not stopping:
+                stopping = True
+                workplace.stop()
+            if not stopping:
+                self._start_ready(workplace, watch)
+            for event in workplace.wait(PAUSE):
+                self._receive(event, watch)
+
+    def _start_ready(self, workplace: Workplace, watch: Callable[[Event], None]) -> None:
+        """Start what can be started; what needs no run or cannot have one ends here."""
+        for name in list(self._waiting):
+            partner = self.cells[name].match
+            if partner is not None and partner not in self.outcomes:
+                continue
+            if partner is not None and self.outcomes[partner][0] not in ("finished", "skipped"):
+                self._end(name, "failed", _unmatched(partner), watch)
+                continue
+            if not workplace.has_room:
+                return
+            cell = self._matched(self.cells[name])
+            state = self._state(cell)
+            if state == "finished":
+                self._end(name, "skipped", Outcome("finished", end=read_end(cell.folder)), watch)
+            elif state == "changed" and not self.anew:
+                self._end(name, "failed", Outcome("failed", str(self._refusal([cell]))), watch)
+            else:
+                self._waiting.remove(name)
+                self._running.add(name)
+                _forget_failure(cell)
+                workplace.start(self._job(cell, anew=state == "changed"))
+
+    def _receive(self, event: Event, watch: Callable[[Event], None]) -> None:
+        if not isinstance(event, Ended):
+            watch(event)
+            return
+        name, outcome = event.cell, event.outcome
+        self._running.discard(name)
+        if outcome.result == "lost":
+            self._chances[name] -= 1
+            if self._chances[name]:
+                self._waiting.insert(0, name)
+                return
+        end: End = "failed" if outcome.result == "lost" else outcome.result
+        self._end(name, end, outcome, watch)
+
+    def _end(self, name: str, end: End, outcome: Outcome, watch: Callable[[Event], None]) -> None:
+        if name in self._waiting:
+            self._waiting.remove(name)
+        self.outcomes[name] = (end, outcome)
+        if end == "failed":
+            _write_failure(self.cells[name], outcome)
+        watch(Ended(name, outcome))
+
+    def _plan(self) -> list[str]:
+        """The order of starting: those that others wait for, then those that ask and take long."""
+        partners = {cell.match for cell in self.cells.values()}
+        return sorted(
+            self.cells,
+            key=lambda name: (name not in partners, self.cells[name].budget is None),
+        )
+
+    def _matched(self, cell: Cell) -> Cell:
+        """The cell with as many labels as its partner had."""
+        if cell.match is None:
+            return cell
+        labels = int(read_end(self.cells[cell.match].folder)["labels"])
+        return replace(cell, experiment=match_labels(cell.experiment, labels), match=None)
+
+    def _job(self, cell: Cell, *, anew: bool) -> Job:
+        threads = cell.experiment.threads or self.threads
+        if has_begun(cell.folder) and not anew:
+            # Another number of threads would round differently: go on as it was begun.
+            threads = read_run(cell.folder).experiment.get("threads", threads)
+        experiment = cell.experiment.model_copy(update={"threads": threads})
+        return Job(cell.name, experiment, anew=anew)
+
+    def _state(self, cell: Cell) -> str:
+        return cell_state(cell, self.sources[cell.name].fingerprint)
+
+    def _check_unchanged(self) -> None:
+        changed = [cell for cell in self.cells.values() if self._state(cell) == "changed"]
+        if changed and not self.anew:
+            raise self._refusal(changed)
+
+    def _refusal(self, changed: Sequence[Cell]) -> StateError:
+        told = [
+            f"{cell.name} ({', '.join(differences(cell, self.sources[cell.name].fingerprint))})"
+            for cell in changed[:_SHOWN]
+        ]
+        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+        return StateError(
+            f"Some cells were run with other settings: {', '.join(told)}{more}. Run them anew with "
+            f"--replace, or give the suite another folder."
+        )
+
+
+def with_partners(chosen: Sequence[Cell], cells: Sequence[Cell]) -> list[Cell]:
+    """The chosen cells and those that they are matched to, in the order of `cells`."""
+    names = {cell.name for cell in chosen} | {cell.match for cell in chosen}
+    return [cell for cell in cells if cell.name in names]
+
+
+def _unmatched(partner: str) -> Outcome:
+    return Outcome("failed", f"Not run: its labels are matched to {partner}, which failed.")
+
+
+def _write_failure(cell: Cell, outcome: Outcome) -> None:
+    text = "\n".join(part for part in (outcome.message, outcome.details) if part)
+    with suppress(OSError):  # the folder itself may be what failed
+        cell.folder.mkdir(parents=True, exist_ok=True)
+        (cell.folder / FAILED).write_text(text + "\n", encoding="utf-8")
+
+
+def _forget_failure(cell: Cell) -> None:
+    with suppress(OSError):
+        (cell.folder / FAILED).unlink()

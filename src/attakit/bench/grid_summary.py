@@ -1,0 +1,50 @@
+"""What became of a suite, ready for JSON and for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attakit.bench.cells import Cell
+from attakit.bench.fairness import check_fairness
+from attakit.bench.grid import End
+from attakit.bench.suite import Suite
+from attakit.bench.work import Outcome
+from attakit.report.runs import RunRecord, read_run
+
+_FIGURES = ("stream_accuracy", "source_accuracy", "labels", "seconds", "peak_memory_mb")
+
+
+def summarise_grid(
+    suite: Suite, cells: Sequence[Cell], outcomes: Mapping[str, tuple[End, Outcome]]
+) -> dict[str, Any]:
+    """One object about a suite that was run: every cell, and whether they are comparable."""
+    done = [cell for cell in cells if outcomes[cell.name][0] in ("finished", "skipped")]
+    runs = {cell.name: read_run(cell.folder) for cell in done}
+    fairness = check_fairness([(cell, runs[cell.name]) for cell in done], suite.protocol)
+    ends = [end for end, _ in outcomes.values()]
+    return {
+        "suite": suite.name,
+        "folder": str(suite.results),
+        "layout": suite.layout,
+        "protocol": suite.protocol,
+        **{end: ends.count(end) for end in ("finished", "skipped", "failed")},
+        "fairness": {"shared": list(fairness.shared), "warnings": list(fairness.warnings)},
+        "cells": [_line(cell, outcomes[cell.name], runs.get(cell.name)) for cell in cells],
+    }
+
+
+def _line(cell: Cell, outcome: tuple[End, Outcome], run: RunRecord | None) -> dict[str, Any]:
+    line: dict[str, Any] = {**cell.place, "state": outcome[0]}
+    if outcome[1].message:
+        line["message"] = outcome[1].message
+    if run is None or run.end is None:
+        return line
+    return {
+        **line,
+        "model": run.environment.get("model"),
+        "stream_order": run.environment.get("stream"),
+        "batch_size": run.experiment["stream"]["batch_size"],
+        "threads": run.environment.get("threads"),
+        **{name: run.end.get(name) for name in _FIGURES},
+    }

@@ -1,0 +1,64 @@
+"""The source models of a suite: made ready once, before its cells are run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from attakit.bench.cells import Cell
+from attakit.bench.data import load_task
+from attakit.bench.experiment import Experiment
+from attakit.bench.models import Progress, source_classifier, weights_file
+from attakit.errors import SettingError
+from attakit.nn.weights import weights_hash
+
+# Of [stream], only these can make a difference to the source model.
+_STREAM_KEYS = {"name", "root", "source", "size", "held_out"}
+
+
+@dataclass(frozen=True)
+class SourceModel:
+    """A trained source model: its file, and its fingerprint."""
+
+    file: Path
+    fingerprint: str
+
+
+def prepare_sources(
+    cells: Iterable[Cell], progress: Progress | None = None
+) -> dict[str, SourceModel]:
+    """The source model of each cell by its name; cells that share one get the same.
+
+    The model of digits is trained if it is not there from an earlier time. Others must be there.
+    """
+    known: dict[str, SourceModel] = {}
+    found: dict[str, SourceModel] = {}
+    for cell in cells:
+        key = _key(cell.experiment)
+        if key not in known:
+            known[key] = _prepare(cell.experiment, progress)
+        found[cell.name] = known[key]
+    return found
+
+
+def _prepare(experiment: Experiment, progress: Progress | None) -> SourceModel:
+    _check_weights(experiment)
+    task = load_task(experiment.stream)
+    model = source_classifier(experiment, task, progress)
+    return SourceModel(weights_file(experiment, task), weights_hash(model))
+
+
+def _check_weights(experiment: Experiment) -> None:
+    file = experiment.model.weights
+    if file is not None and not file.exists():
+        raise SettingError(
+            f"base.model.weights: there is no file {file}. Train the source model with `attakit "
+            f"pretrain EXPERIMENT.toml --set training.weights={file}`, where the experiment has "
+            f"the [stream] and [model] of this suite."
+        )
+
+
+def _key(experiment: Experiment) -> str:
+    stream = experiment.stream.model_dump_json(include=_STREAM_KEYS)
+    return stream + experiment.model.model_dump_json()

@@ -1,0 +1,142 @@
+"""What a worker does with a cell, in a process beside this one or on another machine."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from attakit.bench.experiment import Experiment
+from attakit.bench.failing import USER_ERRORS, explain
+from attakit.bench.run import run_experiment
+from attakit.bench.run_folder import has_begun, has_run
+from attakit.bench.stopping import Interrupted
+from attakit.bench.watch import Watch
+from attakit.records import Moment
+from attakit.stream.batches import Stream
+
+Result = Literal["finished", "failed", "stopped", "lost"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell that is ready to be run.
+
+    Parameters
+    ----------
+    cell
+        Name of the cell.
+    experiment
+        What to run.
+    anew
+        Throw away what is in the folder; otherwise a run that was begun there goes on.
+    folder, weights
+        Where results go and the source model is, away from where the experiment says.
+    """
+
+    cell: str
+    experiment: Experiment
+    anew: bool = False
+    folder: Path | None = None
+    weights: Path | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: "lost" is what becomes of one whose process is killed."""
+
+    result: Result
+    message: str = ""
+    details: str = ""
+    end: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """A cell has come so far."""
+
+    cell: str
+    done: int
+    total: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A cell has come to its end."""
+
+    cell: str
+    outcome: Outcome
+
+
+Event = Stepped | Ended
+CHECKING, SCORING = BESIDE = ("checking", "scoring")  # work beside the steps of a run
+Tell = Callable[[Stepped], None]
+
+
+class Workplace(Protocol):
+    """Where jobs are done, several at once."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another job can be started."""
+
+    def start(self, job: Job) -> None: ...
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        """What happened, as soon as something does, or nothing when the time is over."""
+
+    def stop(self) -> None:
+        """Ask every job to save and stop. They end a little later, in `wait`."""
+
+
+def run_cell(job: Job, tell: Tell) -> dict[str, Any]:
+    """Run one cell, from its beginning or from where it was stopped; return its end line.
+
+    The one place that knows what kinds of runs there are.
+    """
+    folder = job.folder or job.experiment.report.folder
+    goes_on = has_begun(folder) and not job.anew
+    return run_experiment(
+        job.experiment,
+        resume=goes_on,
+        replace=has_run(folder) and not goes_on,
+        folder=job.folder,
+        weights=job.weights,
+        watch=Watch(
+            observers=lambda stream, _, start: [_Steps(job.cell, stream, start, tell)],
+            checking=lambda done, total: tell(Stepped(job.cell, done, total, CHECKING)),
+            scoring=lambda done, total: tell(Stepped(job.cell, done, total, SCORING)),
+        ),
+    )
+
+
+def do_job(job: Job, tell: Tell) -> Outcome:
+    """Run one cell; whatever happens in it ends here."""
+    try:
+        return Outcome("finished", end=run_cell(job, tell))
+    except (Interrupted, KeyboardInterrupt):
+        return Outcome("stopped")
+    except USER_ERRORS as error:
+        return Outcome("failed", explain(error))
+    except Exception as error:  # a fault of one method must not stop the others
+        return Outcome("failed", explain(error), traceback.format_exc())
+
+
+class _Steps:
+    """Tells how far a run has come."""
+
+    def __init__(self, cell: str, stream: Stream, start: int, tell: Tell) -> None:
+        self.cell = cell
+        self.total = len(stream)
+        self.tell = tell
+        tell(Stepped(cell, start, self.total))
+
+    def on_step(self, moment: Moment) -> None:
+        note = f"{moment.received} labels" if moment.received else ""
+        self.tell(Stepped(self.cell, moment.batch.step + 1, self.total, note))
+
+    def close(self) -> None:
+        pass

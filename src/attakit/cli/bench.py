@@ -1,0 +1,153 @@
+"""`attakit bench`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from attakit.bench.cells import Cell, cell_state, expand, write_suite
+from attakit.bench.grid import Grid, with_partners
+from attakit.bench.grid_summary import summarise_grid
+from attakit.bench.processes import Processes
+from attakit.bench.ray_tasks import RayTasks
+from attakit.bench.sources import SourceModel, prepare_sources
+from attakit.bench.stopping import Interrupted, stoppable
+from attakit.bench.suite import Protocol, Suite, load_suite
+from attakit.bench.work import Workplace
+from attakit.cli.grid_display import GridDisplay
+from attakit.cli.options import Json, Overrides, Quiet
+from attakit.cli.talking import interruptible, print_json, say, training_bar
+from attakit.errors import SettingError
+from attakit.report.console import print_table
+from attakit.report.figures import summarise
+from attakit.report.runs import read_run
+
+SOME_FAILED = 1
+STOPPED = "Stopped. What was running is saved; the same command goes on."
+
+
+def bench(
+    suite: Annotated[Path, typer.Argument(metavar="SUITE.toml")],
+    override: Overrides = None,
+    protocol: Annotated[
+        Protocol | None,
+        typer.Option(help="Batch size: the same for all, or each method's own as in the paper."),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Cells whose name contains this.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Cells at once; as many as cores if not given.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Run cells anew whose settings have changed.")
+    ] = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the cells and their state; run nothing.")
+    ] = False,
+    ray: Annotated[bool, typer.Option("--ray", help="Run the cells on a Ray cluster.")] = False,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Of the cluster, if Ray does not find it itself."),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run a grid of methods, streams, budgets and seeds; what is finished is not run again."""
+    tables = load_suite(suite, override or []).under(protocol)
+    everything = expand(tables)
+    cells = _chosen(everything, only)
+    if listed:
+        _list(tables, cells, as_json=as_json)
+        return
+    silent = quiet or as_json
+    with interruptible(STOPPED), training_bar(quiet=silent) as training:
+        sources = prepare_sources(cells, training)
+    count = workers or os.cpu_count() or 1
+    on_ray = ray or ray_address is not None
+    threads = 1 if on_ray else max(1, (os.cpu_count() or 1) // count)
+    grid = Grid(cells, sources, threads=threads, anew=replace)
+    write_suite(tables, everything)
+    methods = {cell.name: cell.method for cell in cells}
+    with (
+        stoppable(STOPPED) as stop,
+        _workplace(count, sources, ray=on_ray, address=ray_address) as workplace,
+        GridDisplay(tables.name, methods, workers=count, quiet=silent) as display,
+    ):
+        grid.run(workplace, watch=display.watch, stop=stop)
+    if len(grid.outcomes) < len(cells) or any(e == "stopped" for e, _ in grid.outcomes.values()):
+        raise Interrupted(STOPPED)
+    summary = summarise_grid(tables, cells, grid.outcomes)
+    _tell(summary, cells, quiet=quiet, as_json=as_json)
+    if summary["failed"]:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _chosen(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
+    chosen = [cell for cell in cells if pattern is None or pattern in cell.name]
+    if not chosen:
+        raise SettingError(
+            f"--only {pattern}: no cell has that in its name. `--list` lists them, for instance "
+            f"{cells[0].name}."
+        )
+    return with_partners(chosen, cells)
+
+
+@contextmanager
+def _workplace(
+    workers: int, sources: dict[str, SourceModel], *, ray: bool, address: str | None
+) -> Iterator[Workplace]:
+    if ray:
+        with RayTasks(sources, address=address) as cluster:
+            yield cluster
+    else:
+        with Processes(workers=workers) as processes:
+            yield processes
+
+
+def _list(suite: Suite, cells: Sequence[Cell], *, as_json: bool) -> None:
+    states = {cell.name: cell_state(cell) for cell in cells}
+    if as_json:
+        print_json({"suite": suite.name, "folder": str(suite.results), "cells": states})
+        return
+    for name, state in states.items():
+        say(f"{state:<12} {name}")
+
+
+def _tell(summary: dict[str, Any], cells: Sequence[Cell], *, quiet: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(summary)
+        return
+    if not quiet:
+        _print_tables(summary, cells)
+    errors = Console(stderr=True, highlight=False)
+    for line in summary["cells"]:
+        if line["state"] == "failed":
+            errors.print(f"[bold red]Failed:[/] {escape(_failure(line))}", soft_wrap=True)
+    for warning in summary["fairness"]["warnings"]:
+        errors.print(f"[bold yellow]Warning:[/] {escape(warning)}", soft_wrap=True)
+
+
+def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
+    done = {line["name"] for line in summary["cells"] if line["state"] in ("finished", "skipped")}
+    for stream in dict.fromkeys(cell.stream for cell in cells):
+        found = [cell for cell in cells if cell.stream == stream and cell.name in done]
+        if found:
+            print_table(summarise([read_run(cell.folder) for cell in found]), title=stream)
+    say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
+    counts = ", ".join(f"{summary[end]} {told}" for end, told in _COUNTS.items() if summary[end])
+    say(f"Cells: {counts}. Results: {summary['folder']}")
+
+
+_COUNTS = {"finished": "run", "skipped": "finished before", "failed": "failed"}
+
+
+def _failure(line: dict[str, Any]) -> str:
+    return f"{line['name']}: {line['message']}"

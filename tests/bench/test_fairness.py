@@ -1,0 +1,59 @@
+from attakit.bench.cells import expand
+from attakit.bench.fairness import check_fairness
+from attakit.bench.suite import parse_suite
+from attakit.report.runs import RunRecord
+
+
+def runs(*, models=("m", "m"), orders=("o", "o"), sizes=(100, 100)):
+    """Two methods with one seed, and what their runs say."""
+    methods = [{"label": "Tent"}, {"label": "SimATTA"}]
+    cells = expand(parse_suite({"name": "s", "grid": {"methods": methods}}))
+    records = [
+        RunRecord({"stream": {"batch_size": size}}, told, [], [], [], {})
+        for size, told in zip(
+            sizes,
+            [{"model": m, "stream": o} for m, o in zip(models, orders, strict=True)],
+            strict=True,
+        )
+    ]
+    return list(zip(cells, records, strict=True))
+
+
+def test_what_all_cells_share_is_said():
+    found = check_fairness(runs(), "fair")
+
+    assert found.warnings == ()
+    assert found.shared == (
+        "same model m",
+        "same stream o",
+        "batch size 100 for all",
+        "predictions scored before updates",
+    )
+
+
+def test_another_model_or_order_is_a_warning_that_says_where():
+    found = check_fairness(runs(models=("m", "n"), orders=("o", "p")), "fair")
+
+    assert found.warnings == (
+        "Not the same model in domain_after_domain, seed 0: m in Tent, n in SimATTA.",
+        "Not the same stream in domain_after_domain, seed 0: o in Tent, p in SimATTA.",
+    )
+    assert not any(part.startswith("same") for part in found.shared)
+
+
+def test_other_batch_sizes_are_a_warning_unless_the_paper_has_them():
+    given = runs(sizes=(16, 100))
+
+    assert check_fairness(given, "fair").warnings == (
+        "Batch sizes differ: 16 for Tent, 100 for SimATTA.",
+    )
+    paper = check_fairness(given, "paper")
+    assert paper.warnings == ()
+    assert "batch size 16 for Tent, 100 for SimATTA, as in the paper" in paper.shared
+
+
+def test_runs_without_a_stream_are_not_compared_by_it():
+    found = check_fairness(runs(orders=(None, None)), "fair")
+
+    assert found.warnings == ()
+    assert not any("stream" in part for part in found.shared)

@@ -1,0 +1,107 @@
+"""Jobs in processes of their own: side by side, killed, stopped."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from attakit.bench.cells import cell_state
+from attakit.bench.grid import Grid
+from attakit.bench.processes import Processes
+from attakit.bench.sources import prepare_sources
+from attakit.bench.work import Ended, Job, Stepped
+from attakit.errors import SettingError
+from attakit.report.runs import read_run
+
+DEADLINE = 120.0
+
+
+def events_until(workplace, wanted):
+    """Collect events until one is wanted."""
+    seen, deadline = [], time.monotonic() + DEADLINE
+    while time.monotonic() < deadline:
+        for event in workplace.wait(0.1):
+            seen.append(event)
+            if wanted(event):
+                return seen
+    raise AssertionError(f"not seen in {DEADLINE:.0f} seconds; only {seen}")
+
+
+def has_ended(event):
+    return isinstance(event, Ended)
+
+
+def has_stepped(event):
+    return isinstance(event, Stepped) and event.done > 0
+
+
+def process_of(workplace):
+    ((_, process),) = workplace._running.values()
+    return process
+
+
+@pytest.fixture
+def long_job(small_grid, quick_digits):
+    """A job of some sixty steps."""
+    base = {"stream": {"targets": ["outline"], "batch_size": 10}, "threads": 1}
+    (cell,) = small_grid("SimATTA", base=base)
+    return cell, Job(cell.name, cell.experiment)
+
+
+def test_cells_run_side_by_side_each_in_its_own_process(small_grid, quick_digits):
+    cells = small_grid("Source only", "Tent", seeds=[0, 1])
+    grid = Grid(cells, prepare_sources(cells))
+    seen = []
+
+    with Processes(workers=2) as workplace:
+        grid.run(workplace, watch=seen.append)
+
+    assert {end for end, _ in grid.outcomes.values()} == {"finished"}
+    first_end = next(place for place, event in enumerate(seen) if has_ended(event))
+    assert len({event.cell for event in seen[:first_end]}) == 2
+    for cell in cells:
+        run = read_run(cell.folder)
+        assert run.environment["threads"] == 1
+        assert run.end["peak_memory_mb"] > 50
+
+
+def test_a_killed_process_is_a_lost_cell(long_job):
+    with Processes(workers=1) as workplace:
+        workplace.start(long_job[1])
+        assert not workplace.has_room
+        events_until(workplace, has_stepped)
+        os.kill(process_of(workplace).pid, signal.SIGKILL)
+        end = events_until(workplace, has_ended)[-1]
+
+    assert end.outcome.result == "lost"
+    assert "signal 9" in end.outcome.message
+    assert "--workers" in end.outcome.message
+    assert workplace.has_room
+
+
+def test_a_cell_asked_to_stop_saves_and_ends(long_job):
+    cell, job = long_job
+    with Processes(workers=1) as workplace:
+        workplace.start(job)
+        events_until(workplace, has_stepped)
+        workplace.stop()
+        end = events_until(workplace, has_ended)[-1]
+
+    assert end.outcome.result == "stopped"
+    assert cell_state(cell) == "interrupted"
+    assert (cell.folder / "snapshot.pt").exists()
+
+
+def test_no_process_outlives_its_workplace(long_job):
+    with Processes(workers=1) as workplace:
+        workplace.start(long_job[1])
+        events_until(workplace, has_stepped)
+        process = process_of(workplace)
+
+    assert not process.is_alive()
+
+
+def test_there_must_be_a_worker():
+    with pytest.raises(SettingError, match="workers must be at least 1"):
+        Processes(workers=0)

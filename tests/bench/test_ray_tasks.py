@@ -1,0 +1,124 @@
+"""Suites on a real cluster of two Ray nodes on this machine."""
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from attakit.bench.cells import cell_state
+from attakit.bench.grid import Grid
+from attakit.bench.ray_tasks import RayTasks, read_files, write_files
+from attakit.bench.sources import prepare_sources
+from attakit.bench.work import Ended, Stepped, do_job
+from attakit.errors import MissingExtra
+from attakit.report.runs import read_run
+
+
+def test_files_come_as_they_went_and_old_ones_go(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_files(one, {"steps.jsonl": b"a", "done": b""})
+    write_files(other, {"steps.jsonl": b"b", "snapshot.pt": b"c"})
+    (other / "notes.txt").write_text("mine")
+
+    write_files(other, read_files(one))
+
+    assert read_files(other) == {"steps.jsonl": b"a", "done": b""}
+    assert (other / "notes.txt").read_text() == "mine"
+
+
+def test_a_missing_ray_is_named_with_the_way_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+
+    with pytest.raises(MissingExtra, match=r"pip install 'attakit\[ray\]'"):
+        RayTasks({})
+
+
+@pytest.fixture
+def cluster(monkeypatch, quick_digits):
+    """A head without room for tasks, where the test runs, and one node; the test may add more."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster  # noqa: PLC0415, only where Ray is installed
+
+    source = Path(__file__).parents[2] / "src"
+    monkeypatch.setenv("PYTHONPATH", str(source))
+    # By default tasks give way to everything else, so on a busy machine they would take for ever.
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    found.add_node(num_cpus=1)
+    found.wait_for_nodes()
+    ray.init(address=found.address, log_to_driver=False)
+    yield found
+    ray.shutdown()
+    found.shutdown()
+
+
+def run_here(cells):
+    for cell in cells:
+        job = Grid(cells, prepare_sources(cells))._job(cell, anew=False)
+        assert do_job(job, lambda step: None).result == "finished"
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Ray itself
+def test_a_grid_on_two_nodes_of_which_one_is_killed_loses_nothing(cluster, small_grid, results):
+    base = {"stream": {"targets": ["outline"], "share": 0.5, "batch_size": 8}}
+    cells = small_grid("SimATTA", "Tent", seeds=[0, 1], base=base)[:3]
+    doomed = cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    sources, running, killed = prepare_sources(cells), set(), []
+    grid = Grid(cells, sources)
+
+    def watch(event):
+        if isinstance(event, Stepped) and event.done > 1:
+            running.add(event.cell)
+        if len(running) == 2 and not killed:
+            killed.append(dict.fromkeys(running))
+            cluster.remove_node(doomed, allow_graceful=False)
+        if isinstance(event, Ended):
+            running.discard(event.cell)
+
+    with RayTasks(sources) as workplace:
+        grid.run(workplace, watch=watch)
+
+    assert len(killed) == 1
+    assert {name: end for name, (end, _) in grid.outcomes.items()} == {
+        cell.name: "finished" for cell in cells
+    }
+    found = {cell.name: results(cell.folder) for cell in cells}
+    settings = {cell.name: read_run(cell.folder).experiment for cell in cells}
+    for cell in cells:
+        for path in cell.folder.iterdir():
+            path.unlink()
+    run_here(cells)
+    for cell in cells:
+        assert results(cell.folder) == found[cell.name]
+        assert read_run(cell.folder).experiment == settings[cell.name]
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Ray itself
+def test_a_stopped_grid_brings_home_what_was_saved_and_goes_on(cluster, small_grid, results):
+    base = {"stream": {"targets": ["outline"], "share": 0.5, "batch_size": 4}}
+    (cell,) = small_grid("SimATTA", base=base)
+    sources, stop = prepare_sources([cell]), threading.Event()
+    grid = Grid([cell], sources)
+    with RayTasks(sources) as workplace:
+        grid.run(workplace, watch=lambda _: stop.set(), stop=stop)
+    assert grid.outcomes[cell.name][0] == "stopped"
+    assert cell_state(cell) == "interrupted"
+    began = len(read_run(cell.folder).steps)
+    seen = []
+
+    with RayTasks(sources) as workplace:
+        Grid([cell], sources).run(workplace, watch=seen.append)
+
+    assert cell_state(cell) == "finished"
+    assert min(event.done for event in seen if isinstance(event, Stepped)) == began > 0
+    found = results(cell.folder)
+    for path in cell.folder.iterdir():
+        path.unlink()
+    run_here([cell])
+    assert results(cell.folder) == found

@@ -1,0 +1,246 @@
+"""`attakit bench` as a user meets it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from attakit.bench.cells import FAILED, SUITE_FILE, cell_state, expand
+from attakit.bench.suite import load_suite
+from attakit.bench.work import Ended, do_job
+from attakit.cli import app, main
+from attakit.report.jsonlines import STEPS_FILE
+from attakit.report.runs import read_run
+
+SUITE = """
+name = "small"
+[base]
+threads = 1
+[base.stream]
+targets = ["outline"]
+share = 0.08
+batch_size = 16
+[base.report]
+source_every = 0
+save_every = 2
+post_adaptation = false
+[grid]
+seeds = [0, 1]
+[[grid.methods]]
+label = "Source only"
+method = { name = "source_only" }
+[[grid.methods]]
+label = "Tent"
+batch_size = 8
+method = { name = "tent" }
+"""
+LONG = """
+name = "long"
+[base.stream]
+batch_size = 5
+[base.report]
+source_every = 0
+[[grid.methods]]
+label = "SimATTA"
+method = { trainer = { max_updates = 4 }, selector = { inits = 1 } }
+[[grid.methods]]
+label = "Tent"
+method = { name = "tent", updates = 20 }
+"""
+ROW = "results/small/domain_after_domain"
+DEADLINE = 180.0
+
+
+class Here:
+    """Stands for a pool of processes, which would have to read the digits again."""
+
+    def __init__(self, *, workers):
+        self.jobs = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    @property
+    def has_room(self):
+        return not self.jobs
+
+    def start(self, job):
+        self.jobs.append(job)
+
+    def wait(self, seconds):
+        events = []
+        for job in self.jobs:
+            outcome = do_job(job, events.append)
+            events.append(Ended(job.cell, outcome))
+        self.jobs = []
+        return events
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch, quick_digits):
+    """An empty folder to work in, with one suite file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("attakit.cli.bench.Processes", Here)
+    (tmp_path / "suite.toml").write_text(SUITE)
+    return tmp_path
+
+
+def call(*arguments, code=0):
+    result = CliRunner().invoke(app, ["bench", "suite.toml", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code
+    return result
+
+
+def test_a_grid_ends_with_tables_and_says_why_they_can_be_compared(work):
+    result = call()
+
+    assert "Tent" in result.stdout
+    assert "Source only" in result.stdout
+    assert "Fair: same model " in result.stdout
+    assert "batch size 16 for all; predictions scored before updates." in result.stdout
+    assert "Cells: 4 run. Results: results/small" in result.stdout
+    assert "4/4" in result.stderr
+    assert "4 finished before" in call().stdout
+
+
+def test_a_grid_as_json_is_one_object(work):
+    told = json.loads(call("--json").stdout)
+
+    assert (told["finished"], told["skipped"], told["failed"]) == (4, 0, 0)
+    assert told["fairness"]["warnings"] == []
+    line = told["cells"][-1]
+    run = read_run(work / ROW / "tent-1")
+    assert line["folder"] == f"{ROW}/tent-1"
+    assert line["model"] == run.environment["model"]
+    assert line["stream_order"] == run.environment["stream"]
+    assert (line["batch_size"], line["labels"], line["threads"]) == (16, 0, 1)
+    assert line["seconds"] > 0
+    assert line["peak_memory_mb"] > 0
+    assert line["stream_accuracy"] == run.end["stream_accuracy"]
+
+
+def test_a_grid_leaves_a_list_of_its_cells(work):
+    call("--quiet", "--only", "tent-0")
+
+    left = json.loads((work / "results/small" / SUITE_FILE).read_text())
+    assert (left["name"], left["layout"], left["paper"], left["protocol"]) == (
+        "small",
+        "plain",
+        None,
+        "fair",
+    )
+    assert len(left["cells"]) == 4
+    assert left["cells"][0]["method"] == "Source only"
+
+
+def test_cells_are_listed_with_their_state(work):
+    call("--quiet", "--only", "tent-0")
+
+    lines = dict(reversed(line.split()) for line in call("--list").stdout.splitlines())
+    assert lines == {
+        "domain_after_domain/source-only-0": "new",
+        "domain_after_domain/source-only-1": "new",
+        "domain_after_domain/tent-0": "finished",
+        "domain_after_domain/tent-1": "new",
+    }
+    assert json.loads(call("--list", "--json").stdout)["cells"] == lines
+
+
+def test_quietly_nothing_is_said(work):
+    result = call("--quiet", "--only", "source-only-0")
+
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_the_protocol_of_the_paper_is_a_switch(work):
+    result = call("--protocol", "paper", "--only", "-0")
+
+    assert "batch size 8 for Tent, 16 for Source only, as in the paper" in result.stdout
+    run = read_run(work / "results/small-paper/domain_after_domain/tent-0")
+    assert run.experiment["stream"]["batch_size"] == 8
+
+
+def test_a_failed_cell_is_told_and_the_exit_code_says_so(work):
+    suite = work / "suite.toml"
+    suite.write_text(SUITE.replace('{ name = "tent" }', '{ name = "tent", lr = -1.0 }'))
+
+    result = call(code=1)
+
+    assert "Cells: 2 run, 2 failed." in result.stdout
+    assert "Failed: domain_after_domain/tent-0: Tent: lr must be" in result.stderr
+    assert "lr must be" in (work / ROW / "tent-0" / FAILED).read_text()
+    told = json.loads(call("--json", code=1).stdout)
+    assert (told["skipped"], told["failed"]) == (2, 2)
+    assert "lr must be" in told["cells"][-1]["message"]
+
+
+def test_cells_that_cannot_be_compared_are_a_warning(work):
+    with (work / "suite.toml").open("a") as suite:
+        suite.write('set = { "stream.batch_size" = 4 }\n')
+
+    result = call("--only", "-0")
+
+    assert "Warning: Batch sizes differ: 4 for Tent, 16 for Source only." in result.stderr
+
+
+def test_changed_settings_need_a_word(work, monkeypatch, capsys):
+    call("--quiet", "--only", "-0")
+    change = ["--set", "base.labels.budget=3"]
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "argv", ["attakit", "bench", "suite.toml", *change])
+
+    with pytest.raises(SystemExit) as caught:
+        main()
+
+    assert caught.value.code == 2
+    assert "(labels.budget)" in capsys.readouterr().err
+    told = json.loads(call("--json", "--replace", "--only", "-0", *change).stdout)
+    assert told["finished"] == 2
+
+
+def test_a_pattern_that_fits_no_cell_is_named(work):
+    with pytest.raises(Exception, match=r"--only tant: no cell .*source-only-0"):
+        call("--only", "tant")
+
+
+def test_ctrl_c_saves_every_cell_that_is_running(tmp_path, program_environment, quick_digits):
+    (tmp_path / "suite.toml").write_text(LONG)
+    command = [sys.executable, "-m", "attakit", "bench", "suite.toml", "--workers", "2", "-q"]
+    folders = [tmp_path / "results/long/domain_after_domain" / n for n in ("simatta-0", "tent-0")]
+    process = subprocess.Popen(
+        command, env=program_environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        deadline = time.monotonic() + DEADLINE
+        while not all(_steps(folder) > 1 for folder in folders):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=DEADLINE)[1]
+    finally:
+        process.kill()
+        process.communicate()
+
+    assert process.returncode == 130
+    assert errors.startswith("Stopped. What was running is saved")
+    assert "Traceback" not in errors
+    for folder in folders:
+        assert (folder / "snapshot.pt").exists()
+        assert not (folder / FAILED).exists()
+    cells = expand(load_suite(tmp_path / "suite.toml", [f'folder="{tmp_path}/results/long"']))
+    assert [cell_state(cell) for cell in cells] == ["interrupted", "interrupted"]
+
+
+def _steps(folder):
+    file = folder / STEPS_FILE
+    return file.read_bytes().count(b"\n") if file.exists() else 0
