@@ -101,12 +101,17 @@ def test_a_grid_on_two_nodes_of_which_one_is_killed_loses_nothing(cluster, small
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ray itself
 def test_a_stopped_grid_brings_home_what_was_saved_and_goes_on(cluster, small_grid, results):
-    base = {"stream": {"targets": ["outline"], "share": 0.5, "batch_size": 4}}
+    base = {"stream": {"targets": ["outline"], "batch_size": 2}}
     (cell,) = small_grid("SimATTA", base=base)
     sources, stop = prepare_sources([cell]), threading.Event()
     grid = Grid([cell], sources)
+
+    def watch(event):
+        if isinstance(event, Stepped) and event.done > 4:
+            stop.set()
+
     with RayTasks(sources) as workplace:
-        grid.run(workplace, watch=lambda _: stop.set(), stop=stop)
+        grid.run(workplace, watch=watch, stop=stop)
     assert grid.outcomes[cell.name][0] == "stopped"
     assert cell_state(cell) == "interrupted"
     began = len(read_run(cell.folder).steps)
@@ -116,7 +121,7 @@ def test_a_stopped_grid_brings_home_what_was_saved_and_goes_on(cluster, small_gr
         Grid([cell], sources).run(workplace, watch=seen.append)
 
     assert cell_state(cell) == "finished"
-    assert min(event.done for event in seen if isinstance(event, Stepped)) == began > 0
+    assert 0 < min(event.done for event in seen if isinstance(event, Stepped)) <= began
     found = results(cell.folder)
     for path in cell.folder.iterdir():
         path.unlink()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from typing import Any
 from attakit.bench.data import DATA_VARIABLE
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.sources import SourceModel
+from attakit.bench.stopping import Interrupted
 from attakit.bench.work import Ended, Event, Job, Outcome, Stepped, do_job
 from attakit.errors import MissingExtra
 from attakit.report.jsonlines import STEPS_FILE
@@ -170,7 +170,7 @@ def do_job_away(
 
     def tell(step: Stepped) -> None:
         if ray.get(board.tell.remote(step)):
-            signal.raise_signal(signal.SIGINT)  # a run takes it as Ctrl-C: save and stop
+            raise Interrupted("Stopped. The last snapshot counts.")
 
     with TemporaryDirectory(prefix="attakit-") as place:
         folder, model = Path(place) / "run", Path(place) / f"source{suffix}"
