@@ -14,11 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from attakit.bench.cells import Cell, expand
-from attakit.bench.grid import Grid
-from attakit.bench.processes import Processes
-from attakit.bench.sources import prepare_sources
-from attakit.bench.suite import load_suite
+from attakit.bench.suites.cells import Cell, expand
+from attakit.bench.suites.grid import Grid
+from attakit.bench.suites.processes import Processes
+from attakit.bench.suites.sources import prepare_sources
+from attakit.bench.suites.suite import load_suite
 
 SUITE = Path(__file__).resolve().parent.parent / "experiments" / "digits" / "suite.toml"
 CORES = 2

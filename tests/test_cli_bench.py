@@ -9,9 +9,9 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from attakit.bench.cells import FAILED, SUITE_FILE, cell_state, expand
-from attakit.bench.suite import load_suite
-from attakit.bench.work import Ended, do_job
+from attakit.bench.suites.cells import FAILED, SUITE_FILE, cell_state, expand
+from attakit.bench.suites.suite import load_suite
+from attakit.bench.suites.work import Ended, do_job
 from attakit.cli import app, main
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run

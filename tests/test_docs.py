@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from attakit import errors, select
 from attakit.bench import Experiment, parse_experiment
-from attakit.bench.cells import expand
 from attakit.bench.experiment import PoolTable
 from attakit.bench.load import load_experiment
-from attakit.bench.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
+from attakit.bench.suites.cells import expand
+from attakit.bench.suites.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
 from attakit.methods import EATA, SAR, BatchNorm, CoTTA, Enhanced, SimATTA, Tent
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.train import BalancedTrainer, Weighting

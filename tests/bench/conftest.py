@@ -2,8 +2,8 @@
 
 import pytest
 
-from attakit.bench.cells import expand
-from attakit.bench.suite import parse_suite
+from attakit.bench.suites.cells import expand
+from attakit.bench.suites.suite import parse_suite
 
 BASE = {
     "stream": {"targets": ["outline"], "share": 0.08, "batch_size": 16},

@@ -1,14 +1,14 @@
 """Experiments: what one run is, and running it; suites: what is compared, and running that."""
 
-from attakit.bench.cells import Cell, expand
 from attakit.bench.experiment import Experiment
-from attakit.bench.grid import Grid
 from attakit.bench.load import load_experiment, parse_experiment
-from attakit.bench.processes import Processes
 from attakit.bench.run import run_experiment
-from attakit.bench.sources import prepare_sources
 from attakit.bench.stopping import Interrupted
-from attakit.bench.suite import Suite, load_suite, parse_suite
+from attakit.bench.suites.cells import Cell, expand
+from attakit.bench.suites.grid import Grid
+from attakit.bench.suites.processes import Processes
+from attakit.bench.suites.sources import prepare_sources
+from attakit.bench.suites.suite import Suite, load_suite, parse_suite
 
 __all__ = [
     "Cell",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from attakit.bench.catalogue import CIFAR, FOLDERS, TINY_IMAGENET_C
-from attakit.bench.cifar_sets import cifar_c
-from attakit.bench.corruption_sets import own_corruptions, tiny_imagenet_c
 from attakit.bench.experiment import Experiment, StreamTable
-from attakit.bench.folder_sets import known_folders, own_folders
-from attakit.bench.places import DATA_VARIABLE
+from attakit.bench.sets.catalogue import CIFAR, FOLDERS, TINY_IMAGENET_C
+from attakit.bench.sets.cifar import cifar_c
+from attakit.bench.sets.corruptions import own_corruptions, tiny_imagenet_c
+from attakit.bench.sets.folders import known_folders, own_folders
+from attakit.bench.sets.places import DATA_VARIABLE
 from attakit.bench.task import Counting, Task, count_silently, refuse_settings
 from attakit.errors import unknown_name
 from attakit.randomness import generator

@@ -12,15 +12,15 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from attakit.bench.cells import Cell, cell_state, expand, write_suite
-from attakit.bench.grid import Grid, with_partners
-from attakit.bench.grid_summary import summarise_grid
-from attakit.bench.processes import Processes
-from attakit.bench.ray_tasks import RayTasks
-from attakit.bench.sources import SourceModel, prepare_sources
 from attakit.bench.stopping import Interrupted, stoppable
-from attakit.bench.suite import Protocol, Suite, load_suite
-from attakit.bench.work import Workplace
+from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
+from attakit.bench.suites.grid import Grid, with_partners
+from attakit.bench.suites.processes import Processes
+from attakit.bench.suites.ray_tasks import RayTasks
+from attakit.bench.suites.sources import SourceModel, prepare_sources
+from attakit.bench.suites.suite import Protocol, Suite, load_suite
+from attakit.bench.suites.summary import summarise_grid
+from attakit.bench.suites.work import Workplace
 from attakit.cli.grid_display import GridDisplay
 from attakit.cli.options import Json, Overrides, Quiet
 from attakit.cli.talking import interruptible, print_json, say, training_bar

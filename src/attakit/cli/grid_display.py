@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from attakit.bench.estimate import Estimate
-from attakit.bench.work import Event, Stepped
+from attakit.bench.suites.estimate import Estimate
+from attakit.bench.suites.work import Event, Stepped
 
 
 class GridDisplay:

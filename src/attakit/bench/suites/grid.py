@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
-from attakit.bench.cells import FAILED, Cell, cell_state, differences
 from attakit.bench.matching import match_labels
 from attakit.bench.run_folder import has_begun, read_end
-from attakit.bench.sources import SourceModel
-from attakit.bench.work import Ended, Event, Job, Outcome, Workplace
+from attakit.bench.suites.cells import FAILED, Cell, cell_state, differences
+from attakit.bench.suites.sources import SourceModel
+from attakit.bench.suites.work import Ended, Event, Job, Outcome, Workplace
 from attakit.errors import StateError
 from attakit.report.runs import read_run
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from attakit.bench.work import Ended, Event, Job, Outcome, do_job
+from attakit.bench.suites.work import Ended, Event, Job, Outcome, do_job
 from attakit.errors import check_count
 
 

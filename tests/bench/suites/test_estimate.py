@@ -1,5 +1,5 @@
-from attakit.bench.estimate import Estimate
-from attakit.bench.work import Ended, Outcome, Stepped
+from attakit.bench.suites.estimate import Estimate
+from attakit.bench.suites.work import Ended, Outcome, Stepped
 
 METHODS = {"slow-0": "slow", "slow-1": "slow", "quick-0": "quick", "quick-1": "quick"}
 

@@ -12,7 +12,7 @@ from attakit.report import LAYOUTS
 from attakit.report.paper import find_table, paper_tables
 from attakit.stream.order import ORDERS
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "paper"
+FOLDER = Path(__file__).parents[3] / "experiments" / "paper"
 FILES = sorted(path for path in FOLDER.glob("*.toml") if not path.stem.startswith("source-"))
 SOURCES = sorted(FOLDER.glob("source-*.toml"))
 METHODS = {"source_only", "batch_norm", "tent", "eata", "cotta", "sar", "simatta", "enhanced"}

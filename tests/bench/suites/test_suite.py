@@ -1,7 +1,7 @@
 import pytest
 
-from attakit.bench.cells import expand
-from attakit.bench.suite import load_suite, parse_suite
+from attakit.bench.suites.cells import expand
+from attakit.bench.suites.suite import load_suite, parse_suite
 from attakit.errors import SettingError
 
 TENT = {"label": "Tent (steps=1)", "method": {"name": "tent"}, "batch_size": 16}

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from attakit.bench.cells import cell_state
-from attakit.bench.grid import Grid
-from attakit.bench.processes import Processes
-from attakit.bench.sources import prepare_sources
-from attakit.bench.work import Ended, Job, Stepped
+from attakit.bench.suites.cells import cell_state
+from attakit.bench.suites.grid import Grid
+from attakit.bench.suites.processes import Processes
+from attakit.bench.suites.sources import prepare_sources
+from attakit.bench.suites.work import Ended, Job, Stepped
 from attakit.errors import SettingError
 from attakit.report.runs import read_run
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from attakit.bench.catalogue import CIFAR, ImageSet
-from attakit.bench.corruption_sets import CLEAN, choose_corruptions, without_clean
 from attakit.bench.experiment import StreamTable
-from attakit.bench.places import check_domains, find_root
+from attakit.bench.sets.catalogue import CIFAR, ImageSet
+from attakit.bench.sets.corruptions import CLEAN, choose_corruptions, without_clean
+from attakit.bench.sets.places import check_domains, find_root
 from attakit.bench.task import Counting, Task, image_task, refuse_settings
 from attakit.errors import StreamError
 from attakit.stream.corruptions import MOST_SEVERE

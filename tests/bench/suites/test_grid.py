@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from attakit.bench.cells import FAILED, cell_state, differences
 from attakit.bench.experiment import MethodTable
-from attakit.bench.grid import Grid, with_partners
 from attakit.bench.run_folder import DONE, SNAPSHOT
-from attakit.bench.sources import SourceModel, prepare_sources
-from attakit.bench.work import BESIDE, Ended, Outcome, Stepped, do_job
+from attakit.bench.suites.cells import FAILED, cell_state, differences
+from attakit.bench.suites.grid import Grid, with_partners
+from attakit.bench.suites.sources import SourceModel, prepare_sources
+from attakit.bench.suites.work import BESIDE, Ended, Outcome, Stepped, do_job
 from attakit.errors import SettingError, StateError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
@@ -209,7 +209,7 @@ def test_a_fault_of_the_program_fails_its_cell_with_a_traceback(small_grid, monk
     def fail(*_, **__):
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("attakit.bench.work.run_experiment", fail)
+    monkeypatch.setattr("attakit.bench.suites.work.run_experiment", fail)
     (cell,) = small_grid("Tent")
     _, ends = run([cell])
 

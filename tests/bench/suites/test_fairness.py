@@ -1,6 +1,6 @@
-from attakit.bench.cells import expand
-from attakit.bench.fairness import check_fairness
-from attakit.bench.suite import parse_suite
+from attakit.bench.suites.cells import expand
+from attakit.bench.suites.fairness import check_fairness
+from attakit.bench.suites.suite import parse_suite
 from attakit.report.runs import RunRecord
 
 

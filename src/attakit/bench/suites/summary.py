@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attakit.bench.cells import Cell
-from attakit.bench.fairness import check_fairness
-from attakit.bench.grid import End
-from attakit.bench.suite import Suite
-from attakit.bench.work import Outcome
+from attakit.bench.suites.cells import Cell
+from attakit.bench.suites.fairness import check_fairness
+from attakit.bench.suites.grid import End
+from attakit.bench.suites.suite import Suite
+from attakit.bench.suites.work import Outcome
 from attakit.report.runs import RunRecord, read_run
 
 _FIGURES = ("stream_accuracy", "source_accuracy", "labels", "seconds", "peak_memory_mb")

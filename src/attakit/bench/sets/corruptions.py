@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attakit.bench.catalogue import TINY_IMAGENET_C, ImageSet, listed
 from attakit.bench.experiment import StreamTable
-from attakit.bench.places import check_classes, find_root, missing_setting, place_domains
+from attakit.bench.sets.catalogue import TINY_IMAGENET_C, ImageSet, listed
+from attakit.bench.sets.places import check_classes, find_root, missing_setting, place_domains
 from attakit.bench.task import IMAGE_SIZE, Counting, Task, image_task
 from attakit.errors import SettingError, StreamError, unknown_name
 from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS

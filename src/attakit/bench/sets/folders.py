@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attakit.bench.catalogue import FOLDERS, ImageSet
 from attakit.bench.experiment import StreamTable
-from attakit.bench.places import (
+from attakit.bench.sets.catalogue import FOLDERS, ImageSet
+from attakit.bench.sets.places import (
     DATA_VARIABLE,
     check_classes,
     find_root,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from attakit.bench.cells import Cell
-from attakit.bench.suite import Protocol
+from attakit.bench.suites.cells import Cell
+from attakit.bench.suites.suite import Protocol
 from attakit.report.runs import RunRecord
 
 

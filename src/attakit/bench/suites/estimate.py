@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from attakit.bench.work import BESIDE, Ended, Event, Stepped
+from attakit.bench.suites.work import BESIDE, Ended, Event, Stepped
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Estimate:
 
     Examples
     --------
-    >>> from attakit.bench.work import Outcome
+    >>> from attakit.bench.suites.work import Outcome
     >>> now = iter([0.0, 10.0, 10.0])
     >>> estimate = Estimate({"a": "tent", "b": "tent"}, workers=1, clock=lambda: next(now))
     >>> estimate.note(Stepped("a", 0, 5))

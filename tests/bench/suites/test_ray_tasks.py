@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from attakit.bench.cells import cell_state
-from attakit.bench.grid import Grid
-from attakit.bench.ray_tasks import RayTasks, read_files, write_files
-from attakit.bench.sources import prepare_sources
-from attakit.bench.work import Ended, Stepped, do_job
+from attakit.bench.suites.cells import cell_state
+from attakit.bench.suites.grid import Grid
+from attakit.bench.suites.ray_tasks import RayTasks, read_files, write_files
+from attakit.bench.suites.sources import prepare_sources
+from attakit.bench.suites.work import Ended, Stepped, do_job
 from attakit.errors import MissingExtra
 from attakit.report.runs import read_run
 
@@ -40,7 +40,7 @@ def cluster(monkeypatch, quick_digits):
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster  # noqa: PLC0415, only where Ray is installed
 
-    source = Path(__file__).parents[2] / "src"
+    source = Path(__file__).parents[3] / "src"
     monkeypatch.setenv("PYTHONPATH", str(source))
     # By default tasks give way to everything else, so on a busy machine they would take for ever.
     monkeypatch.setenv("RAY_worker_niceness", "0")

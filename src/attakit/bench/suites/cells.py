@@ -13,7 +13,7 @@ from typing import Any, Literal
 from attakit.bench.experiment import Experiment
 from attakit.bench.load import copy_tables, parse_experiment, put_value
 from attakit.bench.run_folder import DONE, changed_settings, has_begun
-from attakit.bench.suite import Budget, MethodEntry, StreamEntry, Suite
+from attakit.bench.suites.suite import Budget, MethodEntry, StreamEntry, Suite
 from attakit.errors import SettingError, StateError
 from attakit.report.runs import read_run
 
@@ -62,7 +62,7 @@ class Cell:
 def expand(suite: Suite) -> tuple[Cell, ...]:
     """All cells of a suite, in the order of the file.
 
-    >>> from attakit.bench.suite import parse_suite
+    >>> from attakit.bench.suites.suite import parse_suite
     >>> suite = parse_suite({"name": "small", "grid": {"budgets": [50, 100], "methods": [
     ...     {"label": "Tent", "method": {"name": "tent"}}, {"label": "SimATTA"}]}})
     >>> [cell.name for cell in expand(suite)]

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from attakit.bench.catalogue import ImageSet, listed, plain
 from attakit.bench.experiment import StreamTable
+from attakit.bench.sets.catalogue import ImageSet, listed, plain
 from attakit.errors import SettingError, StreamError
 from attakit.stream.folders import subfolders
 from attakit.stream.samples import Domains

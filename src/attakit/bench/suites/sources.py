@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attakit.bench.cells import Cell
 from attakit.bench.data import load_task
 from attakit.bench.experiment import Experiment
 from attakit.bench.models import Progress, source_classifier, weights_file
+from attakit.bench.suites.cells import Cell
 from attakit.errors import SettingError
 from attakit.nn.weights import weights_hash
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from attakit.bench.data import DATA_VARIABLE
 from attakit.bench.run_folder import DONE, SNAPSHOT
-from attakit.bench.sources import SourceModel
 from attakit.bench.stopping import Interrupted
-from attakit.bench.work import Ended, Event, Job, Outcome, Stepped, do_job
+from attakit.bench.suites.sources import SourceModel
+from attakit.bench.suites.work import Ended, Event, Job, Outcome, Stepped, do_job
 from attakit.errors import MissingExtra
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from attakit.bench.catalogue import FOLDERS, listed, plain
 from attakit.bench.data import load_task
 from attakit.bench.experiment import StreamTable
+from attakit.bench.sets.catalogue import FOLDERS, listed, plain
 from attakit.errors import SettingError, StreamError, UnknownName
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SHARED = Path(__file__).parents[4] / "shared" / "data"
 PACS = Path(os.environ.get("ATTAKIT_DATA", SHARED)) / "PACS"
 
 

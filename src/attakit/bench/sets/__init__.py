@@ -1,0 +1,1 @@
+"""Image data sets: where they lie, what they must hold, and how they become a task."""

@@ -1,0 +1,1 @@
+"""Suites: grids of runs, side by side on one machine or on a cluster."""
