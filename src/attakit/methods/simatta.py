@@ -27,7 +27,7 @@ from attakit.nn.norm import NormPolicy
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Selector, Trainer
 from attakit.queries import Answer, SampleId
-from attakit.records import Batch, Choice, LabelledRows, Prediction, Selection, Step, Training
+from attakit.records import Batch, Choice, LabelledRows, Selection, Step, Training
 from attakit.select.bounds import EntropyBounds
 from attakit.select.incremental import IncrementalClustering
 from attakit.store.anchors import Anchors
@@ -48,8 +48,7 @@ class SimATTA(BaseMethod):
         Classifier to adapt; it is copied.
     low_entropy_bound
         e_l: below it the source model's answer is trusted as a pseudo-label. "auto" fits it to the
-        model (see `attakit.select.bounds`), and leaves out pseudo-labels that the adapted model
-        contradicts; 0 leaves source-like samples out (the ablation LE=0).
+        model (see `attakit.select.bounds`); 0 leaves source-like samples out (the ablation LE=0).
     high_entropy_bound
         e_h: above it the adapting model is unsure enough to ask. "auto" fits it to the model.
     selector
@@ -85,7 +84,6 @@ class SimATTA(BaseMethod):
         "low_entropy_anchors",
         "high_entropy_anchors",
         "waiting",
-        "staged",
         "bounds",
         "trainer",
         "step_count",
@@ -119,7 +117,6 @@ class SimATTA(BaseMethod):
         self.low_entropy_anchors = Anchors(capacity=capacity, seed=seed)
         self.high_entropy_anchors = Anchors()
         self.waiting = Waiting()
-        self.staged = Anchors()
         self.step_count = 0
         self.model.use_norm(norm)
         trainable_parameters(self.model, trainable)
@@ -145,11 +142,9 @@ class SimATTA(BaseMethod):
         labelled = self.waiting.resolve(answers)
         if labelled is not None:
             self.high_entropy_anchors.add(labelled)
-        training = self.trainer.fit(
+        return self.trainer.fit(
             self.model, self.low_entropy_anchors, self.high_entropy_anchors, self.step_count
         )
-        self._judge_staged(has_learned=len(self.high_entropy_anchors) > 0)
-        return training
 
     def _unsure(self, entropy: Tensor) -> list[int]:
         """U_h(t): what the adapting model is unsure about (Algorithm 1, line 4)."""
@@ -170,12 +165,7 @@ class SimATTA(BaseMethod):
         return Choice(candidates, known, selection)
 
     def _take_confident(self, batch: Batch, inputs: Tensor, asked: set[SampleId]) -> None:
-        """D_l(t): what the source model is sure about, with its labels (Algorithm 1, line 3).
-
-        With a fitted bound the very surest samples of the batch are taken at once. The rest of its
-        surer half waits until the model has learned from this step's answers: only then can it
-        judge the source model.
-        """
+        """D_l(t): what the source model is sure about, with its labels (Algorithm 1, line 3)."""
         if self.bounds.low == 0 and not self.bounds.low_is_fitted:
             return
         source = self.answer(self.source_model, inputs)
@@ -186,24 +176,9 @@ class SimATTA(BaseMethod):
             if self.both_sets or batch.samples[place] not in asked
         ][: self.low_entropy_limit]
         self.bounds.observe_source(entropy.tolist())
-        below = [place for place in surest_first if entropy[place] < self.bounds.low_at_once]
-        self.low_entropy_anchors.add(_pseudo_labelled(batch, inputs, source, below))
-        if self.bounds.low_is_fitted:
-            rest = surest_first[len(below) : (len(batch) + 1) // 2]
-            self.staged.add(_pseudo_labelled(batch, inputs, source, rest))
-
-    def _judge_staged(self, *, has_learned: bool) -> None:
-        """Fit e_l to how far the adapted model agrees, and keep what it does not contradict."""
-        if len(self.staged) < 2:  # some batch-norm layers cannot take a single sample
-            return
-        rows = self.staged.hand_over()
-        if rows is None or not has_learned:
-            return
-        agreed = self.answer(self.model, rows.inputs).logits.argmax(dim=1) == rows.labels
-        entropy = softmax_entropy(rows.logits)
-        self.bounds.judge(entropy.tolist(), agreed.tolist())
-        trusted = agreed & (entropy < self.bounds.low)
-        self.low_entropy_anchors.add(rows.take(trusted.nonzero().flatten().tolist()))
+        below = [place for place in surest_first if entropy[place] < self.bounds.low]
+        rows = waiting_rows(batch, inputs, source).take(below)
+        self.low_entropy_anchors.add(replace(rows, labels=rows.logits.argmax(dim=1)))
 
 
 def _limit(name: str, value: Capacity) -> int | None:
@@ -213,10 +188,3 @@ def _limit(name: str, value: Capacity) -> int | None:
         raise SettingError(f"SimATTA: {name} must be a number or 'unlimited', got {value!r}.")
     check_count("SimATTA", name, value)
     return value
-
-
-def _pseudo_labelled(
-    batch: Batch, inputs: Tensor, source: Prediction, places: list[int]
-) -> LabelledRows:
-    rows = waiting_rows(batch, inputs, source).take(places)
-    return replace(rows, labels=rows.logits.argmax(dim=1))

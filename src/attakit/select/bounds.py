@@ -4,12 +4,9 @@ The paper sets both by hand for each data set (e_l from 1e-4 to 1e-1, e_h = 1e-2
 values depend on the model: one that is surer of itself needs lower ones. Here either may be
 "auto", which needs no source data and no labels beyond those that are asked for anyway.
 
-e_l. The surest tenth of recent samples is trusted at once: without any source-like anchor, the
-first few labels would turn the whole model. Beyond that the adapting model judges. After every
-step it has learned from fresh answers, but not yet from the samples it is about to judge. How
-often it still agrees with the source model on them follows how often the source model is right,
-entropy by entropy. So e_l is the largest entropy below which the two agree on nearly all recent
-samples. A wrong pseudo-label does lasting harm and a missing one little, hence "nearly all".
+e_l. The surest twentieth of recent samples is trusted. A wrong pseudo-label does lasting harm and a
+missing one little, so only samples that the source model is surer of than of nearly all others
+will do, however sure it is in general.
 
 e_h. What matters is that questions never dry up, even when a model is sure and wrong. So e_h is
 the median entropy of recent samples, and no more than a twentieth of the largest entropy that
@@ -28,8 +25,7 @@ from attakit.errors import SettingError, check_range
 
 Bound = float | str
 
-SUREST_SHARE = 0.1  # trusted at once
-AGREEMENT = 0.97  # "nearly all"
+SUREST_SHARE = 0.05
 UNSURE_SHARE = 0.05  # of the largest entropy, ln(classes)
 MEMORY = 200  # recent samples: enough for a share to mean something, few enough to forget a domain
 
@@ -47,16 +43,14 @@ class EntropyBounds:
     Examples
     --------
     >>> bounds = EntropyBounds("auto", 0.01)
-    >>> bounds.judge([0.001, 0.002, 0.2, 0.3], [True, True, False, False])
-    >>> bounds.low, bounds.high
-    (0.2, 0.01)
+    >>> bounds.observe_source([0.1, 0.2, 0.3])
+    >>> round(bounds.low, 2), bounds.high
+    (0.11, 0.01)
 
     Attributes
     ----------
     low, high
         The bounds as they are now.
-    low_at_once
-        The bound below which a sample is trusted before the model has judged it.
     """
 
     def __init__(self, low: Bound = "auto", high: Bound = "auto") -> None:
@@ -64,10 +58,8 @@ class EntropyBounds:
         self.high_is_fitted = _is_auto("high_entropy_bound", high)
         self.low = 0.0 if self.low_is_fitted else float(low)
         self.high = 0.0 if self.high_is_fitted else float(high)
-        self.low_at_once = self.low
         self._entropies: list[float] = []
         self._source_entropies: list[float] = []
-        self._judged: list[tuple[float, bool]] = []
 
     def observe(self, entropies: Sequence[float], class_count: int) -> None:
         """Take in how unsure the adapting model is about new samples."""
@@ -82,45 +74,21 @@ class EntropyBounds:
         if not self.low_is_fitted or not len(entropies):
             return
         self._source_entropies = [*self._source_entropies, *entropies][-MEMORY:]
-        self.low_at_once = float(np.quantile(self._source_entropies, SUREST_SHARE))
-
-    def judge(self, source_entropies: Sequence[float], agreed: Sequence[bool]) -> None:
-        """Take in whether the adapting model agrees with the source model on new samples."""
-        if not self.low_is_fitted:
-            return
-        fresh = zip(source_entropies, agreed, strict=True)
-        self._judged = [*self._judged, *fresh][-MEMORY:]
-        self.low = _largest_trusted(self._judged)
+        self.low = float(np.quantile(self._source_entropies, SUREST_SHARE))
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "low": self.low,
-            "low_at_once": self.low_at_once,
             "high": self.high,
             "entropies": self._entropies,
             "source_entropies": self._source_entropies,
-            "judged": [[entropy, agreed] for entropy, agreed in self._judged],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.low = state["low"]
         self.high = state["high"]
-        self.low_at_once = state["low_at_once"]
         self._entropies = list(state["entropies"])
         self._source_entropies = list(state["source_entropies"])
-        self._judged = [(entropy, agreed) for entropy, agreed in state["judged"]]
-
-
-def _largest_trusted(judged: list[tuple[float, bool]]) -> float:
-    """The first entropy that is too high: all samples below it agree often enough."""
-    ordered = sorted(judged)
-    agreements = np.cumsum([agreed for _, agreed in ordered])
-    shares = agreements / np.arange(1, len(ordered) + 1)
-    trusted = np.flatnonzero(shares >= AGREEMENT)
-    if not len(trusted):
-        return 0.0
-    following = min(int(trusted[-1]) + 1, len(ordered) - 1)
-    return ordered[following][0]
 
 
 def _is_auto(name: str, bound: Bound) -> bool:
