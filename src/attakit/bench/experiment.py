@@ -115,6 +115,7 @@ class ReportTable(Table):
     save_every: Count = 5
     post_adaptation: bool = True
     pictures: bool = True
+    features: bool = False
 
 
 class Experiment(Table):

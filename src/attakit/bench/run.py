@@ -17,6 +17,7 @@ from attakit.bench.data import build_stream, load_task
 from attakit.bench.experiment import Experiment
 from attakit.bench.models import Progress, source_classifier
 from attakit.bench.pool_run import Watch, run_pool
+from attakit.bench.recorded import build_features
 from attakit.bench.run_folder import (
     DONE,
     SNAPSHOT,
@@ -141,6 +142,7 @@ def _build(
         ledger=build_ledger(experiment),
         accuracy=Accuracy(stream.truth.labels, stream.truth.segments),
         source_hash=weights_hash(model),
+        source_model=model if experiment.report.features else None,
     )
 
 
@@ -206,6 +208,8 @@ def _reporters(
             resume_after=resume_after,
         )
         reporters.append(pictures)
+    if state.source_model is not None:
+        reporters.append(build_features(state, state.source_model, folder, resume_after))
     return lines, reporters
 
 

@@ -13,7 +13,7 @@ from torch import OutOfMemoryError
 
 from attakit import __version__
 from attakit.bench.stopping import Interrupted
-from attakit.cli import demo, look, pretrain, run
+from attakit.cli import analyse, demo, look, pretrain, run
 from attakit.cli.talking import say
 from attakit.errors import AttaError
 
@@ -59,6 +59,7 @@ app.command()(pretrain.pretrain)
 app.command()(run.run)
 app.command()(look.table)
 app.command()(look.report)
+app.command()(analyse.analyse)
 app.command("list")(look.list_parts)
 
 

@@ -1,0 +1,296 @@
+"""What the theory makes of a run: weights, divergences and bounds, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attakit.errors import SettingError, check_count
+from attakit.report.curves import samples_seen
+from attakit.report.features import HIGH, LOW, STREAM, Array, FeatureRecord, read_features
+from attakit.report.runs import RunRecord, read_run
+from attakit.report.scenes import spread
+from attakit.theory.bounds import two_set_source_bound
+from attakit.theory.divergence import Divergence, Hypotheses, estimate_divergence
+from attakit.theory.terms import divergence_term, gap_term
+from attakit.theory.weights import optimal_low_weight, target_bound
+from attakit.train.weighting import Weighting
+
+DELTA = 0.05
+MAX_STEPS = 12
+_FEWEST_ROWS = 10  # a distance between smaller sets says nothing
+_MOST_ROWS = 1000  # of a set, to keep an analysis within seconds
+
+Progress = Callable[[int, int], None]  # steps done, steps in all
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Estimated HΔH-distances at a step; None where a set is missing or too small.
+
+    Parameters
+    ----------
+    source_stream
+        d(D_S, U), source and stream so far.
+    source_low, source_high
+        d(D_S, D_l) and d(D_S, D_h), source and either anchor set.
+    low_stream
+        d(D_l, U), source-like anchors and stream so far: the divergence in A.
+    """
+
+    source_stream: Divergence | None = None
+    source_low: Divergence | None = None
+    source_high: Divergence | None = None
+    low_stream: Divergence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepAnalysis:
+    """One step of a run as the theory sees it; None where it cannot be known.
+
+    Parameters
+    ----------
+    step, samples
+        Of the stream, the step itself and the samples up to it.
+    low_count, high_count
+        Source-like and labelled anchors.
+    low_share, low_weight, best_weight
+        λ₀, w₀ as used, and w₀* with A = d(D_l, U) and B² = complexity / N.
+    distances
+        Between source, stream and anchors.
+    working_bound
+        Bound on the target error with that A and B, which leave unknown constants out.
+    target_bound, source_bound
+        Bounds of Eq. 4.3a and Corollary 4 in full.
+    target_error, source_error
+        Shares of wrong answers: on the stream so far, and on held-out source samples.
+    """
+
+    step: int
+    samples: int
+    low_count: int | None
+    high_count: int | None
+    low_share: float | None
+    low_weight: float | None
+    best_weight: float | None
+    distances: Distances
+    working_bound: float | None
+    target_bound: float | None
+    source_bound: float | None
+    target_error: float | None
+    source_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A run as the theory sees it.
+
+    Parameters
+    ----------
+    label, is_finished
+        Of the run.
+    has_features
+        Whether the run recorded features; without them no distance is known.
+    hypotheses, dimension, complexity, delta
+        Class of the discriminators, d (None without features), c₁²d and δ.
+    steps
+        Those that were analysed.
+    """
+
+    label: str
+    is_finished: bool
+    has_features: bool
+    hypotheses: Hypotheses
+    dimension: int | None
+    complexity: float
+    delta: float
+    steps: tuple[StepAnalysis, ...]
+
+
+def analyse_run(
+    folder: Path,
+    *,
+    hypotheses: Hypotheses = "linear",
+    max_steps: int = MAX_STEPS,
+    dimension: int | None = None,
+    seed: int = 0,
+    progress: Progress = lambda _done, _total: None,
+) -> Analysis:
+    """Analyse a run, finished or live, from its folder alone.
+
+    Parameters
+    ----------
+    folder
+        Of the run.
+    hypotheses
+        Class of the domain discriminators: "linear" or "network".
+    max_steps
+        Steps to analyse, spread over those that have features, or over all where none has.
+    dimension
+        VC dimension d of the bounds; by default that of a linear layer on the features.
+    seed
+        Of the estimates.
+    progress
+        Called with (steps done, steps in all).
+    """
+    check_count("analyse_run", "max_steps", max_steps)
+    if dimension is not None:
+        check_count("analyse_run", "dimension", dimension)
+    run, features = read_run(folder), read_features(folder)
+    if not run.steps:
+        raise SettingError(f"The run in {folder} has no step yet. Try again a little later.")
+    # A live run writes the two files one after the other: only steps in both are whole.
+    known = [place for place, line in enumerate(run.steps) if line["step"] in features.steps]
+    places = spread(known or range(len(run.steps)), max_steps)
+    size = dimension or _linear_dimension(features)
+    steps = []
+    for done, place in enumerate(places, 1):
+        distances = _distances(features, run.steps[place]["step"], hypotheses, seed)
+        steps.append(_analysed(run, place, distances, size))
+        progress(done, len(places))
+    return Analysis(
+        run.label,
+        run.is_finished,
+        bool(known),
+        hypotheses,
+        size,
+        complexity_of(run),
+        DELTA,
+        tuple(steps),
+    )
+
+
+def complexity_of(run: RunRecord) -> float:
+    """c₁²d as the run's weighting has it."""
+    table: Any = run.experiment
+    for name in ("method", "trainer", "weighting", "complexity"):
+        table = table.get(name) if isinstance(table, Mapping) else None
+    return float(table) if isinstance(table, int | float) else Weighting().complexity
+
+
+def _linear_dimension(features: FeatureRecord) -> int | None:
+    sets = [rows for named in features.steps.values() for rows in named.values()]
+    return sets[0].shape[1] + 1 if sets else None
+
+
+def _distances(features: FeatureRecord, step: int, hypotheses: Hypotheses, seed: int) -> Distances:
+    if step not in features.steps:
+        return Distances()
+    now = features.steps[step]
+    seen = [sets[STREAM] for at, sets in features.steps.items() if at <= step and STREAM in sets]
+    stream = np.concatenate(seen) if seen else None
+
+    def between(first: Array | None, second: Array | None) -> Divergence | None:
+        if first is None or second is None or min(len(first), len(second)) < _FEWEST_ROWS:
+            return None
+        return estimate_divergence(
+            first, second, hypotheses=hypotheses, max_samples=_MOST_ROWS, seed=seed
+        )
+
+    return Distances(
+        between(features.source, stream),
+        between(features.source, now.get(LOW)),
+        between(features.source, now.get(HIGH)),
+        between(now.get(LOW), stream),
+    )
+
+
+def _analysed(
+    run: RunRecord, place: int, distances: Distances, dimension: int | None
+) -> StepAnalysis:
+    line = run.steps[place]
+    numbers = line.get("training") or {}
+    low, high = numbers.get("low_anchors"), numbers.get("high_anchors")
+    share, weight = numbers.get("low_share"), numbers.get("low_weight")
+    best, working = _best_weight(share, weight, low, high, distances, complexity_of(run))
+    target, source = _bounds(share, weight, low, high, distances, dimension)
+    return StepAnalysis(
+        step=line["step"],
+        samples=samples_seen(run)[place],
+        low_count=None if low is None else int(low),
+        high_count=None if high is None else int(high),
+        low_share=share,
+        low_weight=weight,
+        best_weight=best,
+        distances=distances,
+        working_bound=working,
+        target_bound=target,
+        source_bound=source,
+        target_error=_error(line.get("stream_accuracy")),
+        source_error=_error(_last_source_accuracy(run, place)),
+    )
+
+
+Number = float | None
+
+
+def _best_weight(
+    share: Number,
+    weight: Number,
+    low: Number,
+    high: Number,
+    distances: Distances,
+    complexity: float,
+) -> tuple[Number, Number]:
+    """w₀*, and the bound that it minimises at the weight that was used."""
+    if share is None or weight is None or low is None or high is None or low + high == 0:
+        return None, None
+    if distances.low_stream is None:
+        return None, None
+    apart, gap = distances.low_stream.value, math.sqrt(complexity / (low + high))
+    best = float(optimal_low_weight(share, apart, gap))
+    return best, _finite(float(target_bound(weight, share, apart, gap)))
+
+
+def _bounds(
+    share: Number,
+    weight: Number,
+    low: Number,
+    high: Number,
+    distances: Distances,
+    dimension: int | None,
+) -> tuple[Number, Number]:
+    """Bounds on target and source error above their best, with every constant of the paper."""
+    if share is None or weight is None or low is None or high is None or dimension is None:
+        return None, None
+    gap = gap_term(max(1, low + high), dimension, DELTA)
+    target = source = None
+    if distances.low_stream is not None:
+        apart = term(distances.low_stream, dimension)
+        target = _finite(float(target_bound(weight, share, apart, gap)))
+    if distances.source_low is not None and distances.source_stream is not None:
+        near, far = (
+            term(distance, dimension)
+            for distance in (distances.source_low, distances.source_stream)
+        )
+        source = _finite(float(two_set_source_bound(weight, share, near, far, gap)))
+    return target, source
+
+
+def term(distance: Divergence, dimension: int) -> float:
+    """A for an estimated distance; γ, which nobody knows, is left out."""
+    return float(
+        divergence_term(
+            distance.value, unlabelled=min(distance.samples), dimension=dimension, delta=DELTA
+        )
+    )
+
+
+def _error(accuracy: Number) -> Number:
+    return None if accuracy is None else 1 - accuracy / 100
+
+
+def _finite(value: float) -> Number:
+    return value if math.isfinite(value) else None
+
+
+def _last_source_accuracy(run: RunRecord, place: int) -> Number:
+    """On held-out source samples, at the step or the last time before that it was measured."""
+    lines: Sequence[Mapping[str, Any]] = [run.before, *run.steps[: place + 1]]
+    told = [line["source_accuracy"] for line in lines if line.get("source_accuracy") is not None]
+    return told[-1] if told else None
