@@ -7,19 +7,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 from attakit.cli.options import Json, Quiet
 from attakit.cli.talking import interruptible, late_bar, print_json, say
+from attakit.errors import SettingError
 from attakit.report.analysis import MAX_STEPS, Analysis, StepAnalysis, analyse_run
 from attakit.report.analysis_page import write_analysis
 from attakit.report.runs import find_runs
 from attakit.report.verdicts import is_source_like, verdicts
-from attakit.theory.divergence import Divergence, Hypotheses
+from attakit.theory.divergence import Hypotheses
 
 PAGE = "analysis.html"
-_HEADS = ("step", "λ₀", "w₀", "w₀*", "d(S, U)", "d(S, D_l)", "d(S, D_h)", "d(D_l, U)")
+_HEADS = ("step", "λ₀", "w₀", "w₀*", "d(S,U)", "d(S,D_l)", "d(S,D_h)", "d(D_l,U)")
+_CAPTION = (
+    "Distances d from 0 to 2, on features of the source model. S: source, U: stream so far, "
+    "D_l: source-like, D_h: labelled samples."
+)
 
 
 def analyse(
@@ -38,7 +44,7 @@ def analyse(
     as_json: Json = False,
 ) -> None:
     """Say what the theory makes of a run: weights, divergences, and how tight the bounds are."""
-    (run, *_) = find_runs([folder])
+    run = _only_run(folder)
     page = out or run / PAGE
     with (
         interruptible("Stopped. Nothing was written."),
@@ -62,9 +68,25 @@ def analyse(
         say(f"Page: {page.resolve()}")
 
 
+def _only_run(folder: Path) -> Path:
+    runs = find_runs([folder])
+    if len(runs) > 1:
+        raise SettingError(
+            f"{folder} holds {len(runs)} runs, and one is analysed at a time. Name one, such as "
+            f"{runs[0]}."
+        )
+    return runs[0]
+
+
 def _table(analysis: Analysis) -> Table:
     state = "" if analysis.is_finished else ", not finished"
-    table = Table(title=f"{analysis.label}{state}", title_justify="left")
+    table = Table(
+        title=f"{analysis.label}{state}",
+        caption=_CAPTION,
+        title_justify="left",
+        caption_justify="left",
+        box=SIMPLE,
+    )
     for head in _HEADS:
         table.add_column(head, justify="right")
     table.add_column("source-like")
@@ -75,16 +97,9 @@ def _table(analysis: Analysis) -> Table:
 
 def _row(step: StepAnalysis) -> list[str]:
     apart = step.distances
-    numbers = (step.low_share, step.low_weight, step.best_weight)
     distances = (apart.source_stream, apart.source_low, apart.source_high, apart.low_stream)
-    return [
-        str(step.step),
-        *("–" if number is None else f"{number:.2f}" for number in numbers),
-        *(_distance(distance) for distance in distances),
-    ]
-
-
-def _distance(distance: Divergence | None) -> str:
-    if distance is None:
-        return "–"
-    return f"{distance.value:.2f} ±{(distance.high - distance.low) / 2:.2f}"
+    numbers = (
+        *(step.low_share, step.low_weight, step.best_weight),
+        *(None if distance is None else distance.value for distance in distances),
+    )
+    return [str(step.step), *("–" if number is None else f"{number:.2f}" for number in numbers)]

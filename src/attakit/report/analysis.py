@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from attakit.errors import SettingError, check_count
+from attakit.randomness import generator
 from attakit.report.curves import samples_seen
 from attakit.report.features import HIGH, LOW, STREAM, Array, FeatureRecord, read_features
 from attakit.report.runs import RunRecord, read_run
@@ -36,7 +37,8 @@ class Distances:
     Parameters
     ----------
     source_stream
-        d(D_S, U), source and stream so far.
+        d(D_S, U), source and stream so far, thinned to as many samples as D_l has, so that it
+        can be compared with d(D_S, D_l).
     source_low, source_high
         d(D_S, D_l) and d(D_S, D_h), source and either anchor set.
     low_stream
@@ -193,11 +195,21 @@ def _distances(features: FeatureRecord, step: int, hypotheses: Hypotheses, seed:
         )
 
     return Distances(
-        between(features.source, stream),
+        between(features.source, _as_many(stream, now.get(LOW), seed)),
         between(features.source, now.get(LOW)),
         between(features.source, now.get(HIGH)),
         between(now.get(LOW), stream),
     )
+
+
+def _as_many(stream: Array | None, low: Array | None, seed: int) -> Array | None:
+    """As many samples of the stream as there are source-like ones, where there are enough.
+
+    A discriminator finds less in fewer samples. Only sets of one size can be compared.
+    """
+    if stream is None or low is None or not _FEWEST_ROWS <= len(low) < len(stream):
+        return stream
+    return stream[generator(seed, "analysed stream").permutation(len(stream))[: len(low)]]
 
 
 def _analysed(

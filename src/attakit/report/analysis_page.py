@@ -54,7 +54,13 @@ def render_analysis(analysis: Analysis) -> str:
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     curves = {name: _curves(analysis, readers) for name, readers in CHARTS.items()}
     # The script of the report draws all charts; it looks for these names.
-    data = {"curves": curves, "bands": [], "best": None, "scene": None, "decimals": _DECIMALS}
+    data: dict[str, Any] = {
+        "curves": curves,
+        "bands": [],
+        "best": None,
+        "scene": None,
+        "decimals": _DECIMALS,
+    }
     return environment.get_template("analysis.html.j2").render(
         analysis=analysis,
         verdicts=verdicts(analysis),

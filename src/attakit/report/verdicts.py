@@ -12,9 +12,11 @@ _MOST_ERROR = 1.0  # a bound above it is true of any model
 def verdicts(analysis: Analysis) -> list[str]:
     """What the last analysed step says, one sentence each."""
     last = analysis.steps[-1]
-    lines = [*_about_source_like(analysis), *_about_labelled(last.distances)]
-    lines += _about_weights(analysis, last)
-    lines += _about_bounds(analysis, last)
+    lines = [
+        *_about_source_like(analysis),
+        *_about_weights(analysis, last),
+        *_about_bounds(analysis, last),
+    ]
     if not analysis.has_features:
         lines.append(
             "distances are unknown: the run recorded no features. Run it with "
@@ -24,13 +26,16 @@ def verdicts(analysis: Analysis) -> list[str]:
 
 
 def is_source_like(distances: Distances) -> str | None:
-    """Whether d(D_S, D_l) < d(D_S, U), the condition of Corollary 4: yes, no or unclear."""
+    """Whether d(D_S, D_l) < d(D_S, U), the condition of Corollary 4: yes, no or unclear.
+
+    Unclear where the two intervals overlap.
+    """
     low, stream = distances.source_low, distances.source_stream
     if low is None or stream is None:
         return None
-    if low.value >= stream.value:
-        return "no"
-    return "yes" if low.high < stream.low else "unclear"
+    if low.high < stream.low:
+        return "yes"
+    return "no" if low.low >= stream.high else "unclear"
 
 
 def _about_source_like(analysis: Analysis) -> list[str]:
@@ -52,19 +57,8 @@ def _about_source_like(analysis: Analysis) -> list[str]:
 
 def _compared(low: Divergence, stream: Divergence, answer: str) -> str:
     sign = "<" if low.value < stream.value else "≥"
-    overlap = ", but the intervals overlap" if answer == "unclear" else ""
+    overlap = "; the intervals overlap" if answer == "unclear" else ""
     return f"{low.value:.2f} {sign} {stream.value:.2f}{overlap}"
-
-
-def _about_labelled(now: Distances) -> list[str]:
-    if now.source_high is None or now.source_stream is None:
-        return []
-    farther = now.source_high.value > now.source_stream.value
-    sign = ">" if farther else "≤"
-    return [
-        f"labelled set is farther from the source than the stream: {'yes' if farther else 'no'} "
-        f"({now.source_high.value:.2f} {sign} {now.source_stream.value:.2f})"
-    ]
 
 
 def _about_weights(analysis: Analysis, step: StepAnalysis) -> list[str]:

@@ -93,7 +93,7 @@ def estimate_divergence(
     --------
     >>> here = np.arange(40.0).reshape(-1, 1)
     >>> print(estimate_divergence(here, here + 100))
-    2.00 (1.55 to 2.00)
+    2.00 (1.54 to 2.00)
     >>> estimate_divergence(here, here).low
     0.0
     """
