@@ -85,7 +85,7 @@ def test_a_set_like_the_stream_is_unclear(analysed):
     analysis = analysed(low=1.0, stream=1.0)
 
     assert "unclear" in verdicts(analysis)[0]
-    assert "the intervals overlap" in verdicts(analysis)[0]
+    assert "their intervals overlap" in verdicts(analysis)[0]
 
 
 def test_the_weights_are_those_of_the_run_and_of_the_theory(analysed):

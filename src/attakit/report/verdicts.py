@@ -56,9 +56,9 @@ def _about_source_like(analysis: Analysis) -> list[str]:
 
 
 def _compared(low: Divergence, stream: Divergence, answer: str) -> str:
-    sign = "<" if low.value < stream.value else "≥"
-    overlap = "; the intervals overlap" if answer == "unclear" else ""
-    return f"{low.value:.2f} {sign} {stream.value:.2f}{overlap}"
+    if answer == "unclear":
+        return f"{low.value:.2f} and {stream.value:.2f}, and their intervals overlap"
+    return f"{low.value:.2f} {'<' if answer == 'yes' else '≥'} {stream.value:.2f}"
 
 
 def _about_weights(analysis: Analysis, step: StepAnalysis) -> list[str]:
