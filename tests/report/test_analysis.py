@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 
 from attakit.errors import SettingError
-from attakit.report.analysis import (
-    Analysis,
-    Distances,
-    StepAnalysis,
-    analyse_run,
-    complexity_of,
-)
+from attakit.report.analysis import analyse_run, complexity_of
 from attakit.report.analysis_page import render_analysis, write_analysis
+from attakit.report.analysis_records import Analysis, Distances, StepAnalysis
 from attakit.report.features import FEATURES_FILE, pack
 from attakit.report.lines import FORMAT, LineFile
 from attakit.report.runs import RunRecord

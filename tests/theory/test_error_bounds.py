@@ -75,6 +75,19 @@ def test_source_like_samples_lower_the_bound_on_the_source_as_corollary_4_says(
         assert gain > 0
 
 
+@settings(deadline=None, derandomize=True)
+@given(low_share=shares, apart=some.floats(0.01, 10), gap=some.floats(0.01, 10))
+def test_the_best_weight_is_zero_below_the_corrected_condition_only(low_share, apart, gap):
+    least_share = 1 - (gap / apart) ** 2
+
+    weight = float(optimal_low_weight(low_share, apart, gap))
+
+    if low_share > least_share + 1e-9:
+        assert weight > 0
+    elif low_share < least_share - 1e-9:
+        assert weight == 0
+
+
 def test_source_like_samples_that_are_farther_than_the_target_raise_the_bound():
     assert gain_from_source_like(0.5, 0.5, 1.0, 0.2, 1.0) < 0
 

@@ -14,8 +14,9 @@ from rich.table import Table
 from attakit.cli.options import Json, Quiet
 from attakit.cli.talking import interruptible, late_bar, print_json, say
 from attakit.errors import SettingError
-from attakit.report.analysis import MAX_STEPS, Analysis, StepAnalysis, analyse_run
+from attakit.report.analysis import MAX_STEPS, analyse_run
 from attakit.report.analysis_page import write_analysis
+from attakit.report.analysis_records import Analysis, StepAnalysis
 from attakit.report.runs import find_runs
 from attakit.report.verdicts import is_source_like, verdicts
 from attakit.theory.divergence import Hypotheses

@@ -1,8 +1,9 @@
 """Observers of a run, and what is made from their records: tables and the HTML report."""
 
 from attakit.report.accuracy import Accuracy
-from attakit.report.analysis import Analysis, StepAnalysis, analyse_run
+from attakit.report.analysis import analyse_run
 from attakit.report.analysis_page import write_analysis
+from attakit.report.analysis_records import Analysis, StepAnalysis
 from attakit.report.console import Progress, print_table
 from attakit.report.features import FEATURES_FILE, FeatureRecord, Features, read_features
 from attakit.report.figures import Figure, Row, summarise

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from attakit.report.analysis import Analysis, StepAnalysis
+from attakit.report.analysis_records import Analysis, StepAnalysis
 from attakit.report.html import embed
 from attakit.report.verdicts import is_source_like, verdicts
 from attakit.theory.divergence import Divergence

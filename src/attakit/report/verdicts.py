@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from attakit.report.analysis import Analysis, Distances, StepAnalysis, term
+from attakit.report.analysis import term
+from attakit.report.analysis_records import Analysis, Distances, StepAnalysis
 from attakit.theory.divergence import Divergence
 from attakit.theory.terms import gap_term
 

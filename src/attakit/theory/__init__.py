@@ -2,14 +2,16 @@
 
 from attakit.theory.bounds import (
     future_domain_bound,
-    gain_from_labels,
-    gain_from_source_like,
     past_domain_bound,
     practical_source_bound,
-    two_set_source_bound,
     weighted_error_margin,
 )
 from attakit.theory.divergence import Divergence, estimate_divergence
+from attakit.theory.gains import (
+    gain_from_labels,
+    gain_from_source_like,
+    two_set_source_bound,
+)
 from attakit.theory.terms import (
     divergence_slack,
     divergence_term,

@@ -1,4 +1,4 @@
-"""The bounds: Lemma 6, Theorem 1, Theorem 2, Corollaries 3 and 4. Eq. 4.3 stands in `weights`.
+"""Bounds over many domains: Lemma 6, Theorem 1 and Corollary 3. Two domains are in `weights`.
 
 The last axis of weights, shares and distances is over domains; all that stands before it
 broadcasts, also with the other arguments. Bounds above 1 are true of any error and say nothing.
@@ -20,7 +20,6 @@ from attakit.theory.terms import (
     divergence_slack,
     empirical_margin,
 )
-from attakit.theory.weights import target_bound
 
 
 def weighted_error_margin(
@@ -187,76 +186,6 @@ def practical_source_bound(
     margin = _margin(weights, distances, counted, slack, joint)
     sizes: _Sizes = {"samples": samples, "dimension": dimension, "delta": chance}
     return _error(best_error, margin, empirical_margin(weights, shares, **sizes, form=form))
-
-
-def two_set_source_bound(
-    low_weight: ArrayLike,
-    low_share: ArrayLike,
-    low_divergence: ArrayLike,
-    target_divergence: ArrayLike,
-    gap: ArrayLike,
-) -> Numbers:
-    """EB_S of Corollary 4: the source error above its best, with all targets as one domain.
-
-    Parameters
-    ----------
-    low_weight, low_share
-        w₀ and λ₀ of the source-like samples, in [0, 1].
-    low_divergence, target_divergence
-        A of the source and the source-like samples, and A of the source and the target.
-    gap
-        B.
-
-    Examples
-    --------
-    >>> float(two_set_source_bound(0.5, 0.5, low_divergence=0.2, target_divergence=1.0, gap=2.0))
-    2.6
-    """
-    apart = check_numbers("target_divergence", target_divergence)
-    weight = check_numbers("low_weight", low_weight, at_most=1.0)
-    return np.asarray(
-        target_bound(low_weight, low_share, low_divergence, gap) + (1 - weight) * apart
-    )
-
-
-def gain_from_labels(
-    low_weight: ArrayLike, low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
-) -> Numbers:
-    """Theorem 2: by how much labels on the target lower the bound on its error.
-
-    Above 0 for w₀ = λ₀ < 1 wherever A > 0, and at its most for w₀*.
-
-    Examples
-    --------
-    >>> float(gain_from_labels(0.75, 0.75, divergence=1.0, gap=2.0))
-    0.25
-    """
-    without = target_bound(1.0, 1.0, divergence, gap)
-    return np.asarray(without - target_bound(low_weight, low_share, divergence, gap))
-
-
-def gain_from_source_like(
-    low_weight: ArrayLike,
-    low_share: ArrayLike,
-    low_divergence: ArrayLike,
-    target_divergence: ArrayLike,
-    gap: ArrayLike,
-) -> Numbers:
-    """Corollary 4: by how much source-like samples lower the bound on the source error.
-
-    Above 0 for w₀ = λ₀ > 0 wherever the source-like samples are nearer to the source than the
-    target is: A of the first, with its γ, below A of the second.
-
-    Examples
-    --------
-    >>> round(float(gain_from_source_like(0.5, 0.5, 0.2, 1.0, gap=2.0)), 6)
-    0.4
-    """
-    without = two_set_source_bound(0.0, 0.0, low_divergence, target_divergence, gap)
-    return np.asarray(
-        without
-        - two_set_source_bound(low_weight, low_share, low_divergence, target_divergence, gap)
-    )
 
 
 class _Sizes(TypedDict):
