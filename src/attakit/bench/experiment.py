@@ -117,6 +117,7 @@ class ReportTable(Table):
     post_adaptation: bool = True
     domains_after_each: bool = False
     pictures: bool = True
+    features: bool = False
 
 
 class Experiment(Table):

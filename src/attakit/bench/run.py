@@ -18,6 +18,7 @@ from attakit.bench.experiment import Experiment
 from attakit.bench.measure import measure_before, measure_end, measure_steps
 from attakit.bench.models import source_classifier
 from attakit.bench.pool_run import run_pool
+from attakit.bench.recorded import build_features
 from attakit.bench.run_folder import (
     DONE,
     SNAPSHOT,
@@ -102,10 +103,14 @@ def _run_stream(
     if replace:
         clear_folder(folder)
     start = _resume(state, folder) if resume else 0
-    lines = _lines(state, folder, environment, watch, resume_after=start - 1 if resume else None)
-    pictures = _pictures(state, folder, resume_after=start - 1 if resume else None)
+    resume_after = start - 1 if resume else None
+    lines = _lines(state, folder, environment, watch, resume_after=resume_after)
+    kept = [
+        *_pictures(state, folder, resume_after=resume_after),
+        *_features(state, folder, resume_after=resume_after),
+    ]
     extra = watch.observers(state.stream, state.accuracy, start)
-    _feed(state, folder, start, [lines, *pictures, *extra])
+    _feed(state, folder, start, [lines, *kept, *extra])
     with stoppable(stopped(folder), at_once=True):
         return _finish(state, folder, lines, watch.scoring)
 
@@ -138,6 +143,7 @@ def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> RunSta
         ledger=build_ledger(experiment),
         accuracy=Accuracy(stream.truth.labels, stream.truth.segments),
         source_hash=weights_hash(model),
+        source_model=model if experiment.report.features else None,
     )
 
 
@@ -188,7 +194,7 @@ def _lines(
     )
 
 
-def _pictures(state: RunState, folder: Path, *, resume_after: int | None) -> list[Pictures]:
+def _pictures(state: RunState, folder: Path, *, resume_after: int | None) -> list[Reporter]:
     if not state.experiment.report.pictures:
         return []
     pictures = Pictures(
@@ -201,6 +207,12 @@ def _pictures(state: RunState, folder: Path, *, resume_after: int | None) -> lis
         resume_after=resume_after,
     )
     return [pictures]
+
+
+def _features(state: RunState, folder: Path, *, resume_after: int | None) -> list[Reporter]:
+    if state.source_model is None:
+        return []
+    return [build_features(state, state.source_model, folder, resume_after)]
 
 
 def _fingerprints(state: RunState) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from attakit.bench.experiment import Experiment
 from attakit.errors import SettingError, StateError
+from attakit.report.features import FEATURES_FILE
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
@@ -47,7 +48,7 @@ def prepare_folder(folder: Path, *, resume: bool, replace: bool) -> None:
 
 def clear_folder(folder: Path) -> None:
     """Remove what a run wrote, and nothing else: other runs may lie below."""
-    for name in (DONE, SNAPSHOT, PICTURES_FILE, STEPS_FILE):
+    for name in (DONE, SNAPSHOT, PICTURES_FILE, FEATURES_FILE, STEPS_FILE):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from attakit.bench.data import Task
 from attakit.bench.experiment import Experiment
 from attakit.label.ledger import Ledger
+from attakit.nn.classifier import Classifier
 from attakit.protocols import Method, Oracle
 from attakit.records import Moment
 from attakit.report.accuracy import Accuracy
@@ -32,6 +33,7 @@ class RunState:
     source_hash: str
     seconds: float = 0.0
     updates: int = 0
+    source_model: Classifier | None = None  # kept only where features are recorded
 
     def state_dict(self, step: int) -> dict[str, Any]:
         return {

@@ -17,14 +17,10 @@ w₀ everywhere, and the best weight is 0.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from attakit.errors import SettingError
-
-Numbers = NDArray[np.float64]
+from attakit.theory.checks import Numbers, check_numbers
 
 
 def optimal_low_weight(low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike) -> Numbers:
@@ -67,7 +63,7 @@ def optimal_low_weight(low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLi
 def target_bound(
     low_weight: ArrayLike, low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
 ) -> Numbers:
-    """Bound on the target error, up to terms that w₀ does not change.
+    """Bound on the target error above its best (Eq. 4.3a), as a function of w₀.
 
     Infinite where a set without samples carries weight.
 
@@ -84,7 +80,7 @@ def target_bound(
     2.5
     """
     share, apart, gap = _checked(low_share, divergence, gap)
-    weight = _within("low_weight", low_weight, at_most=1.0)
+    weight = check_numbers("low_weight", low_weight, at_most=1.0)
     spread = share * (1 - share)
     off = np.square(weight - share)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -93,22 +89,26 @@ def target_bound(
     return np.asarray(weight * apart + uncertainty)
 
 
+def source_bound(
+    low_weight: ArrayLike, low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
+) -> Numbers:
+    """Bound on the source error above its best (Eq. 4.3b): what `target_bound` is for the target.
+
+    Examples
+    --------
+    >>> float(source_bound(0.75, low_share=0.75, divergence=1.0, gap=2.0))
+    2.25
+    """
+    weight = check_numbers("low_weight", low_weight, at_most=1.0)
+    share = check_numbers("low_share", low_share, at_most=1.0)
+    return target_bound(1 - weight, 1 - share, divergence, gap)
+
+
 def _checked(
     low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
 ) -> tuple[Numbers, Numbers, Numbers]:
     return (
-        _within("low_share", low_share, at_most=1.0),
-        _within("divergence", divergence),
-        _within("gap", gap),
+        check_numbers("low_share", low_share, at_most=1.0),
+        check_numbers("divergence", divergence),
+        check_numbers("gap", gap),
     )
-
-
-def _within(name: str, values: Any, at_most: float = np.inf) -> Numbers:
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise SettingError(f"theory: {name} must be numbers, got {values!r}.") from error
-    if not np.all(np.isfinite(numbers) & (numbers >= 0) & (numbers <= at_most)):
-        wanted = "finite and at least 0" if np.isinf(at_most) else f"between 0 and {at_most:g}"
-        raise SettingError(f"theory: {name} must be {wanted}, got {values!r}.")
-    return numbers

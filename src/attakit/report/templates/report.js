@@ -4,7 +4,7 @@
   const tip = document.getElementById("tip");
   const all = (query) => [...document.querySelectorAll(query)];
   const colour = (index) => "c" + (index % 8);
-  const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(1));
+  const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(data.decimals ?? 1));
 
   function draw(parent, name, attributes = {}, text) {
     const node = document.createElementNS("http://www.w3.org/2000/svg", name);
