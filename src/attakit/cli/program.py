@@ -13,7 +13,7 @@ from torch import OutOfMemoryError
 
 from attakit import __version__
 from attakit.bench.stopping import Interrupted
-from attakit.cli import demo, look, pretrain, run
+from attakit.cli import demo, look, pretrain, run, validate
 from attakit.cli.talking import say
 from attakit.errors import AttaError
 
@@ -57,6 +57,7 @@ def version(
 app.command()(demo.demo)
 app.command()(pretrain.pretrain)
 app.command()(run.run)
+app.add_typer(validate.app, name="validate")
 app.command()(look.table)
 app.command()(look.report)
 app.command("list")(look.list_parts)
