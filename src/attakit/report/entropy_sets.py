@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from attakit.report.canvas import COLOURS, FAINT, INK, RULE, new_figure, save_figure, soften
+from attakit.report.canvas import (
+    COLOURS,
+    FAINT,
+    INK,
+    RULE,
+    import_drawing,
+    new_figure,
+    save_figure,
+    soften,
+)
 from attakit.report.figures import Figure
 
 _WIDTH, _BETWEEN = 0.36, 0.03  # of a bar, and of the gap to the other of its pair
@@ -64,7 +73,7 @@ def draw_entropy_sets(rows: Sequence[EntropyRow], path: Path) -> None:
     levels = [row for group in panels.values() if len(group) == 1 for row in group]
     shown = {way: group for way, group in panels.items() if len(group) > 1}
     figure = new_figure(4.6 * max(1, len(shown)), 3.6)
-    grid = figure.subplots(1, max(1, len(shown)), squeeze=False)[0]
+    grid = figure.subplots(1, max(1, len(shown)), squeeze=False, sharey=True)[0]
     for axes, (way, group) in zip(grid, shown.items(), strict=False):
         _draw_bars(axes, way, group)
         _draw_levels(axes, levels)
@@ -94,21 +103,29 @@ def _draw_bars(axes: Any, way: str, rows: Sequence[EntropyRow]) -> None:
             places + offset,
             [figure.mean for figure in figures],
             _WIDTH,
-            yerr=[figure.deviation or 0.0 for figure in figures],
+            yerr=_spread(figures),
             color=colour,
             error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
             label=f"loss {name}",
         )
         axes.bar_label(bars, fmt="%.2f", fontsize=8, color=INK, padding=2)
     axes.set_xticks(places, [row.samples for row in rows], fontsize=9, color=INK)
-    axes.set_title(way, fontsize=10, color=INK, loc="left")
+    axes.set_title(way.capitalize(), fontsize=10, color=INK, loc="left")
     axes.set_ylabel("loss (cross-entropy)", fontsize=9, color=FAINT)
     axes.margins(y=0.14)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
 
 
+def _spread(figures: Sequence[Figure]) -> list[float] | None:
+    """Deviations, or nothing where there is one model of each kind."""
+    spread = [figure.deviation or 0.0 for figure in figures]
+    return spread if any(spread) else None
+
+
 def _draw_levels(axes: Any, rows: Sequence[EntropyRow]) -> None:
+    effects = import_drawing("matplotlib.patheffects")
+    halo = [effects.withStroke(linewidth=3.5, foreground="white")]  # seen on bars of its colour too
     for row in rows:
         for name, figure, colour in (
             ("source", row.source, COLOURS[0]),
@@ -118,6 +135,7 @@ def _draw_levels(axes: Any, rows: Sequence[EntropyRow]) -> None:
                 figure.mean,
                 color=colour,
                 linestyle=(0, (4, 2)),
-                linewidth=1.3,
+                linewidth=1.5,
+                path_effects=halo,
                 label=f"{row.samples}, on the {name}",
             )

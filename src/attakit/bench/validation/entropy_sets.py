@@ -15,15 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from attakit.bench.validation.cell_file import CellFile, Result, complete_cells
 from attakit.bench.validation.fitting import Fitting, fit, measure
 from attakit.bench.validation.testbed import Material, Testbed, load_material
 from attakit.errors import SettingError, check_count
 from attakit.nn.classifier import Classifier
-from attakit.nn.devices import place
-from attakit.nn.entropy import softmax_entropy
 from attakit.randomness import generator
 from attakit.report.entropy_sets import EntropyRow
 from attakit.report.figures import Figure
@@ -34,8 +31,6 @@ Way = Literal["retrain", "fine-tune"]
 
 KINDS: dict[Kind, str] = {"low": "low entropy", "high": "high entropy", "random": "random"}
 WAYS: tuple[Way, ...] = ("retrain", "fine-tune")
-
-_BATCH = 250
 
 
 @dataclass(frozen=True)
@@ -141,16 +136,9 @@ def choose(material: Material, kind: Kind, count: int, seed: int) -> Samples:
     if kind == "random":
         order = generator(seed, "validation draw", kind).permutation(len(samples)).tolist()
     else:
-        entropy = _entropy(_source(material), samples)
-        order = entropy.argsort(stable=True, descending=kind == "high").tolist()
+        is_high = kind == "high"
+        order = material.target_entropy.argsort(stable=True, descending=is_high).tolist()
     return Subset(samples, order[:count])
-
-
-@torch.no_grad()
-def _entropy(model: Classifier, samples: Samples) -> Tensor:
-    starts = range(0, len(samples), _BATCH)
-    batches = [samples.load(range(s, min(s + _BATCH, len(samples)))) for s in starts]
-    return torch.cat([softmax_entropy(model(place(b, model.device)).logits).cpu() for b in batches])
 
 
 def _source(material: Material) -> Classifier:

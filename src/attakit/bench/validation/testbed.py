@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
+
+import torch
+from torch import Tensor
 
 from attakit.bench.data import Task, load_task
 from attakit.bench.experiment import Experiment
@@ -14,12 +18,16 @@ from attakit.bench.load import parse_experiment
 from attakit.bench.models import Progress, source_classifier, starting_classifier
 from attakit.errors import ModelError, SettingError, check_count, unknown_name
 from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place
+from attakit.nn.entropy import softmax_entropy
 from attakit.nn.weights import weights_hash
 from attakit.randomness import generator
 from attakit.stream.joined import Joined
 from attakit.stream.samples import Domains, Samples, Subset
 
 Norm = Literal["frozen", "running"]
+
+_BATCH = 250
 
 
 @dataclass(frozen=True)
@@ -141,6 +149,18 @@ class Material:
             "source_model": weights_hash(self.source_model),
             "start": "random" if self._start is None else str(self._start),
         }
+
+    @cached_property
+    def target_entropy(self) -> Tensor:
+        """How unsure the source model is about each target sample to train on."""
+        with torch.no_grad():
+            return torch.cat([softmax_entropy(logits) for logits in self._answers()])
+
+    def _answers(self) -> Iterator[Tensor]:
+        count, device = len(self.target_train), self.source_model.device
+        for start in range(0, count, _BATCH):
+            inputs = self.target_train.load(range(start, min(start + _BATCH, count)))
+            yield self.source_model(place(inputs, device)).logits.cpu()
 
     @property
     def _start(self) -> Path | None:
