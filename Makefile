@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-ray check format pacs wheel benchmark clean
+.PHONY: help demo test test-ray check format pacs figures wheel benchmark clean
 
 help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
@@ -14,6 +14,7 @@ help:
 	@echo "make format     format the code"
 	@echo "make benchmark  time and memory of SimATTA (on PACS where it is) and Tent"
 	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
+	@echo "make figures    the paper's validation experiments on digits, into figures/ (some minutes)"
 	@echo "make wheel      build the wheel into dist/"
 
 demo: $(VENV)/.run
@@ -46,6 +47,12 @@ pacs: checkpoints/pacs-photo.safetensors
 
 checkpoints/pacs-photo.safetensors: | $(VENV)/.dev
 	$(BIN)/attakit pretrain experiments/pacs/source.toml
+
+# Goes on where it was stopped.
+figures: $(VENV)/.run
+	$(BIN)/attakit validate surfaces
+	$(BIN)/attakit validate entropy
+	$(BIN)/attakit validate clustering
 
 # The build tools are in the environment already, so no second one is made for the build.
 wheel: $(VENV)/.dev

@@ -358,7 +358,7 @@ DEMO_METHODS = {"source only", "batch norm", "tent", "simatta", "random labels"}
 def quick_demo(work, quick_digits, monkeypatch):
     """The demo with threads for processes: these would read the digits again."""
     monkeypatch.setattr(
-        "attakit.bench.demo.ProcessPoolExecutor",
+        "attakit.bench.side_by_side.ProcessPoolExecutor",
         lambda workers, mp_context: ThreadPoolExecutor(workers),
     )
     monkeypatch.setattr("os.cpu_count", lambda: 1)

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from attakit.bench.data import load_task
 from attakit.bench.experiment import Experiment, StreamTable
@@ -20,8 +13,9 @@ from attakit.bench.load import parse_experiment
 from attakit.bench.matching import match_labels
 from attakit.bench.models import Progress, digits_model
 from attakit.bench.run import run_experiment
-from attakit.bench.stopping import ignoring_ctrl_c
-from attakit.errors import AttaError
+from attakit.bench.side_by_side import do_side_by_side
+
+_Job = tuple[Sequence[str], int, Path, float]  # methods in their order, seed, folder, share
 
 BUDGET = 150
 LR = 2e-3  # as in experiments/digits
@@ -102,51 +96,25 @@ def run_demo(
     """
     prepare_demo()
     chains = [("simatta", "random labels"), ("source only", "batch norm", "tent")]
-    jobs = [(chain, seed) for chain in chains for seed in seeds]
+    jobs: list[_Job] = [(chain, seed, folder, share) for chain in chains for seed in seeds]
     ends: dict[str, list[dict[str, Any]]] = {label: [] for label in METHODS}
-    # One thread each: on a model this small, two processes beat two threads.
-    workers = min(len(jobs), max(1, (os.cpu_count() or 1)))
-    with _processes(workers) as pool:
-        with ignoring_ctrl_c():  # processes inherit this: only the first one answers the user
-            left = {pool.submit(_run_chain, *job, folder, share) for job in jobs}
-        while left:
-            finished, left = wait(left, return_when=FIRST_COMPLETED)
-            for job in finished:
-                for label, end in _result(job).items():
-                    ends[label].append(end)
-                    progress(label)
+
+    def note(_job: _Job, found: dict[str, dict[str, Any]]) -> None:
+        for label, end in found.items():
+            ends[label].append(end)
+            progress(label)
+
+    do_side_by_side(
+        _run_chain,
+        jobs,
+        done=note,
+        advice="Start the demo again, or take a part of the stream with --share.",
+    )
     return {label: _mean(found) for label, found in ends.items()}
 
 
-def _result(job: Future[dict[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
-    try:
-        return job.result()
-    except BrokenProcessPool as error:
-        raise AttaError(
-            "A process of the demo was killed from outside, perhaps because memory ran out. Close "
-            "other programs and start the demo again, or take a part of the stream with --share."
-        ) from error
-
-
-@contextmanager
-def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool that ends at once after Ctrl-C or an error, instead of doing all that was asked."""
-    before = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in set(multiprocessing.active_children()) - before:
-                child.kill()
-            raise
-
-
-def _run_chain(
-    chain: Sequence[str], seed: int, folder: Path, share: float
-) -> dict[str, dict[str, Any]]:
-    torch.set_num_threads(1)
+def _run_chain(job: _Job) -> dict[str, dict[str, Any]]:
+    chain, seed, folder, share = job
     ends: dict[str, dict[str, Any]] = {}
     for label in chain:
         experiment = demo_experiment(label, seed, folder, share=share)

@@ -57,6 +57,18 @@ def source_classifier(
     return prepare(classifier.eval(), choose_device(table.device))
 
 
+def starting_classifier(
+    experiment: Experiment, task: Task, weights: Path | None = None
+) -> Classifier:
+    """The model of an experiment before it has seen the source: from a file, or at random."""
+    table = experiment.model
+    model = _untrained(table.name, task, table.image_size)
+    if weights is not None:
+        load_weights(model, weights, allow_new_head=True)
+    classifier = Classifier(model, features=table.features, precision=table.precision)
+    return prepare(classifier.eval(), choose_device(table.device))
+
+
 def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
     """The digits source model, trained on first use (some seconds) and cached."""
     model = _untrained(DIGITS_MODEL, task)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from attakit import __version__
 from attakit.bench.failing import USER_ERRORS, explain
 from attakit.bench.stopping import Interrupted
-from attakit.cli import analyse, bench, corrupt, demo, look, pretrain, run
+from attakit.cli import analyse, bench, corrupt, demo, look, pretrain, run, validate
 from attakit.cli.talking import say
 
 USER_ERROR, INTERRUPTED = 2, 130
@@ -58,6 +58,7 @@ app.command()(pretrain.pretrain)
 app.command()(run.run)
 app.command()(bench.bench)
 app.command()(corrupt.corrupt)
+app.add_typer(validate.app, name="validate")
 app.command()(look.table)
 app.command()(look.plot)
 app.command()(look.report)

@@ -1,0 +1,69 @@
+"""Figures as picture files, drawn with matplotlib."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from attakit.errors import MissingExtra, SettingError
+
+INK, FAINT, RULE, EMPTY = "#222222", "#6b7078", "#dddddd", "#f1efe8"
+# Okabe and Ito's colours, which people with other colour vision can tell apart too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6a4fa3", "#6d6d6d")
+# Paul Tol's, for many clusters; neighbours in the list differ in brightness as well.
+MANY_COLOURS = (
+    *("#332288", "#88CCEE", "#117733", "#DDCC77", "#CC6677", "#44AA99", "#882255", "#999933"),
+    *("#AA4499", "#6699CC", "#661100", "#4477AA", "#228833", "#EE6677", "#CCBB44", "#66CCEE"),
+)
+ENDINGS = (".png", ".svg", ".pdf")
+_DOTS_PER_INCH = 110
+_PAD = 0.1  # inches around every part
+_PNG_COLOURS = 256  # with a table of so many a file is three times smaller
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of so many inches, whose parts find their places by themselves."""
+    figure = import_drawing("matplotlib.figure").Figure(
+        figsize=(width, height), layout="constrained", facecolor="white"
+    )
+    figure.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
+    return figure
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure; the ending of the file says the form. Equal figures give equal files."""
+    if path.suffix.lower() not in ENDINGS:
+        raise SettingError(f"A figure's file must end in {', '.join(ENDINGS)}, got {path.name!r}.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Neither dates nor versions nor random names of parts.
+    nothing = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    beside = path.with_name(f"{path.stem}.part{path.suffix}")
+    with import_drawing("matplotlib").rc_context({"svg.hashsalt": "attakit"}):
+        figure.savefig(beside, dpi=_DOTS_PER_INCH, metadata=nothing[path.suffix.lower()])
+    if path.suffix.lower() == ".png":
+        with Image.open(beside) as picture:
+            small = picture.convert("RGB").quantize(_PNG_COLOURS, dither=Image.Dither.NONE)
+        small.save(beside, optimize=True)
+    os.replace(beside, path)
+
+
+def soften(axes: Any) -> None:
+    """Take weight from ticks and frame, so that the data stand out."""
+    axes.tick_params(colors=FAINT, labelsize=8, length=0)
+    for spine in axes.spines.values():
+        spine.set_color(RULE)
+
+
+def import_drawing(name: str) -> Any:
+    """A module of matplotlib, imported when something is drawn: no other command should wait."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtra(
+            "Figures need matplotlib, which is not installed. Install it with "
+            "`pip install 'attakit[report]'`."
+        ) from error
