@@ -1,7 +1,6 @@
 """Pool runs from their experiment to their results, on a few digits."""
 
 import json
-import signal
 
 import pytest
 
@@ -10,7 +9,6 @@ from attakit.bench.experiment import Experiment
 from attakit.bench.load import parse_experiment
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import DONE, SNAPSHOT
-from attakit.bench.stopping import Interrupted
 from attakit.bench.watch import Watch
 from attakit.errors import SettingError, StateError
 from attakit.report.figures import summarise
@@ -19,6 +17,7 @@ from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 from attakit.select import SELECTORS
+from interruptions import At, crash, press_ctrl_c, stopped
 
 ROUNDS = 3
 POOL = {"rounds": ROUNDS, "updates": 3, "selector": {"name": "clue", "inits": 1}}
@@ -43,42 +42,6 @@ def pool_run(tmp_path, quick_digits):
         return parse_experiment(settings)
 
     return make
-
-
-class At:
-    """Does something at one round, before the run is saved."""
-
-    def __init__(self, number, action):
-        self.number = number
-        self.action = action
-        self.seen = []
-
-    def on_step(self, moment):
-        self.seen.append(moment.batch.step)
-        if moment.batch.step == self.number:
-            self.action()
-
-    def close(self):
-        self.seen.append("closed")
-
-
-class Crash(Exception):
-    pass
-
-
-def crash():
-    raise Crash
-
-
-def press_ctrl_c():
-    signal.raise_signal(signal.SIGINT)
-
-
-def stopped(experiment, number, action, **options):
-    observer = At(number, action)
-    with pytest.raises((Crash, Interrupted)) as caught:
-        run_experiment(experiment, watch=Watch(observers=lambda *_: [observer]), **options)
-    return caught.value, observer
 
 
 def test_a_run_writes_one_line_per_round_and_the_figures_of_the_whole(pool_run):

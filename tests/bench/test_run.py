@@ -19,45 +19,9 @@ from attakit.nn.weights import save_weights
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
+from interruptions import At, Crash, crash, press_ctrl_c, stopped
 
 STEPS = 8
-
-
-class At:
-    """Does something at one step, before the run is saved."""
-
-    def __init__(self, step, action):
-        self.step = step
-        self.action = action
-        self.seen = []
-
-    def on_step(self, moment):
-        self.seen.append(moment.batch.step)
-        if moment.batch.step == self.step:
-            self.action()
-
-    def close(self):
-        self.seen.append("closed")
-
-
-class Crash(Exception):
-    pass
-
-
-def crash():
-    raise Crash
-
-
-def press_ctrl_c():
-    signal.raise_signal(signal.SIGINT)
-
-
-def stopped(experiment, step, action, **options):
-    """Run up to a step at which something happens."""
-    observer = At(step, action)
-    with pytest.raises((Crash, Interrupted)) as caught:
-        run_experiment(experiment, watch=Watch(observers=lambda *_: [observer]), **options)
-    return caught.value, observer
 
 
 def test_a_run_writes_one_line_per_step_and_the_figures_of_the_whole(small_run):

@@ -36,8 +36,7 @@ def new_figure(width: float, height: float) -> Any:
 
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure; the ending of the file says the form. Equal figures give equal files."""
-    if path.suffix.lower() not in ENDINGS:
-        raise SettingError(f"A figure's file must end in {', '.join(ENDINGS)}, got {path.name!r}.")
+    check_ending(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     # Neither dates nor versions nor random names of parts.
     nothing = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -49,6 +48,12 @@ def save_figure(figure: Any, path: Path) -> None:
             small = picture.convert("RGB").quantize(_PNG_COLOURS, dither=Image.Dither.NONE)
         small.save(beside, optimize=True)
     os.replace(beside, path)
+
+
+def check_ending(path: Path) -> None:
+    """Raise `SettingError` unless the ending of a file is that of a figure."""
+    if path.suffix.lower() not in ENDINGS:
+        raise SettingError(f"A figure's file must end in {', '.join(ENDINGS)}, got {path.name!r}.")
 
 
 def soften(axes: Any) -> None:

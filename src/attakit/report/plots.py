@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from attakit.errors import MissingExtra, SettingError, check_choice
+from attakit.errors import SettingError, check_choice
+from attakit.report.canvas import (
+    COLOURS,
+    FAINT,
+    INK,
+    RULE,
+    check_ending,
+    import_drawing,
+    new_figure,
+    save_figure,
+    soften,
+)
 from attakit.report.panels import (
     Grid,
     Panel,
@@ -25,18 +35,10 @@ PLOTS: dict[str, Callable[[Sequence[RunRecord]], Grid]] = {
     "labels": labels_panels,
     "seconds": seconds_panels,
 }
-_ENDINGS = (".png", ".svg", ".pdf")
-# Okabe and Ito's colours, which people with other colour vision can tell apart too, and four of
-# Paul Tol's for long lists.
-_COLOURS = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"),
-    *("#882255", "#44AA99", "#999933", "#332288"),
-)
+_COLOURS = (*COLOURS, "#882255", "#44AA99", "#999933", "#332288")  # more for long lists
 _MARKERS = "osD^vPX*<"
 _DASHES = ((0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
-_INK, _FAINT, _RULE = "#222222", "#777777", "#dddddd"
 _PANEL = (4.6, 3.3)  # inches
-_DOTS_PER_INCH = 160
 
 
 def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
@@ -53,33 +55,21 @@ def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
         The file to write.
     """
     check_choice("draw_plot", "kind", kind, PLOTS)
-    if path.suffix.lower() not in _ENDINGS:
-        raise SettingError(
-            f"draw_plot: the file must end in {', '.join(_ENDINGS)}, got {path.name!r}."
-        )
+    check_ending(path)
     grid = PLOTS[kind](runs)
     if all(panel.is_empty for row in grid for panel in row):
         raise SettingError(
             f"draw_plot: no run has the figures that {kind!r} shows. Give runs along a stream that "
             f"have made at least one step."
         )
-    figure = _draw(grid)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Without a date and with the names of parts not drawn at random, the same runs give the same
-    # file.
-    metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-    with _import("matplotlib").rc_context({"svg.hashsalt": "attakit"}):
-        figure.savefig(path, dpi=_DOTS_PER_INCH, metadata=metadata)
+    save_figure(_draw(grid), path)
 
 
 def _draw(grid: Grid) -> Any:
-    figures = _import("matplotlib.figure")
     if max(len(row) for row in grid) == 1:  # one below the other would waste the width of a page
         grid = [[row[0] for row in grid]]
     wide, high = max(len(row) for row in grid), len(grid)
-    figure = figures.Figure(
-        figsize=(_PANEL[0] * wide, _PANEL[1] * high + 0.6), layout="constrained"
-    )
+    figure = new_figure(_PANEL[0] * wide, _PANEL[1] * high + 0.6)
     axes = figure.subplots(high, wide, squeeze=False)
     labels = list(dict.fromkeys(t.label for row in grid for panel in row for t in panel.traces))
     for row, panels in enumerate(grid):
@@ -106,17 +96,6 @@ def _draw_legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
     )
 
 
-def _import(name: str) -> Any:
-    # Imported when a plot is drawn: it takes half a second, which no other command should pay.
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingExtra(
-            "Plots need matplotlib, which is not installed. Install it with "
-            "`pip install 'attakit[report]'`."
-        ) from error
-
-
 def _draw_panel(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
     _draw_frame(axes, panel)
     for trace in panel.traces:
@@ -130,7 +109,7 @@ def _draw_panel(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
 
 
 def _scale_by_powers(axis: Any) -> None:
-    ticks = _import("matplotlib.ticker")
+    ticks = import_drawing("matplotlib.ticker")
     axis.axes.set_xscale("log")
     axis.set_major_locator(ticks.LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(ticks.FuncFormatter(lambda value, _place: f"{value:g}"))
@@ -138,16 +117,15 @@ def _scale_by_powers(axis: Any) -> None:
 
 
 def _draw_frame(axes: Any, panel: Panel) -> None:
-    axes.set_title(panel.title, fontsize=10, color=_INK, loc="left")
-    axes.set_xlabel(panel.x_title, fontsize=9, color=_FAINT)
-    axes.set_ylabel(panel.y_title, fontsize=9, color=_FAINT)
-    axes.tick_params(colors=_FAINT, labelsize=8, length=0)
-    axes.grid(visible=True, axis="y", color=_RULE, linewidth=0.8)
+    axes.set_title(panel.title, fontsize=10, color=INK, loc="left")
+    axes.set_xlabel(panel.x_title, fontsize=9, color=FAINT)
+    axes.set_ylabel(panel.y_title, fontsize=9, color=FAINT)
+    soften(axes)
+    axes.grid(visible=True, axis="y", color=RULE, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.margins(x=0.08, y=0.12)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(_RULE)
 
 
 def _draw_trace(axes: Any, trace: Trace, place: int) -> None:
@@ -181,7 +159,7 @@ def _draw_trace(axes: Any, trace: Trace, place: int) -> None:
 def _name_bands(axes: Any, panel: Panel) -> None:
     for number, band in enumerate(panel.bands):
         if number % 2:
-            axes.axvspan(band.start, band.stop, color=_RULE, alpha=0.35, linewidth=0, zorder=0)
+            axes.axvspan(band.start, band.stop, color=RULE, alpha=0.35, linewidth=0, zorder=0)
         axes.annotate(
             band.name.replace("_", " "),
             ((band.start + band.stop) / 2, 1),
@@ -191,5 +169,5 @@ def _name_bands(axes: Any, panel: Panel) -> None:
             ha="center",
             va="top",
             fontsize=8,
-            color=_FAINT,
+            color=FAINT,
         )
