@@ -19,7 +19,10 @@ def call(*arguments):
 @pytest.fixture
 def folder(small_run):
     """A finished run of a few steps with features."""
-    experiment = small_run(stream={"targets": ["outline"], "share": 0.1, "batch_size": 30})
+    experiment = small_run(
+        stream={"targets": ["outline"], "share": 0.1, "batch_size": 30},
+        method={"low_entropy_bound": 0.5, "trainer": {"max_updates": 3}},
+    )
     report = experiment.report.model_copy(update={"features": True})
     run_experiment(experiment.model_copy(update={"report": report}))
     return report.folder

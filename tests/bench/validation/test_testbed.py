@@ -1,6 +1,10 @@
+from itertools import product
+
 import pytest
 import torch
+from PIL import Image
 
+from attakit.bench.sets.catalogue import FOLDERS
 from attakit.bench.validation import Testbed, load_material
 from attakit.errors import ModelError, SettingError, StreamError, UnknownName
 from attakit.nn.weights import save_weights, weights_hash
@@ -59,12 +63,14 @@ def test_missing_weights_of_the_start_are_told_when_they_are_needed(quick_digits
         material.model(pretrained=False)
 
 
-def test_a_missing_source_model_is_told(image_tree, tmp_path):
-    (image_tree / "sculpture").rename(image_tree / "cartoon")
-    (image_tree / "art_painting").symlink_to(image_tree / "cartoon")
+def test_a_missing_source_model_is_told(tmp_path):
+    root = tmp_path / "PACS"
+    pacs = FOLDERS["pacs"]
+    for domain, kind, number in product(pacs.domains, pacs.classes, range(5)):
+        folder = root / domain / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8)).save(folder / f"{number}.png")
 
-    testbed = Testbed(
-        data="pacs", root=image_tree, weights=tmp_path / "none.safetensors", test_samples=4
-    )
+    testbed = Testbed(data="pacs", root=root, weights=tmp_path / "none.safetensors", test_samples=4)
     with pytest.raises(ModelError, match=r"no file .*none\.safetensors .* --weights"):
         load_material(testbed)
