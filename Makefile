@@ -49,7 +49,7 @@ checkpoints/pacs-photo.safetensors: | $(VENV)/.dev
 	$(BIN)/attakit pretrain experiments/pacs/source.toml
 
 # Goes on where it was stopped.
-figures: $(VENV)/.run
+figures: $(VENV)/.dev
 	$(BIN)/attakit validate surfaces
 	$(BIN)/attakit validate entropy
 	$(BIN)/attakit validate clustering

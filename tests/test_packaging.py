@@ -63,7 +63,7 @@ def test_types_and_report_templates_are_in_the_wheel(unpacked):
     templates = {path.name for path in (unpacked / "attakit/report/templates").iterdir()}
 
     assert (unpacked / "attakit/py.typed").exists()
-    assert templates == {"report.css", "report.html.j2", "report.js"}
+    assert templates == {"analysis.html.j2", "report.css", "report.html.j2", "report.js"}
 
 
 def test_the_wheel_says_what_it_is(distribution):

@@ -52,14 +52,19 @@ def long_job(small_grid, quick_digits):
 def test_cells_run_side_by_side_each_in_its_own_process(small_grid, quick_digits):
     cells = small_grid("Source only", "Tent", seeds=[0, 1])
     grid = Grid(cells, prepare_sources(cells))
-    seen = []
+    running, at_once = set(), []
 
-    with Processes(workers=2) as workplace:
-        grid.run(workplace, watch=seen.append)
+    class Counted(Processes):
+        def start(self, job):
+            super().start(job)
+            running.add(job.cell)
+            at_once.append(len(running))
+
+    with Counted(workers=2) as workplace:
+        grid.run(workplace, watch=lambda event: has_ended(event) and running.discard(event.cell))
 
     assert {end for end, _ in grid.outcomes.values()} == {"finished"}
-    first_end = next(place for place, event in enumerate(seen) if has_ended(event))
-    assert len({event.cell for event in seen[:first_end]}) == 2
+    assert max(at_once) == 2
     for cell in cells:
         run = read_run(cell.folder)
         assert run.environment["threads"] == 1
