@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from attakit.errors import SettingError, StreamError, unknown_name
@@ -55,14 +56,19 @@ def choose_domains(places: Mapping[str, Path], domains: Domains) -> list[str]:
 
 def find_images(folders: Sequence[Path]) -> list[Path]:
     """Image files below these class folders, sorted; hidden and other files are ignored."""
-    return [
-        path
-        for folder in folders
-        for path in sorted(folder.rglob("*"))
-        if path.suffix.lower() in _EXTENSIONS
-        and not any(name.startswith(".") for name in path.relative_to(folder).parts)
-        and path.is_file()
-    ]
+    return [path for folder in folders for path in sorted(_images_below(folder))]
+
+
+def _images_below(folder: Path) -> Iterator[Path]:
+    # Not with Path.rglob, which takes twice as long: seconds, for a hundred thousand files.
+    for place, inside, files in os.walk(folder, followlinks=False):
+        inside[:] = [name for name in inside if not name.startswith(".")]
+        for name in files:
+            is_image = os.path.splitext(name)[1].lower() in _EXTENSIONS
+            if is_image and not name.startswith("."):
+                path = Path(place, name)
+                if path.is_file():  # a link may lead nowhere
+                    yield path
 
 
 def keep_readable(
