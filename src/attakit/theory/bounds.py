@@ -6,7 +6,7 @@ broadcasts, also with the other arguments. Bounds above 1 are true of any error 
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,12 +101,8 @@ def past_domain_bound(
     >>> round(float(past_domain_bound(w, w, distances, domain=1, **sizes)), 3)
     0.284
     """
-    counted = _counted(weights, domain)
-    chance = _each_chance(delta, int(counted.sum()) + 1, form)
-    slack = divergence_slack(unlabelled, dimension, chance, form=form)
-    margin = _margin(weights, distances, counted, slack, joint)
-    sizes: _Sizes = {"samples": samples, "dimension": dimension, "delta": chance}
-    return _error(best_error, margin, empirical_margin(weights, shares, **sizes, form=form))
+    sizes = _Sizes(samples, unlabelled, dimension, delta)
+    return _bound(weights, shares, distances, sizes, joint, best_error, form, domain=domain)
 
 
 def future_domain_bound(
@@ -141,13 +137,9 @@ def future_domain_bound(
     >>> round(float(future_domain_bound(w, w, distances, nearest_distance=0.1, **sizes)), 3)
     0.708
     """
-    counted = _counted(weights, None)
-    chance = _each_chance(delta, int(counted.sum()) + 1, form)
-    slack = divergence_slack(unlabelled, dimension, chance, form=form)
+    sizes = _Sizes(samples, unlabelled, dimension, delta)
     away = check_numbers("nearest_distance", nearest_distance, at_most=MOST_DISTANCE)
-    margin = _margin(weights, distances, counted, slack, joint) + away / 2
-    sizes: _Sizes = {"samples": samples, "dimension": dimension, "delta": chance}
-    return _error(best_error, margin, empirical_margin(weights, shares, **sizes, form=form))
+    return _bound(weights, shares, distances, sizes, joint, best_error, form, away=away)
 
 
 def practical_source_bound(
@@ -180,18 +172,38 @@ def practical_source_bound(
     >>> round(float(practical_source_bound([0.2, 0.8], [0.2, 0.8], [0.1, 0.5], **sizes)), 3)
     0.928
     """
-    counted = _counted(weights, None)
-    chance = _each_chance(delta, int(counted.sum()) + 1, form)
-    slack = divergence_slack(unlabelled, dimension, chance, form=form)
-    margin = _margin(weights, distances, counted, slack, joint)
-    sizes: _Sizes = {"samples": samples, "dimension": dimension, "delta": chance}
-    return _error(best_error, margin, empirical_margin(weights, shares, **sizes, form=form))
+    sizes = _Sizes(samples, unlabelled, dimension, delta)
+    return _bound(weights, shares, distances, sizes, joint, best_error, form)
 
 
-class _Sizes(TypedDict):
+class _Sizes(NamedTuple):
     samples: ArrayLike
+    unlabelled: ArrayLike
     dimension: ArrayLike
     delta: ArrayLike
+
+
+def _bound(
+    weights: ArrayLike,
+    shares: ArrayLike,
+    distances: ArrayLike,
+    sizes: _Sizes,
+    joint: ArrayLike,
+    best_error: ArrayLike,
+    form: Form,
+    *,
+    domain: int | None = None,
+    away: ArrayLike = 0.0,
+) -> Numbers:
+    """Best error + 2·(Lemma 6 + half of what lies between) + 2·C: what the three bounds share."""
+    counted = _counted(weights, domain)
+    chance = _each_chance(sizes.delta, int(counted.sum()) + 1, form)
+    slack = divergence_slack(sizes.unlabelled, sizes.dimension, chance, form=form)
+    margin = _margin(weights, distances, counted, slack, joint) + np.asarray(away) / 2
+    gap = empirical_margin(
+        weights, shares, samples=sizes.samples, dimension=sizes.dimension, delta=chance, form=form
+    )
+    return np.asarray(check_numbers("best_error", best_error, at_most=1.0) + 2 * margin + 2 * gap)
 
 
 def _counted(weights: ArrayLike, domain: int | None) -> Numbers:
@@ -223,7 +235,3 @@ def _margin(
     both = check_numbers("joint", joint, at_most=2.0)
     each = (apart + slack[..., None]) / 2 + both
     return np.asarray((check_simplex("weights", weights) * counted * each).sum(axis=-1))
-
-
-def _error(best_error: ArrayLike, margin: Numbers, gap: Numbers) -> Numbers:
-    return np.asarray(check_numbers("best_error", best_error, at_most=1.0) + 2 * margin + 2 * gap)
