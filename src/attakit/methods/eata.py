@@ -22,13 +22,12 @@ from torch.optim import SGD
 
 from attakit.errors import SettingError, check_count, check_range
 from attakit.methods.base import BaseMethod
+from attakit.methods.moving_average import follow
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
 from attakit.nn.trainable import trainable_parameters
 from attakit.records import Batch, Step
 from attakit.train.descent import descend
-
-_KEPT_OF_AVERAGE = 0.9
 
 
 class EATA(BaseMethod):
@@ -108,7 +107,7 @@ class EATA(BaseMethod):
         kept = reliable & self._is_new(probabilities)
         numbers = {"reliable": float(reliable.sum()), "kept": float(kept.sum())}
         if numbers["kept"]:
-            self._follow(probabilities[kept].mean(dim=0))
+            self.average = follow(self.average, probabilities[kept].mean(dim=0))
             numbers["loss"] = self._descend(entropy[kept], margin)
         return Step(answer.detach(), numbers=numbers)
 
@@ -119,11 +118,6 @@ class EATA(BaseMethod):
         given, classes = self.redundancy_margin, probabilities.shape[1]
         margin = redundancy_margin(classes) if given == "auto" else given
         return F.cosine_similarity(self.average, probabilities).abs() < margin
-
-    def _follow(self, mean: Tensor) -> None:
-        """Move the average of probabilities towards those that are trained on now."""
-        kept = _KEPT_OF_AVERAGE
-        self.average = mean if self.average is None else kept * self.average + (1 - kept) * mean
 
     def _descend(self, entropy: Tensor, margin: float) -> float:
         """One step on exp(E₀ - H) H, the surer the heavier, and on the regulariser."""

@@ -22,12 +22,11 @@ from torch.optim import SGD
 
 from attakit.errors import check_count, check_range
 from attakit.methods.base import BaseMethod
+from attakit.methods.moving_average import follow
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.sharpness import ascended
 from attakit.nn.trainable import early_norm_parameters
 from attakit.records import Batch, Prediction, Step
-
-_KEPT_OF_AVERAGE = 0.9
 
 
 class SAR(BaseMethod):
@@ -130,8 +129,7 @@ class SAR(BaseMethod):
         loss.backward()  # type: ignore[no-untyped-call]
 
     def _has_collapsed(self, loss: float, classes: int) -> bool:
-        kept = _KEPT_OF_AVERAGE
-        self.average = loss if self.average is None else kept * self.average + (1 - kept) * loss
+        self.average = follow(self.average, loss)
         given = self.reset_below
         return self.average < (reset_threshold(classes) if given == "auto" else given)
 
