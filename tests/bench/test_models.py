@@ -163,3 +163,9 @@ def test_a_transformer_is_told_the_size_of_the_images(image_tree, tmp_path):
     prediction = classifier(task.targets.parts["sketch"].load([0, 1]))
     assert prediction.logits.shape == (2, 2)
     assert prediction.features.shape == (2, 192)
+
+
+def test_mixed_precision_on_a_cpu_is_refused(task):
+    experiment = parse_experiment({"model": {"precision": "mixed", "device": "cpu"}})
+    with pytest.raises(SettingError, match=r'precision = "mixed" is for GPUs.*on the CPU'):
+        source_classifier(experiment, task)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from attakit.bench.data import Task
-from attakit.bench.experiment import Experiment, TrainingTable
+from attakit.bench.experiment import Experiment, ModelTable, TrainingTable
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
@@ -53,8 +53,7 @@ def source_classifier(
             f"{experiment.stream.name}. Train one with `attakit pretrain`, then set model.weights "
             f"to the file it writes."
         )
-    classifier = Classifier(model, features=table.features, precision=table.precision)
-    return prepare(classifier.eval(), choose_device(table.device))
+    return _placed(model, table)
 
 
 def starting_classifier(
@@ -65,8 +64,20 @@ def starting_classifier(
     model = _untrained(table.name, task, table.image_size)
     if weights is not None:
         load_weights(model, weights, allow_new_head=True)
+    return _placed(model, table)
+
+
+def _placed(model: nn.Module, table: ModelTable) -> Classifier:
+    """The model as a classifier on the device that its table names."""
+    device = choose_device(table.device)
+    if table.precision == "mixed" and device.type == "cpu":
+        # Slower there, and on some machines the end of the program, without a word.
+        raise SettingError(
+            'model.precision = "mixed" is for GPUs, but the model is on the CPU. Leave it out, or '
+            "name a GPU with model.device."
+        )
     classifier = Classifier(model, features=table.features, precision=table.precision)
-    return prepare(classifier.eval(), choose_device(table.device))
+    return prepare(classifier.eval(), device)
 
 
 def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
