@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from attakit.bench.after_segment import AfterSegment
+from attakit.bench.experiment import Experiment
 from attakit.bench.run_state import RunState
 from attakit.bench.score import score_everything, score_held_out
-from attakit.bench.task import Counting
+from attakit.bench.task import Counting, Task
+from attakit.label.ledger import Ledger
+from attakit.protocols import Method
+from attakit.queries import SampleId
 from attakit.records import Moment
 from attakit.report.jsonlines import peak_memory_mb
 
@@ -40,20 +44,38 @@ def measure_steps(state: RunState) -> Callable[[Moment], Mapping[str, Any]]:
 
 def measure_end(state: RunState, scoring: Counting) -> dict[str, Any]:
     """The figures of the whole run, for the last line of the results."""
-    end: dict[str, Any] = {
+    labelled = state.stream.originals(state.ledger.labelled)
+    return {
         "stream_accuracy": state.accuracy.stream,
         "segments": state.accuracy.segments,
-        "labels": state.ledger.received,
-        "asked": state.ledger.asked,
-        "seconds": state.seconds,
-        "updates": state.updates,
+        **spent(state.ledger, state.seconds, state.updates),
+        **final_scores(state.experiment, state.method, state.task, labelled, scoring),
+    }
+
+
+def spent(ledger: Ledger, seconds: float, updates: int) -> dict[str, float | None]:
+    """What a run has cost."""
+    return {
+        "labels": ledger.received,
+        "asked": ledger.asked,
+        "seconds": seconds,
+        "updates": updates,
         "peak_memory_mb": peak_memory_mb(),
     }
-    if not state.experiment.report.post_adaptation:
-        return end | score_held_out(state.method, state.task, scoring)
-    scores = score_everything(state.method, state.task, scoring)
-    labelled = state.stream.originals(state.ledger.labelled)
-    return end | {
+
+
+def final_scores(
+    experiment: Experiment,
+    method: Method,
+    task: Task,
+    labelled: Set[SampleId],
+    scoring: Counting,
+) -> dict[str, Any]:
+    """Accuracy at the end of a run: on the source, and on whole domains where that is wanted."""
+    if not experiment.report.post_adaptation:
+        return score_held_out(method, task, scoring)
+    scores = score_everything(method, task, scoring)
+    return {
         **scores.source(),
         "post_adaptation": scores.per_domain(),
         "post_adaptation_unlabelled": scores.per_domain(without=labelled),

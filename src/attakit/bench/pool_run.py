@@ -12,17 +12,18 @@ import torch
 from attakit.bench.build import build_ledger, build_oracle, build_pool_selector
 from attakit.bench.data import Task, load_task
 from attakit.bench.experiment import Experiment, MethodTable, PoolTable
+from attakit.bench.measure import final_scores, spent
 from attakit.bench.models import source_classifier
+from attakit.bench.recorded import build_pictures
 from attakit.bench.run_folder import (
-    DONE,
     SNAPSHOT,
     check_same_model,
     clear_folder,
     describe,
-    read_end,
+    mark_done,
     stopped,
 )
-from attakit.bench.score import score_everything, score_held_out
+from attakit.bench.score import score_held_out
 from attakit.bench.stopping import Interrupted, stoppable
 from attakit.bench.task import Counting, count_silently
 from attakit.bench.watch import Watch
@@ -34,8 +35,7 @@ from attakit.nn.weights import weights_hash
 from attakit.protocols import Reporter
 from attakit.records import Moment
 from attakit.report.accuracy import Accuracy
-from attakit.report.jsonlines import STEPS_FILE, JsonLines, peak_memory_mb
-from attakit.report.pictures import PICTURES_FILE, Pictures
+from attakit.report.jsonlines import STEPS_FILE, JsonLines
 from attakit.store.snapshot import load_snapshot, save_snapshot
 from attakit.stream.batches import Stream
 from attakit.stream.joined import Joined
@@ -160,18 +160,8 @@ def _reporters(
         extras=lambda moment: _extras(state, moment),
         resume_after=resume_after,
     )
-    if not state.experiment.report.pictures:
-        return lines, [lines]
-    pictures = Pictures(
-        folder / PICTURES_FILE,
-        classes=state.task.classes,
-        segments=state.truth.segments,
-        labels=state.truth.labels,
-        mean=state.task.mean,
-        std=state.task.std,
-        resume_after=resume_after,
-    )
-    return lines, [lines, pictures]
+    pictures = build_pictures(state.experiment, state.task, state.truth, folder, resume_after)
+    return lines, [lines, *pictures]
 
 
 def _extras(state: _PoolRun, moment: Moment) -> dict[str, float | None]:
@@ -213,28 +203,14 @@ def _run_rounds(state: _PoolRun, folder: Path, reporters: Sequence[Reporter]) ->
 def _finish(state: _PoolRun, folder: Path, lines: JsonLines, scoring: Counting) -> dict[str, Any]:
     state.updates += state.adaptation.finish(wait=state.experiment.labels.wait).updates
     lines.end(_end(state, scoring))
-    # In this order: whatever a crash leaves behind, a finished run is never run again.
-    (folder / DONE).touch()
-    (folder / SNAPSHOT).unlink(missing_ok=True)
-    return read_end(folder)
+    return mark_done(folder)
 
 
 def _end(state: _PoolRun, scoring: Counting) -> dict[str, Any]:
     ledger, learner = state.adaptation.ledger, state.adaptation.learner
-    end: dict[str, Any] = {
+    return {
         "stream_accuracy": None,  # there is no stream
         "segments": {},
-        "labels": ledger.received,
-        "asked": ledger.asked,
-        "seconds": state.seconds,
-        "updates": state.updates,
-        "peak_memory_mb": peak_memory_mb(),
-    }
-    if not state.experiment.report.post_adaptation:
-        return end | _source(state, scoring)
-    scores = score_everything(learner, state.task, scoring)
-    return end | {
-        **scores.source(),
-        "post_adaptation": scores.per_domain(),
-        "post_adaptation_unlabelled": scores.per_domain(without=set(learner.labels)),
+        **spent(ledger, state.seconds, state.updates),
+        **final_scores(state.experiment, learner, state.task, set(learner.labels), scoring),
     }

@@ -1,4 +1,4 @@
-"""What a run records for `attakit analyse`: features of its sets, by the source model."""
+"""What a run records beside its lines: pictures for the report, features for `attakit analyse`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,44 @@ from pathlib import Path
 from torch import Tensor
 
 from attakit.bench.build import draw_inputs
+from attakit.bench.experiment import Experiment
 from attakit.bench.run_state import RunState
+from attakit.bench.task import Task
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
-from attakit.protocols import Method
+from attakit.protocols import Method, Reporter
 from attakit.report.features import FEATURES_FILE, HIGH, LOW, Features
+from attakit.report.pictures import PICTURES_FILE, Pictures
+from attakit.stream.truth import Truth
 
 SOURCE_SAMPLES = 500
 
 
-def build_features(
-    state: RunState, source_model: Classifier, folder: Path, resume_after: int | None
-) -> Features:
-    """The reporter of features of a run."""
+def build_pictures(
+    experiment: Experiment, task: Task, truth: Truth, folder: Path, resume_after: int | None
+) -> list[Reporter]:
+    """The reporter of pictures of a run, if the experiment wants any."""
+    if not experiment.report.pictures:
+        return []
+    pictures = Pictures(
+        folder / PICTURES_FILE,
+        classes=task.classes,
+        segments=truth.segments,
+        labels=truth.labels,
+        mean=task.mean,
+        std=task.std,
+        resume_after=resume_after,
+    )
+    return [pictures]
+
+
+def build_features(state: RunState, folder: Path, resume_after: int | None) -> list[Reporter]:
+    """The reporter of features of a run, if the experiment wants any."""
+    source_model = state.source_model
+    if source_model is None:
+        return []
     test, seed = state.task.source_test, state.experiment.seed
-    return Features(
+    features = Features(
         folder / FEATURES_FILE,
         encode=lambda inputs: _features(source_model, inputs),
         anchors=anchors_of(state.method),
@@ -30,6 +53,7 @@ def build_features(
         seed=seed,
         resume_after=resume_after,
     )
+    return [features]
 
 
 def anchors_of(method: Method) -> Callable[[], dict[str, Tensor]]:

@@ -18,7 +18,7 @@ from attakit.bench.experiment import Experiment
 from attakit.bench.measure import measure_before, measure_end, measure_steps
 from attakit.bench.models import source_classifier
 from attakit.bench.pool_run import run_pool
-from attakit.bench.recorded import build_features
+from attakit.bench.recorded import build_features, build_pictures
 from attakit.bench.run_folder import (
     DONE,
     SNAPSHOT,
@@ -26,6 +26,7 @@ from attakit.bench.run_folder import (
     check_same_settings,
     clear_folder,
     describe,
+    mark_done,
     prepare_folder,
     read_end,
     stopped,
@@ -41,7 +42,6 @@ from attakit.nn.weights import weights_hash
 from attakit.protocols import Reporter
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
-from attakit.report.pictures import PICTURES_FILE, Pictures
 from attakit.store.snapshot import load_snapshot
 
 
@@ -106,8 +106,8 @@ def _run_stream(
     resume_after = start - 1 if resume else None
     lines = _lines(state, folder, environment, watch, resume_after=resume_after)
     kept = [
-        *_pictures(state, folder, resume_after=resume_after),
-        *_features(state, folder, resume_after=resume_after),
+        *build_pictures(experiment, state.task, state.stream.truth, folder, resume_after),
+        *build_features(state, folder, resume_after),
     ]
     extra = watch.observers(state.stream, state.accuracy, start)
     _feed(state, folder, start, [lines, *kept, *extra])
@@ -194,27 +194,6 @@ def _lines(
     )
 
 
-def _pictures(state: RunState, folder: Path, *, resume_after: int | None) -> list[Reporter]:
-    if not state.experiment.report.pictures:
-        return []
-    pictures = Pictures(
-        folder / PICTURES_FILE,
-        classes=state.task.classes,
-        segments=state.stream.truth.segments,
-        labels=state.stream.truth.labels,
-        mean=state.task.mean,
-        std=state.task.std,
-        resume_after=resume_after,
-    )
-    return [pictures]
-
-
-def _features(state: RunState, folder: Path, *, resume_after: int | None) -> list[Reporter]:
-    if state.source_model is None:
-        return []
-    return [build_features(state, state.source_model, folder, resume_after)]
-
-
 def _fingerprints(state: RunState) -> dict[str, str]:
     """By which runs that started from the same model and met the same stream are known."""
     return {"model": state.source_hash, "stream": state.stream.fingerprint}
@@ -230,7 +209,4 @@ def _finish(state: RunState, folder: Path, lines: JsonLines, scoring: Counting) 
     )
     state.updates += late.updates
     lines.end(measure_end(state, scoring))
-    # In this order: whatever a crash leaves behind, a finished run is never run again.
-    (folder / DONE).touch()
-    (folder / SNAPSHOT).unlink(missing_ok=True)
-    return read_end(folder)
+    return mark_done(folder)

@@ -15,6 +15,8 @@ from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 
 SNAPSHOT, DONE = "snapshot.pt", "done"
+# All that a run may write. "done" last: copied in this order, an unfinished run never looks done.
+RUN_FILES = (STEPS_FILE, PICTURES_FILE, FEATURES_FILE, SNAPSHOT, DONE)
 
 
 def has_run(folder: Path) -> bool:
@@ -48,8 +50,16 @@ def prepare_folder(folder: Path, *, resume: bool, replace: bool) -> None:
 
 def clear_folder(folder: Path) -> None:
     """Remove what a run wrote, and nothing else: other runs may lie below."""
-    for name in (DONE, SNAPSHOT, PICTURES_FILE, FEATURES_FILE, STEPS_FILE):
+    for name in reversed(RUN_FILES):
         (folder / name).unlink(missing_ok=True)
+
+
+def mark_done(folder: Path) -> dict[str, Any]:
+    """Close the folder of a run whose end line is written; return its figures."""
+    # In this order: whatever a crash leaves behind, a finished run is never run again.
+    (folder / DONE).touch()
+    (folder / SNAPSHOT).unlink(missing_ok=True)
+    return read_end(folder)
 
 
 def check_same_settings(experiment: Experiment, folder: Path) -> None:

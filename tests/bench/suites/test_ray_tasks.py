@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.suites.cells import cell_state
 from attakit.bench.suites.grid import Grid
 from attakit.bench.suites.ray_tasks import RayTasks, read_files, write_files
@@ -27,6 +28,13 @@ def test_files_come_as_they_went_and_old_ones_go(tmp_path):
     assert (other / "notes.txt").read_text() == "mine"
 
 
+def test_every_file_that_a_run_may_write_comes_home(tmp_path):
+    for name in RUN_FILES:
+        (tmp_path / name).write_bytes(b"x")
+
+    assert set(read_files(tmp_path)) == set(RUN_FILES)
+
+
 def test_a_missing_ray_is_named_with_the_way_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
 
@@ -37,8 +45,8 @@ def test_a_missing_ray_is_named_with_the_way_to_get_it(monkeypatch):
 @pytest.fixture
 def cluster(monkeypatch, quick_digits):
     """A head without room for tasks, where the test runs, and one node; the test may add more."""
-    ray = pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster  # noqa: PLC0415, only where Ray is installed
+    import ray  # noqa: PLC0415, takes seconds that only tests on a cluster should pay
+    from ray.cluster_utils import Cluster  # noqa: PLC0415
 
     source = Path(__file__).parents[3] / "src"
     monkeypatch.setenv("PYTHONPATH", str(source))

@@ -16,17 +16,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from attakit.bench.data import DATA_VARIABLE
-from attakit.bench.run_folder import DONE, SNAPSHOT
+from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.stopping import Interrupted
 from attakit.bench.suites.sources import SourceModel
 from attakit.bench.suites.work import Ended, Event, Job, Outcome, Stepped, do_job
 from attakit.errors import MissingExtra
-from attakit.report.jsonlines import STEPS_FILE
-from attakit.report.pictures import PICTURES_FILE
 
 Files = dict[str, bytes]
-# "done" last: whatever happens in between, an unfinished run never looks finished.
-_FILES = (STEPS_FILE, PICTURES_FILE, SNAPSHOT, DONE)
 _RETRIES = 3  # of a task whose node dies
 
 
@@ -182,13 +178,13 @@ def do_job_away(
 
 def read_files(folder: Path) -> Files:
     """The files of a run."""
-    return {name: (folder / name).read_bytes() for name in _FILES if (folder / name).exists()}
+    return {name: (folder / name).read_bytes() for name in RUN_FILES if (folder / name).exists()}
 
 
 def write_files(folder: Path, files: Files) -> None:
     """Put the files of a run into a folder; those that a run may have but this one has not, go."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in _FILES:
+    for name in RUN_FILES:
         if name in files:
             (folder / name).write_bytes(files[name])
         else:
