@@ -137,3 +137,10 @@ def test_a_file_that_is_no_text_is_named(tmp_path):
 def test_a_folder_is_no_experiment_file(tmp_path):
     with pytest.raises(SettingError, match="cannot be read as an experiment file"):
         load_experiment(tmp_path)
+
+
+def test_a_suite_is_sent_to_the_command_for_suites(tmp_path):
+    path = tmp_path / "suite.toml"
+    path.write_text("[grid]\nseeds = [0]\n", encoding="utf-8")
+    with pytest.raises(SettingError, match=r"makes this a suite.*attakit bench .*suite\.toml"):
+        load_experiment(path)

@@ -17,6 +17,10 @@ from attakit.errors import SettingError, nearest_hint
 def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
     """Read an experiment file and apply `a.b=c` overrides."""
     tables = read_tables(path, "an experiment")
+    if "grid" in tables:
+        raise SettingError(
+            f"{path}: the [grid] table makes this a suite. Run it with `attakit bench {path}`."
+        )
     return parse_experiment(apply_overrides(tables, overrides), where=str(path))
 
 
