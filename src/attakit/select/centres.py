@@ -7,14 +7,11 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from attakit.errors import check_choice
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
-from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
+from attakit.select.backends import build_clustering
+from attakit.select.kmeans import Clustering, Partition, squared_distances
 from attakit.select.pace import First, Pace, PerStep, askable, selection_of
-from attakit.select.torch_kmeans import TorchKMeans
-
-BACKENDS = ("sklearn", "torch")
 
 
 class ClusterCentres:
@@ -54,7 +51,7 @@ class ClusterCentres:
         seed: int = 0,
     ) -> None:
         self.pace = Pace("ClusterCentres", first=first, per_step=per_step)
-        self.clustering = build_clustering("ClusterCentres", kmeans, inits)
+        self.clustering = build_clustering("ClusterCentres", kmeans, inits=inits)
         self.seed = seed
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
@@ -63,12 +60,6 @@ class ClusterCentres:
         seed = derived_seed(self.seed, "cluster centres", step)
         count = self.pace.allowed(limit, step)
         return choose_centres(candidates, known, weights, self.clustering, count, seed)
-
-
-def build_clustering(who: str, kmeans: str, inits: int) -> Clustering:
-    """K-means by the name of who computes it."""
-    check_choice(who, "kmeans", kmeans, BACKENDS)
-    return SklearnKMeans(inits=inits) if kmeans == "sklearn" else TorchKMeans(inits=inits)
 
 
 def choose_centres(

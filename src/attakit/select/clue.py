@@ -14,7 +14,8 @@ from attakit.errors import check_range
 from attakit.nn.entropy import softmax_entropy
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
-from attakit.select.centres import build_clustering, choose_centres
+from attakit.select.backends import build_clustering
+from attakit.select.centres import choose_centres
 from attakit.select.finite import check_finite
 from attakit.select.pace import First, Pace, PerStep
 
@@ -67,7 +68,7 @@ class CLUE:
         check_range("CLUE", "temperature", temperature, above=0)
         self.pace = Pace("CLUE", first=first, per_step=per_step)
         self.temperature = temperature
-        self.clustering = build_clustering("CLUE", kmeans, inits)
+        self.clustering = build_clustering("CLUE", kmeans, inits=inits)
         self.seed = seed
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:

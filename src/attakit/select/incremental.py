@@ -27,11 +27,10 @@ from attakit.errors import check_choice, check_count, check_range
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
-from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
+from attakit.select.backends import build_clustering
+from attakit.select.kmeans import Partition, squared_distances
 from attakit.select.pace import whole
-from attakit.select.torch_kmeans import TorchKMeans
 
-BACKENDS = ("sklearn", "torch")
 NEAREST = ("member", "any")
 
 
@@ -105,7 +104,6 @@ class IncrementalClustering:
         who = "IncrementalClustering"
         check_count(who, "initial_clusters", initial_clusters, at_least=1)
         check_range(who, "cluster_growth", cluster_growth, at_least=0)
-        check_choice(who, "kmeans", kmeans, BACKENDS)
         check_choice(who, "nearest", nearest, NEAREST)
         self.initial_clusters = initial_clusters
         self.cluster_growth = cluster_growth
@@ -113,11 +111,14 @@ class IncrementalClustering:
         self.duplicates = duplicates
         self.count_anchors = count_anchors
         self.seed = seed
-        on_cpu = SklearnKMeans(inits=inits, algorithm=algorithm, weighted_seeding=weighted_seeding)
-        on_device = TorchKMeans(
-            inits=inits, weighted_seeding=weighted_seeding, seeding_power=seeding_power
+        self.clustering = build_clustering(
+            who,
+            kmeans,
+            inits=inits,
+            algorithm=algorithm,
+            weighted_seeding=weighted_seeding,
+            seeding_power=seeding_power,
         )
-        self.clustering: Clustering = on_cpu if kmeans == "sklearn" else on_device
 
     def cluster_count(self, step: int) -> int:
         """NC(t): how many clusters to make at a step.
