@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 
 help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
-	@echo "make test       run the whole test suite"
+	@echo "make test       run the test suite"
 	@echo "make test-ray   run suites on a cluster of two Ray nodes, one of which is killed"
 	@echo "make check      lint, types, import rules"
 	@echo "make format     format the code"
