@@ -1,0 +1,1 @@
+"""A model behind HTTP that asks people, learns from their answers, and proves itself first."""

@@ -1,0 +1,117 @@
+"""What a service is: the tables of its file, checked when read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from attakit.bench.experiment import Count, MethodTable, ModelTable, Positive, Rate, Table
+
+Seconds = Annotated[float, Field(ge=0)]
+Margin = Annotated[float, Field(ge=0, le=1)]
+
+
+class InputTable(Table):
+    """[input]: what a request holds, and how it becomes a tensor."""
+
+    kind: Literal["image", "array"] = "image"
+    size: Positive = 224  # images are scaled to size × size
+    channels: Literal[1, 3] = 3
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of ImageNet
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+    shape: tuple[Positive, ...] = ()  # of one array, for kind = "array"
+
+
+class LabelTable(Table):
+    """[labels]: how many questions may be put, and when an answer counts."""
+
+    budget: Count | Literal["unlimited"] = 300
+    per_hour: Count | Literal["unlimited"] = "unlimited"
+    per_class: Count | Literal["unlimited"] = "unlimited"  # by the class the model guesses
+    audit_share: Rate = 0.2  # of the questions, drawn uniformly and never learned from
+    policy: Literal["first", "majority", "newest"] = "first"
+    answers: Positive = 1  # people who answer each question, for policy = "majority"
+    lease_seconds: Seconds = 60.0
+    settle_seconds: Seconds = 5.0  # an answer can be undone for so long
+    expiry_seconds: Seconds = 86_400.0
+    webhook: str | None = None
+
+
+class LearningTable(Table):
+    """[learning]: when the learner takes a turn, and how much of the machine it takes."""
+
+    batch_size: Positive = 50
+    batch_seconds: Seconds = 30.0  # a smaller batch is taken after so long
+    checkpoint_every: Positive = 5  # turns
+    threads: Positive = 1
+    niceness: Annotated[int, Field(ge=0, le=19)] = 10
+
+
+class GateTable(Table):
+    """[gate]: what a candidate must prove before it is promoted."""
+
+    every: Positive = 1  # turns with training between two candidates
+    audit_window: Positive = 200  # newest audit answers that count
+    audit_needed: Positive = 20
+    audit_margin: Margin = 0.05
+    source_margin: Margin = 0.05
+    trust: Margin = 0.5  # least agreement of people with the source model where it is sure
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.9
+    roll_back: bool = True
+    keep_versions: Positive = 20
+
+
+class DriftTable(Table):
+    """[drift]: alarms, and how much faster labels are asked for after one."""
+
+    delta: Annotated[float, Field(gt=0, lt=1)] = 0.002
+    boost: Annotated[float, Field(ge=1)] = 2.0
+    boost_turns: Count = 10
+
+
+class RetentionTable(Table):
+    """[retention]: how much of what was sent is kept; whatever comes first."""
+
+    images: Count = 10_000
+    days: Annotated[float, Field(ge=0)] = 30.0
+    megabytes: Annotated[float, Field(ge=0)] = 500.0
+
+
+class ServerTable(Table):
+    """[server]: where it listens, and what it refuses."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    threads: Positive = 1
+    batch_size: Positive = 32  # concurrent requests share one forward pass up to so many inputs
+    batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0
+    request_megabytes: Annotated[float, Field(gt=0)] = 20.0
+    inputs_per_request: Positive = 256
+    pixels: Positive = 20_000_000
+    requests_per_minute: Positive = 6_000  # by one client
+
+
+class ServiceSettings(Table):
+    """A service: a model, a method, people to ask, and a folder for what it remembers.
+
+    Examples
+    --------
+    >>> ServiceSettings(folder="live", classes=("cat", "dog")).labels.budget
+    300
+    """
+
+    folder: Path = Path("service")
+    database: str | None = None  # URL; SQLite in the folder if not given
+    classes: Annotated[tuple[str, ...], Field(min_length=2)]
+    seed: int = 0
+    model: ModelTable = ModelTable()
+    input: InputTable = InputTable()
+    method: MethodTable = MethodTable()
+    labels: LabelTable = LabelTable()
+    learning: LearningTable = LearningTable()
+    gate: GateTable = GateTable()
+    drift: DriftTable = DriftTable()
+    retention: RetentionTable = RetentionTable()
+    server: ServerTable = ServerTable()

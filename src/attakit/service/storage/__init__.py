@@ -1,0 +1,1 @@
+"""What must survive a crash: one database for samples, questions, answers, versions and events."""

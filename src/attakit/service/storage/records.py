@@ -1,0 +1,123 @@
+"""What the database hands out: frozen, without torch and without the database's own types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Purpose = Literal["learn", "audit"]
+QuestionState = Literal["open", "answered", "skipped", "none", "expired", "forgotten"]
+AnswerKind = Literal["label", "skip", "none"]
+Role = Literal["predict", "label", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A sample that came in a request, with what was answered."""
+
+    sample: str
+    content: bytes | None  # an image file as it came, or an .npy array; None once it is removed
+    version: int  # of the model that answered
+    guess: int  # class index
+    confidence: float
+    entropy: float
+    at: float  # seconds since 1970
+    number: int = 0  # in the order of arrival, from 1; given by the database
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which class is this sample?"""
+
+    question: int
+    sample: str
+    turn: int
+    copy: int
+    purpose: Purpose
+    version: int  # that the asking model was made from
+    score: float  # entropy of the asking model
+    guesses: tuple[tuple[int, float], ...]  # class index and probability, likeliest first
+    at: float
+    state: QuestionState = "open"
+    label: int | None = None  # that counts, once it is settled
+    settled: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A question that is shown to one annotator until a time."""
+
+    question: Question
+    annotator: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswer:
+    """What one person said, as the log keeps it."""
+
+    answer: int
+    question: int
+    annotator: str
+    kind: AnswerKind
+    label: int | None
+    at: float
+    withdrawn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """All that a turn of the learner depends on; written before the turn is taken."""
+
+    number: int
+    samples: tuple[str, ...]
+    allowance: int
+    audit: tuple[str, ...] = ()  # of the samples, to be asked about whatever the method thinks
+    settled: tuple[int, ...] = ()  # questions whose outcome is learned from in this turn
+    forgotten: tuple[str, ...] = ()  # samples that must leave the learner's memory first
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A model that was saved, and what became of it."""
+
+    number: int  # 0 is the source model
+    turn: int
+    file: str  # name within the folder of versions
+    weights: str  # hash of the weights
+    labels: int  # received when it was made
+    at: float
+    gate: Gate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a candidate had to prove, and whether it did."""
+
+    passed: bool
+    reason: str  # one sentence for people
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """From when on which version answers requests."""
+
+    version: int
+    reason: str
+    who: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of the log of everything that happened."""
+
+    number: int
+    at: float
+    kind: str  # "question", "answer", "alarm", "promotion", "forgotten", …
+    who: str
+    details: Mapping[str, Any] = field(default_factory=dict)
