@@ -24,6 +24,7 @@ from attakit.service.web.parts import Parts
 from attakit.service.web.security import Guard
 from attakit.service.web.uploads import describe_upload
 from attakit.service.web.writer import SampleWriter
+from attakit.service.webhook import Webhook
 
 _DESCRIPTION = (
     "A classifier that answers at once, asks people about the few samples worth asking, learns "
@@ -110,7 +111,11 @@ def _make_parts(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
+    url = parts.settings.labels.webhook
+    webhook = Webhook(url, parts.storage.questions) if url else None
     yield
+    if webhook:
+        await to_thread.run_sync(webhook.close)
     await to_thread.run_sync(parts.writer.close)
 
 

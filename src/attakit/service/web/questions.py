@@ -62,11 +62,11 @@ def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
     """Possible until the answer counts, some seconds after it was given; the question is yours
     again."""
     question = service.storage.questions.undo(caller.name, body.key)
-    found = None if question is None else service.storage.questions.lease(caller.name)
-    if found is None:
+    if question is None:
         raise refuse(409, "You gave no answer that can still be taken back. Go on with the next.")
     service.overview.changed()
-    return _lease(service, found)
+    until = service.clock() + service.settings.labels.lease_seconds
+    return _lease(service, Lease(question, caller.name, until))
 
 
 @router.post("/{question}/answer", responses=documented(404), summary="Answer a question")
