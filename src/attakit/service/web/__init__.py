@@ -1,0 +1,1 @@
+"""The service over HTTP: predictions for machines, questions for people, numbers for both."""
