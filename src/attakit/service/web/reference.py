@@ -218,4 +218,4 @@ class _Reader:
         if schema.get("type") == "array":
             return [self._example(schema.get("items", {}), depth + 1)]
         simple = {"integer": 1, "number": 0.5, "boolean": True, "string": "text"}
-        return simple.get(schema.get("type", ""), None)
+        return simple.get(schema.get("type", ""))

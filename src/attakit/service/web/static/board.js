@@ -1,7 +1,7 @@
 /* Shows a question: the picture, the model's guesses and every class, each with its key. */
 
 import { find, make, sharpen } from "./dom.js";
-import { keyOf } from "./keys.js";
+import { assignKeys, keyOf } from "./keys.js";
 import { percent } from "./words.js";
 
 const MANY = 16; // classes, from which on a search field helps
@@ -10,6 +10,7 @@ const hint = (label) => (keyOf(label) ? make("kbd", {}, keyOf(label)) : null);
 
 /** Buttons for all classes, made once: they never move, so that hands learn where they are. */
 export function showClasses(classes, answer) {
+  assignKeys(classes);
   const buttons = classes.map((name, label) =>
     make("li", {}, make("button", { type: "button", "data-label": label, title: name, onclick: () => answer(label) },
       hint(label), make("span", { class: "word" }, name))));

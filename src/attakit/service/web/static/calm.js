@@ -16,9 +16,11 @@ export function showCalm(title, text, button, act) {
   shown.onclick = act ?? null;
 }
 
-/** Say why there is nothing to ask. */
+/** Say why there is nothing to ask, and return how many labels are open and left. */
 export async function explainWaiting() {
-  showCalm(...whyWaiting(await get("/v1/status")));
+  const status = await get("/v1/status");
+  showCalm(...whyWaiting(status));
+  return status.labels;
 }
 
 function whyWaiting(status) {

@@ -1,6 +1,7 @@
 /* Brings kept answers to the server, one after the other, again and again until it has them. */
 
 import { get, post, Refused, Unreachable } from "./api.js";
+import { undoKey } from "./outbox.js";
 
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 15_000;
@@ -82,7 +83,9 @@ export class Courier {
 
   /** An answer that was undone while nobody could say whether the server had it. */
   async #withdraw(answer) {
-    if (this.#outbox.get(answer.key)?.withdrawn) await post("/v1/questions/undo", { key: answer.key });
+    if (this.#outbox.get(answer.key)?.withdrawn) {
+      await post("/v1/questions/undo", { key: undoKey(answer.key), besides: [] });
+    }
   }
 
   #become(state) {

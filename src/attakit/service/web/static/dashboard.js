@@ -29,11 +29,17 @@ let paused = false;
 /* Showing */
 
 const showSeries = onChange(({ turns, alarms }) => {
+  const some = turns.length > 1;
+  find("#charts").hidden = find("#charts-about").hidden = !some;
+  find("#no-charts").hidden = some;
   for (const { chart, value } of charts) {
     chart.show(turns.map((turn) => ({ turn: turn.turn, at: turn.at, value: value(turn) ?? NaN })), alarms);
   }
   write(find("#span"), turns.length ? `${clock(turns[0].at)} to ${clock(turns.at(-1).at)}` : "");
 });
+
+const refreshVersions = onChange(({ versions }) => showVersions(versions, admin ? roll : null));
+const refreshRecent = onChange(({ questions }) => showRecent(questions, classes));
 
 function showAlarms(alarms) {
   const newest = [...alarms].sort((a, b) => b.at - a.at).slice(0, ALARMS);
@@ -106,8 +112,9 @@ async function look() {
   showLearning(status);
   showSeries(series);
   showAlarms(series.alarms);
-  showVersions(versions.versions, admin ? roll : null);
-  showRecent(questions.questions, classes);
+  const minute = Math.floor(Date.now() / 60_000); // times are told in words, which grow old
+  refreshVersions({ ...versions, minute });
+  refreshRecent({ ...questions, minute });
 }
 
 let failing = false;

@@ -6,7 +6,7 @@ import { explainWaiting, showCalm } from "./calm.js";
 import { Courier } from "./courier.js";
 import { find, write } from "./dom.js";
 import { classOf } from "./keys.js";
-import { newKey, Outbox } from "./outbox.js";
+import { newKey, Outbox, undoKey } from "./outbox.js";
 import { identify } from "./person.js";
 import { Questions } from "./questions.js";
 import { count, whole } from "./words.js";
@@ -14,6 +14,7 @@ import { count, whole } from "./words.js";
 const POLL = 2_000; // milliseconds between two looks for a question
 const SLOWEST_POLL = 10_000;
 const WATCH = 2_000; // between two looks at the leases
+const READING = 6_000; // that a note stays
 const PATIENCE = 300; // seconds without a sign of life, after which questions are given back
 
 const questions = new Questions();
@@ -29,6 +30,16 @@ let lastSign = performance.now() / 1000;
 
 function announce(text) {
   find("#news").textContent = text;
+}
+
+/** Say something that everybody must know; it goes away by itself. */
+let closing = 0;
+function tell(text) {
+  const note = find("#told");
+  note.hidden = false;
+  write(note, text);
+  clearTimeout(closing);
+  closing = setTimeout(() => (note.hidden = true), READING);
 }
 
 /* What is on the screen */
@@ -50,8 +61,9 @@ function show(said = "") {
 function showNumbers() {
   const { open, left } = questions.counts;
   write(find("#answered"), whole(answered));
-  write(find("#open"), open === null ? "–" : whole(open));
-  write(find("#left"), left === null ? "no limit on" : whole(left));
+  write(find("#open"), open === undefined ? "–" : whole(open));
+  write(find("#left"), left === undefined ? "–" : left === null ? "no limit" : whole(left));
+  write(find("#left-name"), left === null ? "on labels" : "budget left");
   find("#undo").disabled = answered === 0 && history.length === 0;
 }
 
@@ -86,8 +98,8 @@ function answer(kind, label = null) {
 }
 
 function onAnswer(given, outcome, error) {
-  if (error) announce(`An answer was not taken: ${error.message}`);
-  else if (outcome === "late") announce("An answer came too late: the question was closed before.");
+  if (error) tell(`An answer was not taken: ${error.message}`);
+  else if (outcome === "late") tell("An answer came too late: the question was closed before.");
 }
 
 async function undo() {
@@ -103,11 +115,12 @@ async function undo() {
 
 async function undoOnServer(last) {
   try {
-    const lease = await post("/v1/questions/undo", { key: last?.key ?? null });
+    const key = undoKey(last?.key ?? newKey());
+    const lease = await post("/v1/questions/undo", { key, besides: questions.numbers });
     courier.reached();
     takeBack(() => questions.accept(lease, last?.held));
   } catch (error) {
-    if (error instanceof Refused && !error.passing) return announce(`Not undone: ${error.message}`);
+    if (error instanceof Refused && !error.passing) return tell(error.message);
     if (last) history.push(last);
     courier.lost(error);
   }
@@ -129,15 +142,21 @@ async function work() {
   if (!(await courier.send())) return;
   try {
     await questions.fill(onTheirWay);
-    if (!outbox.size && questions.counts.answered !== null) answered = questions.counts.answered;
+    if (!outbox.size && questions.counts.answered !== undefined) answered = questions.counts.answered;
     show();
-    if (!questions.shown) await explainWaiting();
+    if (!questions.shown) await wait();
     courier.reached();
   } catch (error) {
     courier.lost(error);
     return;
   }
   schedule();
+}
+
+async function wait() {
+  const { open, left } = await explainWaiting();
+  questions.counts = { ...questions.counts, open, left };
+  showNumbers();
 }
 
 function schedule() {
@@ -184,7 +203,7 @@ function action(event) {
   // Whoever walks through the buttons with Tab expects Space to press the one they are on.
   if (key === " ") return event.target.matches("button:focus-visible, a") ? null : () => answer("skip");
   if (key === "/" && !find("#find").hidden) return () => find("#find").focus();
-  const label = classOf(key, classes);
+  const label = classOf(key);
   return label >= 0 ? () => answer("label", label) : null;
 }
 

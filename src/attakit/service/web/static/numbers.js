@@ -10,7 +10,7 @@ export function showNumbers(status) {
   showAccuracy(status);
   showThroughput(status);
   showServing(status);
-  showQuestions(status.labels);
+  showQuestions(status);
   showBudget(status.labels);
 }
 
@@ -21,12 +21,11 @@ function showFacts(status) {
   find("#facts").replaceChildren(...facts);
 }
 
-function showAccuracy({ accuracy, agreement }) {
+function showAccuracy({ accuracy }) {
   write(find("#accuracy"), accuracy ? percent(accuracy.value) : "–");
   const audited = "Known once some audit questions are answered.";
   const interval = accuracy && `${percent(accuracy.low)} to ${percent(accuracy.high)}, from ${count(accuracy.count, "audited answer")}`;
-  const trust = Number.isFinite(agreement) ? `. People agree with what was sure in ${percent(agreement)}.` : "";
-  write(find("#accuracy-note"), accuracy ? interval + trust : audited);
+  write(find("#accuracy-note"), accuracy ? interval : audited);
 }
 
 function showThroughput({ throughput, served }) {
@@ -37,12 +36,13 @@ function showThroughput({ throughput, served }) {
 function showServing({ version, promoted_at: since }) {
   write(find("#serving"), version === null ? "–" : `v${version}`);
   const source = version === 0 ? "The source model" : "A learned model";
-  write(find("#serving-note"), since ? `${source}, since ${ago(since)}`.replace("since just now", "since just now") : source);
+  write(find("#serving-note"), since ? `${source}, promoted ${ago(since)}` : source);
 }
 
-function showQuestions(labels) {
+function showQuestions({ labels, agreement }) {
   find("#questions-open").replaceChildren(whole(labels.open), make("small", {}, "open"));
-  write(find("#questions-note"), `${whole(labels.answered)} of ${whole(labels.asked)} answered`);
+  const trust = Number.isFinite(agreement) ? `. Where the source model is sure, people agree in ${percent(agreement)}.` : "";
+  write(find("#questions-note"), labels.asked ? `${whole(labels.answered)} of ${whole(labels.asked)} answered${trust}` : "None was asked yet.");
   write(find("#to-label"), labels.open ? `(${whole(labels.open)})` : "");
   document.querySelectorAll("[data-open-count]").forEach((badge) => {
     badge.hidden = !labels.open;

@@ -8,6 +8,9 @@ export function newKey() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/** Of taking an answer back: always the same for one answer, so that a second try does nothing more. */
+export const undoKey = (key) => `${key}-undo`;
+
 /** Each answer has an entry of its own, so that two tabs never overwrite each other's. */
 export class Outbox {
   #annotator;

@@ -28,10 +28,14 @@ class Held {
 export class Questions {
   #held = [];
   #filling = null;
-  counts = { open: null, answered: null, left: null };
+  counts = {}; // as the server told them last: open, answered, left (null: no limit)
 
   get shown() {
     return this.#held[0];
+  }
+
+  get numbers() {
+    return this.#held.map((held) => held.question);
   }
 
   get size() {
@@ -66,7 +70,7 @@ export class Questions {
 
   async #fill(answered) {
     while (this.#held.length <= AHEAD) {
-      const besides = [...this.#held.map((held) => held.question), ...answered()];
+      const besides = [...this.numbers, ...answered()];
       const lease = await this.#lease(besides);
       if (lease === null || besides.includes(lease.question) || answered().includes(lease.question)) return;
       this.#held.push(new Held(lease));

@@ -3,7 +3,7 @@
 import { find, make, sharpen } from "./dom.js";
 import { ago, percent } from "./words.js";
 
-const STATES = { open: "waits for an answer", skipped: "skipped", none: "none of these", expired: "nobody answered", forgotten: "forgotten" };
+const STATES = { open: "open", skipped: "skipped", none: "none of these", expired: "expired", forgotten: "forgotten" };
 
 export function showRecent(questions, classes) {
   const place = find("#recent");

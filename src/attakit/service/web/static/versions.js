@@ -15,7 +15,9 @@ export function showVersions(versions, roll) {
   }
   const newest = [...versions].sort((a, b) => b.version - a.version);
   const shown = all ? newest : newest.filter((version, place) => place < FEW || version.current);
+  const focused = document.activeElement.closest("[data-version]")?.dataset.version;
   place.replaceChildren(make("ul", { class: "versions" }, ...shown.map((version) => row(version, roll))));
+  if (focused) place.querySelector(`[data-version="${focused}"] button`)?.focus();
   if (versions.length === 1) place.append(make("p", { class: "empty" }, make("b", {}, "No learned version yet"), "After the first labels, a candidate appears here with the reason why it serves or not."));
   if (shown.length < newest.length) place.append(moreButton(newest.length, versions, roll));
 }
@@ -31,12 +33,16 @@ function moreButton(number, versions, roll) {
 function row(version, roll) {
   const [kind, name] = state(version);
   const back = roll && !version.current;
-  const act = version.gate && !version.gate.passed ? "Use anyway" : "Roll back to this";
   return make("li", { "data-version": version.version },
     make("span", { class: "number" }, `v${version.version}`),
     make("span", {}, make("span", { class: `pill ${kind}` }, name)),
     make("div", { class: "why" }, reason(version), make("small", {}, details(version))),
-    back ? make("button", { type: "button", onclick: () => roll(version) }, act) : make("span", {}));
+    back ? make("button", { type: "button", onclick: () => roll(version) }, offer(version)) : make("span", {}));
+}
+
+function offer(version) {
+  if (version.promoted) return "Roll back to this";
+  return version.gate && !version.gate.passed ? "Use anyway" : "Use this";
 }
 
 function state(version) {
@@ -52,7 +58,7 @@ function reason(version) {
 }
 
 function details(version) {
-  const numbers = Object.entries(version.gate?.numbers ?? {}).map(([name, value]) => `${name.replaceAll("_", " ")} ${tell(name, value)}`);
+  const numbers = Object.entries(version.gate?.numbers ?? {}).filter(([, value]) => Number.isFinite(value)).map(([name, value]) => `${name.replaceAll("_", " ")} ${tell(name, value)}`);
   return [ago(version.at), count(version.labels, "label"), ...numbers].join(" · ");
 }
 
