@@ -1,0 +1,150 @@
+"""The pages people see: dashboard, labelling, log-in and the reference of the interface."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from attakit.service.storage.records import Role
+from attakit.service.web.reference import read_reference
+
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who looks at a page."""
+
+    name: str
+    role: Role
+    csrf: str | None = None  # of the session; None on a server that is open to local users
+
+    @property
+    def open(self) -> bool:
+        """Whether nobody had to log in, so that people must say who they are."""
+        return self.csrf is None
+
+
+class Pages:
+    """Templates and static files of the package, read once.
+
+    Static files have an address that changes with their content: browsers may keep them for ever.
+
+    Examples
+    --------
+    >>> "Log in" in Pages().render("login.html", None, here="/login", next="/", wrong="")
+    True
+    """
+
+    def __init__(self) -> None:
+        folder = files("attakit.service.web") / "static"
+        self.files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        content = b"".join(name.encode() + self.files[name] for name in sorted(self.files))
+        self.mark = hashlib.sha256(content).hexdigest()[:12]
+        self._templates = Environment(
+            loader=PackageLoader("attakit.service.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def render(self, template: str, visitor: Visitor | None, **values: Any) -> str:
+        """Fill a template."""
+        shown = self._templates.get_template(template)
+        return shown.render(visitor=visitor, static=f"/static/{self.mark}", **values)
+
+    def file(self, mark: str, name: str) -> Response:
+        """A static file, or 404; an old address gives the new file, but is not kept."""
+        if name not in self.files:
+            return Response("There is no such file.", 404, media_type="text/plain")
+        kept = _FOREVER if mark == self.mark else "no-cache"
+        kind = _TYPES["." + name.rpartition(".")[2]]
+        return Response(self.files[name], media_type=kind, headers={"Cache-Control": kept})
+
+
+def pages_router(
+    visitor_of: Callable[[Request], Visitor | None],
+    description: Callable[[], Mapping[str, Any]],
+    pages: Pages | None = None,
+) -> APIRouter:
+    """Make the router of everything people see.
+
+    Parameters
+    ----------
+    visitor_of
+        Tells who sent a request; None if nobody is logged in.
+    description
+        Gives the OpenAPI description, which /docs shows.
+    pages
+        Templates and files; those of the package if not given.
+    """
+    shown = pages or Pages()
+    router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+    def page(request: Request, template: str, **values: Any) -> Response:
+        """A page for people who may label; others are sent to log in."""
+        visitor = visitor_of(request)
+        if visitor is None:
+            return RedirectResponse(f"/login?next={quote(request.url.path)}", 303)
+        if visitor.role == "predict":
+            wrong = "This token may only ask for predictions. Use one for labelling."
+            return login_page(shown, wrong=wrong, status=403)
+        return html(shown.render(template, visitor, here=request.url.path, **values))
+
+    @router.get("/")
+    def dashboard(request: Request) -> Response:
+        return page(request, "dashboard.html")
+
+    @router.get("/label")
+    def label(request: Request) -> Response:
+        return page(request, "label.html")
+
+    @router.get("/login")
+    def login(request: Request) -> Response:
+        return login_page(shown, following=request.query_params.get("next", "/"))
+
+    @router.get("/docs")
+    def docs(request: Request) -> Response:
+        origin = str(request.base_url).rstrip("/")
+        reference = read_reference(description(), origin)
+        text = shown.render("docs.html", visitor_of(request), here="/docs", reference=reference)
+        return html(text)
+
+    @router.get("/static/{mark}/{name}")
+    def static(mark: str, name: str) -> Response:
+        return shown.file(mark, name)
+
+    return router
+
+
+def login_page(
+    pages: Pages, *, following: str = "/", wrong: str = "", status: int = 200
+) -> Response:
+    """The page that asks for a token; with a sentence if the last one was wrong."""
+    text = pages.render("login.html", None, here="/login", next=local_path(following), wrong=wrong)
+    return html(text, status)
+
+
+def local_path(address: str) -> str:
+    r"""The address if it is a page of this server, else the dashboard: nobody is led elsewhere.
+
+    >>> local_path("/label"), local_path("//evil.example/"), local_path("/\\evil.example")
+    ('/label', '/', '/')
+    """
+    return address if address in {"/", "/label", "/docs"} else "/"
+
+
+def html(text: str, status: int = 200) -> HTMLResponse:
+    """A page that no browser keeps, since it may hold the session's own token."""
+    return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})

@@ -1,0 +1,221 @@
+"""The OpenAPI description as people read it: by subject, with fields and a command to try."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_DEEPEST = 4  # schemas within schemas that an example follows
+_Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter, or a value in a request or response."""
+
+    name: str
+    kind: str
+    text: str
+    required: bool
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What may come back."""
+
+    status: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that can be asked of the service."""
+
+    method: str
+    path: str
+    summary: str
+    text: str
+    parameters: tuple[Field, ...]
+    body: tuple[Field, ...]
+    result: tuple[Field, ...]
+    replies: tuple[Reply, ...]
+    command: str
+
+    @property
+    def anchor(self) -> str:
+        """Where the page has it."""
+        name = self.path.strip("/").replace("/", "-")
+        return self.method.lower() + "-" + "".join(c for c in name if c not in "{}")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Operations that belong together."""
+
+    name: str
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """All of it."""
+
+    title: str
+    version: str
+    text: str
+    origin: str
+    subjects: tuple[Subject, ...]
+
+
+def read_reference(description: _Schema, origin: str) -> Reference:
+    """Read an OpenAPI description.
+
+    Parameters
+    ----------
+    description
+        As FastAPI makes it.
+    origin
+        Scheme, host and port, for the commands.
+
+    Examples
+    --------
+    >>> paths = {"/v1/classes": {"get": {"summary": "Names", "responses": {"200": {}}}}}
+    >>> read = read_reference({"info": {"title": "t", "version": "1"}, "paths": paths}, "http://h")
+    >>> read.subjects[0].operations[0].command
+    'curl -H "Authorization: Bearer $TOKEN" \\\\\\n  http://h/v1/classes'
+    """
+    reader = _Reader(description, origin)
+    subjects: dict[str, list[Operation]] = {}
+    for path, methods in description["paths"].items():
+        for method in (m for m in _METHODS if m in methods):
+            subject = (methods[method].get("tags") or ["service"])[0]
+            subjects.setdefault(subject, []).append(reader.operation(path, method, methods[method]))
+    info = description["info"]
+    return Reference(
+        title=info["title"],
+        version=info["version"],
+        text=info.get("description", ""),
+        origin=origin,
+        subjects=tuple(Subject(name, tuple(found)) for name, found in subjects.items()),
+    )
+
+
+class _Reader:
+    def __init__(self, description: _Schema, origin: str) -> None:
+        self._schemas = description.get("components", {}).get("schemas", {})
+        self._origin = origin
+
+    def operation(self, path: str, method: str, told: _Schema) -> Operation:
+        bodies = told.get("requestBody", {}).get("content", {})
+        body = next((media.get("schema", {}) for media in bodies.values()), {})
+        good = next((r for code, r in told["responses"].items() if code.startswith("2")), {})
+        result = good.get("content", {}).get("application/json", {}).get("schema", {})
+        return Operation(
+            method=method.upper(),
+            path=path,
+            summary=told.get("summary", ""),
+            text=told.get("description", ""),
+            parameters=tuple(self._parameter(each) for each in told.get("parameters", ())),
+            body=tuple(self._fields(body)),
+            result=tuple(self._fields(result)),
+            replies=tuple(
+                Reply(code, reply.get("description", ""))
+                for code, reply in told["responses"].items()
+            ),
+            command=self._command(path, method, told, bodies),
+        )
+
+    def _parameter(self, told: _Schema) -> Field:
+        schema = told.get("schema", {})
+        text = told.get("description") or schema.get("description", "")
+        return Field(told["name"], self._kind(schema), text, told.get("required", False))
+
+    def _resolve(self, schema: _Schema) -> _Schema:
+        while "$ref" in schema:
+            schema = self._schemas.get(schema["$ref"].rpartition("/")[2], {})
+        return schema
+
+    def _variants(self, schema: _Schema) -> Iterator[_Schema]:
+        """The schema, or each that it may be; without null."""
+        schema = self._resolve(schema)
+        choices = schema.get("anyOf") or schema.get("oneOf")
+        for choice in choices or (schema,):
+            found = self._resolve(choice)
+            if found.get("type") != "null":
+                yield found
+
+    def _fields(self, schema: _Schema) -> Iterator[Field]:
+        for variant in self._variants(schema):
+            required = variant.get("required", ())
+            for name, field in variant.get("properties", {}).items():
+                text = field.get("description", "")
+                yield Field(name, self._kind(field), text, name in required)
+
+    def _kind(self, schema: _Schema) -> str:
+        """The type in words.
+
+        Nested objects are told by their fields, since their names mean nothing to a reader.
+        """
+        words = [self._word(variant) for variant in self._variants(schema)]
+        resolved = self._resolve(schema)
+        nothing = any(c.get("type") == "null" for c in resolved.get("anyOf", ()))
+        return " or ".join(dict.fromkeys([*words, "null"] if nothing else words))
+
+    def _word(self, schema: _Schema) -> str:
+        if "enum" in schema or "const" in schema:
+            return " | ".join(json.dumps(v) for v in schema.get("enum", [schema.get("const")]))
+        if schema.get("type") == "array":
+            return f"list of {self._kind(schema.get('items', {}))}"
+        if "properties" in schema:
+            return "{" + ", ".join(schema["properties"]) + "}"
+        if schema.get("format") == "binary" or "contentMediaType" in schema:
+            return "file"
+        words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
+        kind = schema.get("type", "anything")
+        return words.get(kind, kind)
+
+    def _command(self, path: str, method: str, told: _Schema, bodies: _Schema) -> str:
+        parts = ['curl -H "Authorization: Bearer $TOKEN"']
+        if method != "get" and not (method == "post" and bodies):
+            parts[0] = f'curl -X {method.upper()} -H "Authorization: Bearer $TOKEN"'
+        parts += self._sending(bodies)
+        for parameter in told.get("parameters", ()):
+            if parameter.get("in") == "path":
+                value = str(self._example(parameter.get("schema", {})))
+                path = path.replace("{" + parameter["name"] + "}", value)
+        query = [p for p in told.get("parameters", ()) if p.get("in") == "query"]
+        pairs = [f"{p['name']}={self._example(p.get('schema', {}))}" for p in query]
+        address = self._origin + path + ("?" + "&".join(pairs) if pairs else "")
+        return " \\\n  ".join([*parts, f'"{address}"' if pairs else address])
+
+    def _sending(self, bodies: _Schema) -> list[str]:
+        if "multipart/form-data" in bodies:
+            return ['-F "files=@image.png"']
+        if "application/json" in bodies:
+            example = self._example(bodies["application/json"].get("schema", {}))
+            return ['-H "Content-Type: application/json"', f"-d '{json.dumps(example)}'"]
+        return ["--data-binary @file"] if bodies else []
+
+    def _example(self, schema: _Schema, depth: int = 0) -> Any:
+        told = self._resolve(schema)
+        found = next(self._variants(schema), {})
+        for given in (told, found):
+            for name in ("examples", "enum"):
+                if given.get(name):
+                    return given[name][0]
+            for name in ("example", "const", "default"):
+                if given.get(name) is not None:
+                    return given[name]
+        return self._made_up(found, depth)
+
+    def _made_up(self, schema: _Schema, depth: int) -> Any:
+        if "properties" in schema and depth < _DEEPEST:
+            fields = schema["properties"].items()
+            return {name: self._example(field, depth + 1) for name, field in fields}
+        if schema.get("type") == "array":
+            return [self._example(schema.get("items", {}), depth + 1)]
+        simple = {"integer": 1, "number": 0.5, "boolean": True, "string": "text"}
+        return simple.get(schema.get("type", ""))

@@ -1,0 +1,85 @@
+/* Speaks with the service: JSON in and out, the token against cross-site requests, two kinds of failure. */
+
+const TIMEOUT = 15_000;
+const csrf = document.querySelector('meta[name="csrf-token"]')?.content;
+let annotator = null;
+let ahead = 0; // of the server's clock before this machine's, in seconds
+
+/** What time the server has: leases and events are told in its time. */
+export function serverTime() {
+  return Date.now() / 1000 + ahead;
+}
+
+/** The server answered, and said no. */
+export class Refused extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status;
+  }
+
+  /** Whether the same request may be taken later. */
+  get passing() {
+    return this.status === 408 || this.status === 429 || this.status >= 500;
+  }
+
+  get needsLogin() {
+    return this.status === 401 || this.status === 403;
+  }
+}
+
+/** No answer came. */
+export class Unreachable extends Error {}
+
+/** On an open local server, the name that goes with the answers. */
+export function speakAs(name) {
+  annotator = name;
+}
+
+/** Headers hold no letters beyond Latin ones: those are sent the way addresses hold them. */
+const inHeader = (name) => encodeURIComponent(name).replaceAll("%20", " ").replaceAll("%40", "@");
+
+function headers(body) {
+  const given = { Accept: "application/json" };
+  if (body !== undefined) given["Content-Type"] = "application/json";
+  if (csrf) given["X-CSRF-Token"] = csrf;
+  if (annotator) given["X-Annotator"] = inHeader(annotator);
+  return given;
+}
+
+async function reach(method, path, body, keepalive) {
+  try {
+    return await fetch(path, {
+      method,
+      keepalive,
+      headers: headers(body),
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin",
+      cache: "no-store",
+      signal: AbortSignal.timeout(TIMEOUT),
+    });
+  } catch (error) {
+    throw new Unreachable(String(error));
+  }
+}
+
+async function content(response) {
+  try {
+    return await response.json();
+  } catch {
+    return {};
+  }
+}
+
+/** Ask for something; `null` where the server has nothing. */
+export async function call(method, path, body, { keepalive = false } = {}) {
+  const response = await reach(method, path, body, keepalive);
+  const told = Date.parse(response.headers.get("Date"));
+  if (told) ahead = (told - Date.now()) / 1000;
+  if (response.status === 204) return null;
+  const given = await content(response);
+  if (!response.ok) throw new Refused(response.status, given.error ?? `The server answered ${response.status}.`);
+  return given;
+}
+
+export const get = (path) => call("GET", path);
+export const post = (path, body = {}, options) => call("POST", path, body, options);

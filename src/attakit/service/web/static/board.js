@@ -1,0 +1,94 @@
+/* Shows a question: the picture, the model's guesses and every class, each with its key. */
+
+import { find, make, sharpen } from "./dom.js";
+import { assignKeys, keyOf } from "./keys.js";
+import { percent } from "./words.js";
+
+const MANY = 16; // classes, from which on a search field helps
+
+const hint = (label) => (keyOf(label) ? make("kbd", {}, keyOf(label)) : null);
+
+/** Buttons for all classes, made once: they never move, so that hands learn where they are. */
+export function showClasses(classes, answer) {
+  assignKeys(classes);
+  const buttons = classes.map((name, label) =>
+    make("li", {}, make("button", { type: "button", "data-label": label, title: name, onclick: () => answer(label) },
+      hint(label), make("span", { class: "word" }, name))));
+  find("#classes").replaceChildren(...buttons);
+  const search = find("#find");
+  search.hidden = classes.length < MANY;
+  search.addEventListener("input", () => filter(classes, buttons, search.value));
+  search.addEventListener("keydown", (event) => {
+    const first = classes.findIndex((name) => matches(name, search.value));
+    if (event.key === "Enter" && search.value && first >= 0) leave(search, () => answer(first));
+    else if (event.key === "Escape") leave(search, () => {});
+  });
+}
+
+const matches = (name, text) => name.toLowerCase().includes(text.trim().toLowerCase());
+
+function filter(classes, buttons, text) {
+  buttons.forEach((button, label) => {
+    button.hidden = !matches(classes[label], text);
+  });
+}
+
+function leave(search, then) {
+  search.value = "";
+  search.dispatchEvent(new Event("input"));
+  search.blur();
+  then();
+}
+
+/** Show a question in place of the one before. */
+export function showQuestion(held, answer) {
+  showPicture(held.image);
+  const list = find("#guesses");
+  const hadFocus = list.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
+  list.replaceChildren(...held.guesses.map((guess) => make("li", {}, guessButton(guess, answer))));
+  if (hadFocus) list.querySelector("button")?.focus();
+  // With two or three classes the guesses are all there is.
+  find("#all").hidden = held.guesses.length >= find("#classes").children.length;
+}
+
+function guessButton(guess, answer) {
+  const share = make("span", { class: "share" });
+  share.style.width = percent(guess.probability, 1).replace(" ", "");
+  return make("button", { type: "button", "data-label": guess.label, onclick: () => answer(guess.label) },
+    share, hint(guess.label), make("span", { class: "word" }, guess.class),
+    make("span", { class: "percent" }, percent(guess.probability)));
+}
+
+function showPicture(image) {
+  const frame = find("#picture");
+  const ready = () => {
+    sharpen(image);
+    frame.replaceChildren(image);
+  };
+  const missing = () => {
+    const text = "There is no picture of this sample. Choose by the model's guesses, or skip it.";
+    frame.replaceChildren(make("p", {}, text));
+  };
+  frame.classList.remove("fresh");
+  void frame.offsetWidth; // so that the same animation starts again
+  frame.classList.add("fresh");
+  if (image.complete) return image.naturalWidth ? ready() : missing();
+  frame.replaceChildren(make("p", {}, "Loading the picture …"));
+  const current = (then) => () => frame.dataset.source === image.src && then();
+  image.addEventListener("load", current(ready), { once: true });
+  image.addEventListener("error", current(missing), { once: true });
+  frame.dataset.source = image.src;
+}
+
+/** Let the button of an answer light up for a moment, also when a key was pressed. */
+export function flash(label) {
+  const button = find(`#classes [data-label="${label}"]`);
+  button?.classList.add("chosen");
+  setTimeout(() => button?.classList.remove("chosen"), 220);
+}
+
+/** What a screen reader says of a question. */
+export function describe(held) {
+  const guesses = held.guesses.map((guess) => `${guess.class} ${percent(guess.probability)}`);
+  return `New question. The model guesses ${guesses.join(", ")}.`;
+}

@@ -1,0 +1,140 @@
+/* The dashboard: asks the service every two seconds and shows what changed. */
+
+import { get, post } from "./api.js";
+import { Chart } from "./charts.js";
+import { find, make, onChange, write } from "./dom.js";
+import { showNumbers } from "./numbers.js";
+import { showRecent } from "./recent.js";
+import { showVersions } from "./versions.js";
+import { ago, clock, percent, short } from "./words.js";
+
+const POLL = 2_000;
+const SLOWEST_POLL = 30_000;
+const ALARMS = 3;
+const share = (value) => percent(value, 0);
+
+const charts = [
+  [{ name: "Accuracy estimate", about: "On audited answers", format: share, limits: [0, 1] }, (turn) => turn.accuracy],
+  [{ name: "Entropy", about: "How unsure the model is, on average", limits: [0, Infinity] }, (turn) => turn.entropy],
+  [{ name: "Change of the predicted mix", about: "How far the predicted classes have moved", limits: [0, Infinity] }, (turn) => turn.drift?.mix],
+  [{ name: "Distance of features", about: "How far the features have moved", limits: [0, Infinity] }, (turn) => turn.drift?.distance],
+].map(([options, value]) => ({ chart: new Chart(find("#charts"), options), value }));
+
+const admin = document.body.dataset.role === "admin";
+let classes = [];
+let pause = POLL;
+let timer = 0;
+let paused = false;
+
+/* Showing */
+
+const showSeries = onChange(({ turns, alarms }) => {
+  const some = turns.length > 1;
+  find("#charts").hidden = find("#charts-about").hidden = !some;
+  find("#no-charts").hidden = some;
+  for (const { chart, value } of charts) {
+    chart.show(turns.map((turn) => ({ turn: turn.turn, at: turn.at, value: value(turn) ?? NaN })), alarms);
+  }
+  write(find("#span"), turns.length ? `${clock(turns[0].at)} to ${clock(turns.at(-1).at)}` : "");
+});
+
+const refreshVersions = onChange(({ versions }) => showVersions(versions, admin ? roll : null));
+const refreshRecent = onChange(({ questions }) => showRecent(questions, classes));
+
+function showAlarms(alarms) {
+  const newest = [...alarms].sort((a, b) => b.at - a.at).slice(0, ALARMS);
+  const lines = newest.map((alarm) => make("li", {}, make("b", {}, alarm.what), alarm.text, make("time", {}, ago(alarm.at))));
+  find("#alarms").replaceChildren(...(lines.length ? [make("ul", { class: "alarms" }, ...lines)] : []));
+}
+
+const showWelcome = (status) => {
+  find("#welcome").hidden = status.served > 0;
+  const form = '-F "files=@image.png"';
+  write(find("#example"), `curl ${form} ${location.origin}/v1/predict`);
+};
+
+function showLearning(status) {
+  paused = status.learning === "paused";
+  const button = find("#learning");
+  button.hidden = !admin;
+  write(button, paused ? "Resume learning" : "Pause learning");
+}
+
+/* Acting */
+
+function confirm(title, text, yes) {
+  const dialog = find("#confirm");
+  write(find("#confirm-title"), title);
+  write(find("#confirm-text"), text);
+  write(find("#confirm-yes"), yes);
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+async function roll(version) {
+  const warning = version.gate && !version.gate.passed ? ` The gate held it back: ${version.gate.reason}` : "";
+  const text = `From the next request on, version ${version.version} answers. Learning goes on, and a later version may be promoted when it passes the gate.${warning}`;
+  if (!(await confirm(`Bring version ${version.version} back?`, text, `Use version ${version.version}`))) return;
+  await act(`/v1/versions/${version.version}/promote`, {}, `Version ${version.version} serves now.`);
+}
+
+async function act(path, body, done) {
+  try {
+    await post(path, body);
+    tell(done, true);
+  } catch (error) {
+    tell(`That did not work: ${error.message}`, false);
+  }
+  await refresh();
+}
+
+let closing = 0;
+function tell(text, good) {
+  const note = find("#connection");
+  note.classList.toggle("good", good);
+  note.hidden = false;
+  write(note, text);
+  clearTimeout(closing);
+  if (good) closing = setTimeout(() => (note.hidden = true), 6_000);
+}
+
+/* Getting on */
+
+async function look() {
+  if (!classes.length) classes = (await get("/v1/classes")).classes;
+  const [status, series, versions, questions] = await Promise.all(
+    ["/v1/status", "/v1/series?points=200", "/v1/versions", "/v1/questions?limit=12"].map(get));
+  showNumbers(status);
+  showWelcome(status);
+  showLearning(status);
+  showSeries(series);
+  showAlarms(series.alarms);
+  const minute = Math.floor(Date.now() / 60_000); // times are told in words, which grow old
+  refreshVersions({ ...versions, minute });
+  refreshRecent({ ...questions, minute });
+}
+
+let failing = false;
+async function refresh() {
+  clearTimeout(timer);
+  try {
+    await look();
+    if (failing) find("#connection").hidden = true;
+    [failing, pause] = [false, POLL];
+  } catch (error) {
+    console.debug(error);
+    failing = true;
+    pause = Math.min(2 * pause, SLOWEST_POLL);
+    tell(error.needsLogin ? "You are logged out. Log in again to see what goes on." : "The service does not answer. What you see is what it said last; trying again by itself.", false);
+  }
+  if (!document.hidden) timer = setTimeout(refresh, pause);
+}
+
+find("#learning").addEventListener("click", () =>
+  act("/v1/learning", { paused: !paused }, paused ? "Learning goes on." : "Learning is paused. Predictions go on as before."));
+document.addEventListener("visibilitychange", () => document.hidden || refresh());
+addEventListener("online", refresh);
+refresh();

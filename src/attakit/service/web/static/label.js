@@ -1,0 +1,244 @@
+/* The labelling page: shows a question, takes an answer, and is ready with the next one. */
+
+import { get, post, Refused } from "./api.js";
+import { describe, flash, showClasses, showQuestion } from "./board.js";
+import { explainWaiting, showCalm } from "./calm.js";
+import { Courier } from "./courier.js";
+import { find, write } from "./dom.js";
+import { classOf } from "./keys.js";
+import { newKey, Outbox, undoKey } from "./outbox.js";
+import { identify } from "./person.js";
+import { Questions } from "./questions.js";
+import { count, whole } from "./words.js";
+
+const POLL = 2_000; // milliseconds between two looks for a question
+const SLOWEST_POLL = 10_000;
+const WATCH = 2_000; // between two looks at the leases
+const READING = 6_000; // that a note stays
+const PATIENCE = 300; // seconds without a sign of life, after which questions are given back
+
+const questions = new Questions();
+const history = []; // what was answered here, newest last
+let classes = [];
+let outbox;
+let courier;
+let visible = null; // the question on the screen
+let answered = 0;
+let poll = POLL;
+let timer = 0;
+let lastSign = performance.now() / 1000;
+
+function announce(text) {
+  find("#news").textContent = text;
+}
+
+/** Say something that everybody must know; it goes away by itself. */
+let closing = 0;
+function tell(text) {
+  const note = find("#told");
+  note.hidden = false;
+  write(note, text);
+  clearTimeout(closing);
+  closing = setTimeout(() => (note.hidden = true), READING);
+}
+
+/* What is on the screen */
+
+function show(said = "") {
+  const held = questions.shown;
+  find("#desk").hidden = !held;
+  find("#calm").hidden = Boolean(held);
+  find("#skip").disabled = find("#none").disabled = !held;
+  if (held && held !== visible) {
+    showQuestion(held, (label) => answer("label", label));
+    announce(`${said} ${describe(held)}`);
+    document.title = "Label · attakit";
+  } else if (!held && visible) announce(`${said} Nothing to ask right now.`);
+  visible = held ?? null;
+  showNumbers();
+}
+
+function showNumbers() {
+  const { open, left } = questions.counts;
+  write(find("#answered"), whole(answered));
+  write(find("#open"), open === undefined ? "–" : whole(open));
+  write(find("#left"), left === undefined ? "–" : left === null ? "no limit" : whole(left));
+  write(find("#left-name"), left === null ? "on labels" : "budget left");
+  find("#undo").disabled = answered === 0 && history.length === 0;
+}
+
+const KEPT = {
+  offline: (kept) => `Offline${kept ? `, ${count(kept, "answer")} kept` : ""}. You can go on: everything is sent when the connection is back.`,
+  busy: (kept) => `The server is busy${kept ? `, ${count(kept, "answer")} kept` : ""}. Trying again by itself.`,
+  "logged out": (kept) => `You are logged out${kept ? `, ${count(kept, "answer")} kept` : ""}. Log in again, and they are sent.`,
+};
+
+function showConnection() {
+  const note = find("#connection");
+  const text = KEPT[courier.state]?.(outbox.size) ?? "";
+  note.hidden = !text;
+  write(note, text);
+  if (text && !questions.shown) showCalm("No connection", "The next question comes when the connection is back.");
+}
+
+/* Answers */
+
+function answer(kind, label = null) {
+  const held = questions.shown;
+  if (!held) return;
+  questions.shift();
+  const key = newKey();
+  outbox.put({ key, question: held.question, kind, label });
+  history.push({ key, held });
+  answered += 1;
+  if (questions.counts.open) questions.counts.open -= 1;
+  if (kind === "label") flash(label);
+  show({ label: `Answered ${classes[label]}.`, skip: "Skipped.", none: "None of these." }[kind]);
+  work();
+}
+
+function onAnswer(given, outcome, error) {
+  if (error) tell(`An answer was not taken: ${error.message}`);
+  else if (outcome === "late") tell("An answer came too late: the question was closed before.");
+}
+
+async function undo() {
+  const last = history.pop();
+  const kept = last && outbox.get(last.key);
+  if (kept?.tried) outbox.save({ ...kept, withdrawn: true });
+  else if (kept) outbox.remove(last.key);
+  else return undoOnServer(last);
+  takeBack(() => questions.unshift(last.held));
+  showConnection();
+  return work();
+}
+
+async function undoOnServer(last) {
+  try {
+    const key = undoKey(last?.key ?? newKey());
+    const lease = await post("/v1/questions/undo", { key, besides: questions.numbers });
+    courier.reached();
+    takeBack(() => questions.accept(lease, last?.held));
+  } catch (error) {
+    if (error instanceof Refused && !error.passing) return tell(error.message);
+    if (last) history.push(last);
+    courier.lost(error);
+  }
+}
+
+function takeBack(put) {
+  put();
+  answered = Math.max(0, answered - 1);
+  show("Undone.");
+}
+
+/* Getting on */
+
+const onTheirWay = () => outbox.all().map((kept) => kept.question);
+
+/** Send what there is, then fetch what is missing; called whenever something may have changed. */
+async function work() {
+  clearTimeout(timer);
+  if (!(await courier.send())) return;
+  try {
+    await questions.fill(onTheirWay);
+    if (!outbox.size && questions.counts.answered !== undefined) answered = questions.counts.answered;
+    show();
+    if (!questions.shown) await wait();
+    courier.reached();
+  } catch (error) {
+    courier.lost(error);
+    return;
+  }
+  schedule();
+}
+
+async function wait() {
+  const { open, left } = await explainWaiting();
+  questions.counts = { ...questions.counts, open, left };
+  showNumbers();
+}
+
+function schedule() {
+  poll = questions.shown ? POLL : Math.min(1.3 * poll, SLOWEST_POLL);
+  clearTimeout(timer);
+  if (!document.hidden) timer = setTimeout(work, poll);
+}
+
+/** Keep the leases of a person who is there; give back the questions of one who has gone. */
+async function watch() {
+  if (courier.state !== "online" || !questions.shown) return;
+  const here = performance.now() / 1000 - lastSign < PATIENCE;
+  try {
+    if (here) await questions.renew();
+    else questions.dropEnded();
+  } catch (error) {
+    courier.lost(error);
+  }
+  show();
+  if (!questions.shown && !here) rest();
+}
+
+function rest() {
+  clearTimeout(timer);
+  showCalm("Taking a break?", "Your questions went back, so that others need not wait for you.", "Go on", work);
+}
+
+/* Hands */
+
+function onKey(event) {
+  lastSign = performance.now() / 1000;
+  const busy = event.ctrlKey || event.metaKey || event.altKey || event.repeat || find("dialog[open]");
+  if (busy || event.target.matches("input")) return;
+  const act = action(event);
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+function action(event) {
+  const key = event.key;
+  if (key === "u" || key === "Backspace") return undo;
+  if (key === "n") return () => answer("none");
+  // Whoever walks through the buttons with Tab expects Space to press the one they are on.
+  if (key === " ") return event.target.matches("button:focus-visible, a") ? null : () => answer("skip");
+  if (key === "/" && !find("#find").hidden) return () => find("#find").focus();
+  const label = classOf(key);
+  return label >= 0 ? () => answer("label", label) : null;
+}
+
+function listen() {
+  addEventListener("keydown", onKey);
+  addEventListener("pointerdown", () => (lastSign = performance.now() / 1000));
+  find("#skip").addEventListener("click", () => answer("skip"));
+  find("#none").addEventListener("click", () => answer("none"));
+  find("#undo").addEventListener("click", undo);
+  addEventListener("pagehide", () => questions.release());
+  addEventListener("pageshow", (event) => event.persisted && work());
+  document.addEventListener("visibilitychange", () => document.hidden || work());
+  setInterval(watch, WATCH);
+}
+
+function onState() {
+  showConnection();
+  if (courier.state === "online" && questions.size === 0) schedule();
+}
+
+async function start() {
+  const name = await identify();
+  outbox = new Outbox(name);
+  courier = new Courier(outbox, onAnswer, onState);
+  show();
+  try {
+    classes = (await get("/v1/classes")).classes;
+  } catch (error) {
+    courier.lost(error);
+    setTimeout(start, POLL);
+    return;
+  }
+  showClasses(classes, (label) => answer("label", label));
+  listen();
+  work();
+}
+
+start();

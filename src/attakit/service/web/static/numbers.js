@@ -1,0 +1,77 @@
+/* The dashboard's tiles and the budget bar. */
+
+import { find, make, write } from "./dom.js";
+import { ago, count, percent, short, whole } from "./words.js";
+
+const LEARNING = { running: "Learning", paused: "Learning is paused", stopped: "The learner is not running" };
+
+export function showNumbers(status) {
+  showFacts(status);
+  showAccuracy(status);
+  showThroughput(status);
+  showServing(status);
+  showQuestions(status);
+  showBudget(status.labels);
+}
+
+function showFacts(status) {
+  const state = make("span", { class: "state" }, make("i", { class: `dot ${status.learning}` }), LEARNING[status.learning]);
+  const facts = [state, make("span", {}, `turn ${Math.max(0, status.turn + 1)}`)];
+  if (status.waiting) facts.push(make("span", {}, `${count(status.waiting, "image")} not looked at yet`));
+  find("#facts").replaceChildren(...facts);
+}
+
+function showAccuracy({ accuracy }) {
+  write(find("#accuracy"), accuracy ? percent(accuracy.value) : "–");
+  const audited = "Known once some audit questions are answered.";
+  const interval = accuracy && `${percent(accuracy.low)} to ${percent(accuracy.high)}, from ${count(accuracy.count, "audited answer")}`;
+  write(find("#accuracy-note"), accuracy ? interval : audited);
+}
+
+function showThroughput({ throughput, served }) {
+  find("#throughput").replaceChildren(short(throughput), make("small", {}, "images/s"));
+  write(find("#throughput-note"), served ? `${count(served, "image")} answered in all` : "No image has come in yet.");
+}
+
+function showServing({ version, promoted_at: since }) {
+  write(find("#serving"), version === null ? "–" : `v${version}`);
+  const source = version === 0 ? "The source model" : "A learned model";
+  write(find("#serving-note"), since ? `${source}, promoted ${ago(since)}` : source);
+}
+
+function showQuestions({ labels, agreement }) {
+  find("#questions-open").replaceChildren(whole(labels.open), make("small", {}, "open"));
+  const trust = Number.isFinite(agreement) ? `. Where the source model is sure, people agree in ${percent(agreement)}.` : "";
+  write(find("#questions-note"), labels.asked ? `${whole(labels.answered)} of ${whole(labels.asked)} answered${trust}` : "None was asked yet.");
+  write(find("#to-label"), labels.open ? `(${whole(labels.open)})` : "");
+  document.querySelectorAll("[data-open-count]").forEach((badge) => {
+    badge.hidden = !labels.open;
+    write(badge, labels.open > 99 ? "99+" : String(labels.open));
+  });
+}
+
+function showBudget(labels) {
+  const back = labels.skipped + labels.expired;
+  const parts = [["answered", labels.answered, "answered"], ["waiting", labels.open, "open"]];
+  if (Number.isFinite(labels.left)) parts.push(["left", labels.left, "left"]);
+  if (back) parts.push(["refunded", back, "skipped or expired, given back"]);
+  write(find("#budget-note"), budgetText(labels));
+  const shown = parts.filter(([name]) => name !== "refunded");
+  find("#budget").replaceChildren(...shown.map(([name, number]) => segment(name, number)));
+  find("#budget").setAttribute("aria-label", parts.map(([, number, text]) => `${number} ${text}`).join(", "));
+  find("#budget-key").replaceChildren(
+    ...parts.map(([name, number, text]) => make("li", { class: name }, make("b", {}, whole(number)), ` ${text}`)));
+}
+
+function segment(name, number) {
+  const part = make("span", { class: name });
+  part.style.flexGrow = number;
+  return part;
+}
+
+function budgetText({ budget, left, asked }) {
+  if (!Number.isFinite(budget)) return "There is no limit on the number of labels.";
+  if (left === 0) return `All ${whole(budget)} labels are spent.`;
+  if (!asked) return `Up to ${count(budget, "label")} may be asked for. The first questions come when the learner has looked at enough images.`;
+  return `${whole(left)} of ${count(budget, "label")} left.`;
+}

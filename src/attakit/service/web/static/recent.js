@@ -1,0 +1,54 @@
+/* The newest questions with their pictures and what people said. */
+
+import { find, make, sharpen } from "./dom.js";
+import { ago, percent } from "./words.js";
+
+const STATES = { open: "open", skipped: "skipped", none: "none of these", expired: "expired", forgotten: "forgotten" };
+
+export function showRecent(questions, classes) {
+  const place = find("#recent");
+  if (questions.length === 0) {
+    place.replaceChildren(make("p", { class: "empty" }, make("b", {}, "No question yet"), "Images that the model is unsure about, and a few drawn at random, will appear here."));
+    return;
+  }
+  const before = new Map([...place.querySelectorAll("li")].map((card) => [card.dataset.question, card]));
+  const cards = questions.map((question) => card(question, classes, before.get(String(question.question))));
+  place.replaceChildren(make("ul", { class: "recent" }, ...cards));
+}
+
+/** A picture that is shown already stays, so that nothing flickers and nothing is fetched twice. */
+function card(question, classes, before) {
+  const picture = before?.querySelector(".thumb") ?? thumbnail(question);
+  return make("li", { "data-question": question.question }, picture, said(question, classes));
+}
+
+function thumbnail(question) {
+  const image = make("img", { alt: "", loading: "lazy", onload: () => sharpen(image), onerror: () => image.replaceWith("no picture") });
+  if (question.state === "forgotten") return make("div", { class: "thumb" }, "removed");
+  image.src = question.image ?? `/v1/samples/${encodeURIComponent(question.sample)}/image`;
+  return make("div", { class: "thumb" }, image);
+}
+
+function said(question, classes) {
+  const [guess, probability] = likeliest(question);
+  const lines = [make("b", {}, outcome(question, classes, guess))];
+  if (guess !== undefined) lines.push(make("span", {}, `guess: ${classes[guess] ?? guess}, ${percent(probability)}`));
+  lines.push(make("span", {}, who(question)));
+  return make("div", { class: "said" }, ...lines);
+}
+
+function likeliest(question) {
+  const first = question.guesses?.[0];
+  if (!first) return [];
+  return Array.isArray(first) ? first : [first.label, first.probability];
+}
+
+function outcome(question, classes, guess) {
+  if (question.state !== "answered") return STATES[question.state] ?? question.state;
+  return make("span", { class: question.label === guess ? "agrees" : "differs" }, classes[question.label] ?? String(question.label));
+}
+
+function who(question) {
+  const people = (question.answers ?? []).filter((answer) => !answer.withdrawn).map((answer) => answer.who);
+  return people.length ? `${[...new Set(people)].join(", ")}, ${ago(question.answers.at(-1).at)}` : `asked ${ago(question.at)}`;
+}

@@ -1,0 +1,34 @@
+/* Numbers and times in words. */
+
+import { serverTime } from "./api.js";
+
+export function percent(share, digits = 0) {
+  return `${(100 * share).toFixed(digits)} %`;
+}
+
+export function count(number, one, many = `${one}s`) {
+  return `${whole(number)} ${number === 1 ? one : many}`;
+}
+
+export function whole(number) {
+  return Math.round(number).toLocaleString("en").replaceAll(",", "\u202f");
+}
+
+/** Three figures, without noise behind the point. */
+export function short(number) {
+  if (Math.abs(number) >= 100) return whole(number);
+  return String(Number(number.toPrecision(3)));
+}
+
+export function ago(seconds, now = serverTime()) {
+  const past = Math.max(0, now - seconds);
+  if (past < 10) return "just now";
+  if (past < 60) return `${Math.floor(past / 10) * 10} s ago`;
+  if (past < 3600) return `${Math.floor(past / 60)} min ago`;
+  if (past < 86_400) return `${Math.floor(past / 3600)} h ago`;
+  return `${count(Math.floor(past / 86_400), "day")} ago`;
+}
+
+export function clock(seconds) {
+  return new Date(1000 * seconds).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+}
