@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from attakit.errors import LabelError, UnknownQuestion
@@ -15,6 +15,7 @@ from attakit.queries import Answer, Query, SampleId
 log = logging.getLogger(__name__)
 
 EXPIRED = "expired"
+FORGOTTEN = -1  # stands for a label that was removed
 
 
 class Ledger:
@@ -110,6 +111,14 @@ class Ledger:
         """Close every open question without a label, and refund it."""
         return self.settle([Answer(query, None, EXPIRED) for query in self._open])
 
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove what people said about these samples. That they said something stays counted."""
+        gone = set(samples)
+        self._settled = {
+            query: FORGOTTEN if label is not None and query.sample in gone else label
+            for query, label in self._settled.items()
+        }
+
     def state_dict(self) -> dict[str, Any]:
         labels = self._settled.values()
         packed = pack_queries(self._settled)
@@ -156,7 +165,7 @@ class Ledger:
     def _count_repeat(self, answer: Answer) -> None:
         self._repeated += 1
         kept = self._settled[answer.query]
-        if None not in (kept, answer.label) and kept != answer.label:
+        if {None, FORGOTTEN}.isdisjoint((kept, answer.label)) and kept != answer.label:
             self._conflicting += 1
             log.warning(
                 "%s was answered %s before and is now answered %s by %s: the first answer stays.",
