@@ -90,11 +90,15 @@ class Ledger:
         """Those repeats whose label was another than the one first given."""
         return self._conflicting
 
+    def knows(self, query: Query) -> bool:
+        """Whether a question was put."""
+        return query in self._open or query in self._settled
+
     def ask(self, queries: Sequence[Query]) -> None:
         """Spend and record questions, all of them or none."""
         new: set[Query] = set()
         for query in queries:
-            if query in self._open or query in self._settled or query in new:
+            if self.knows(query) or query in new:
                 raise LabelError(
                     f"Ledger: {_describe(query)} was asked before. Ask each question once."
                 )
@@ -142,7 +146,7 @@ class Ledger:
         self._conflicting = state["conflicting"]
 
     def _checked(self, answer: Answer) -> Answer:
-        if answer.query not in self._open and answer.query not in self._settled:
+        if not self.knows(answer.query):
             raise UnknownQuestion(
                 f"Ledger: {answer.annotator} answered {_describe(answer.query)}, which was never "
                 f"asked. An oracle may only answer the questions it was given."
