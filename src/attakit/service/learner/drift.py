@@ -1,0 +1,217 @@
+"""Drift: has the stream changed? Watched through the source model, which never changes itself.
+
+The adapting model would see a change whenever it learns. ADWIN (Bifet and Gavaldà, SDM 2007) and
+the Page-Hinkley test come from river.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from river.drift import ADWIN, PageHinkley
+from torch import Tensor
+
+from attakit.nn.entropy import softmax_entropy
+from attakit.records import Prediction
+
+What = Literal["entropy", "mix", "distance"]
+
+MEMORY = 2000  # values from which a detector can be rebuilt
+BLOCK = 50  # samples whose prediction mix is looked at together
+REFERENCE_BLOCKS = 2  # blocks that say what is usual
+MIX_TOLERANCE = 0.05  # changes of the mix that are never counted
+MIX_THRESHOLD = 0.4  # sum of the counted changes that is an alarm
+MIX_BLOCKS = 4  # blocks before the first alarm
+
+_NAMES: dict[What, str] = {
+    "entropy": "The uncertainty of the source model",
+    "mix": "The distance of the mix of predictions from what is usual",
+    "distance": "The distance of the features from what is usual",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something changed."""
+
+    what: What
+    before: float
+    after: float
+
+    @property
+    def text(self) -> str:
+        """One sentence for people."""
+        moved = "rose" if self.after > self.before else "fell"
+        return f"{_NAMES[self.what]} {moved} from {self.before:.2f} to {self.after:.2f}."
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the monitors say about a batch; each number lies between 0 and 1."""
+
+    entropy: float
+    mix: float
+    distance: float
+    alarms: tuple[Alarm, ...] = ()
+
+
+class Monitor:
+    """A detector of river that can be saved without running code when it is read.
+
+    It is rebuilt from the newest values since its last alarm; when these get too many, the older
+    half is dropped, at the same value in a run that was stopped and in one that was not.
+    """
+
+    def __init__(self, what: What, delta: float) -> None:
+        self.what: What = what
+        self.delta = delta
+        self.values: list[float] = []
+        self._detector = self._fresh()
+
+    def update(self, values: Sequence[float]) -> Alarm | None:
+        """Take in values; begin anew after an alarm."""
+        alarm = None
+        for place, value in enumerate(values):
+            self._detector.update(value)
+            if self._detector.drift_detected:
+                alarm = Alarm(self.what, _mean(self.values or values), _mean(values[place:]))
+                self._restart([])
+            else:
+                self.values.append(value)
+        if len(self.values) > 2 * MEMORY:
+            self._restart(self.values[-MEMORY:])
+        return alarm
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"values": torch.tensor(self.values, dtype=torch.float64)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._restart(state["values"].tolist())
+
+    def _restart(self, values: list[float]) -> None:
+        self._detector = self._fresh()
+        for value in values:
+            self._detector.update(value)
+        self.values = values
+
+    def _fresh(self) -> Any:
+        if self.what == "mix":  # one value for many samples, which ADWIN would be slow to judge
+            return PageHinkley(
+                min_instances=MIX_BLOCKS,
+                delta=MIX_TOLERANCE,
+                threshold=MIX_THRESHOLD,
+                mode="up",
+            )
+        return ADWIN(delta=self.delta)
+
+
+class Drift:
+    """Watches entropy, prediction mix and features of a stream.
+
+    Parameters
+    ----------
+    delta
+        Of ADWIN: the chance of a false alarm.
+
+    Examples
+    --------
+    >>> drift = Drift()
+    >>> sure = Prediction(torch.tensor([[9.0, 0.0]] * 100), torch.zeros(100, 2))
+    >>> lost = Prediction(torch.tensor([[0.1, 0.0]] * 100), torch.zeros(100, 2))
+    >>> len(drift.observe(sure).alarms), drift.observe(lost).alarms[0].text
+    (0, 'The uncertainty of the source model rose from 0.00 to 1.00.')
+    """
+
+    def __init__(self, delta: float = 0.002) -> None:
+        self._monitors: dict[What, Monitor] = {what: Monitor(what, delta) for what in _NAMES}
+        self._block: list[Tensor] = []  # probabilities of samples that fill no block yet
+        self._mixes: list[Tensor] = []  # of the blocks that say what is usual
+        self._near: list[Tensor] = []  # features of the samples that say what is usual
+        self._centre: Tensor | None = None
+        self._spread = 0.0
+        self._mix = 0.0
+
+    def observe(self, prediction: Prediction) -> Reading:
+        """Take in what the source model says about a batch."""
+        prediction = Prediction(prediction.logits.detach().cpu(), prediction.features.cpu())
+        entropies = _scaled_entropies(prediction.logits)
+        distances = self._distances(prediction.features)
+        values: dict[What, list[float]] = {
+            "entropy": entropies,
+            "mix": self._mix_distances(prediction.logits.softmax(dim=1)),
+            "distance": distances,
+        }
+        found = [self._monitors[what].update(several) for what, several in values.items()]
+        alarms = tuple(alarm for alarm in found if alarm is not None)
+        for alarm in alarms:
+            self._begin_anew(alarm.what)
+        return Reading(_mean(entropies), self._mix, _mean(distances), alarms)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "monitors": {what: one.state_dict() for what, one in self._monitors.items()},
+            "block": self._block,
+            "mixes": self._mixes,
+            "near": self._near,
+            "centre": self._centre,
+            "spread": self._spread,
+            "mix": self._mix,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        for what, one in self._monitors.items():
+            one.load_state_dict(state["monitors"][what])
+        self._block = list(state["block"])
+        self._mixes = list(state["mixes"])
+        self._near = list(state["near"])
+        self._centre = state["centre"]
+        self._spread = state["spread"]
+        self._mix = state["mix"]
+
+    def _mix_distances(self, probabilities: Tensor) -> list[float]:
+        """Total variation between the mix of each full block and the usual one."""
+        self._block.extend(probabilities)
+        found = []
+        while len(self._block) >= BLOCK:
+            mix = torch.stack(self._block[:BLOCK]).mean(dim=0)
+            self._block = self._block[BLOCK:]
+            if len(self._mixes) < REFERENCE_BLOCKS:
+                self._mixes.append(mix)
+                continue
+            usual = torch.stack(self._mixes).mean(dim=0)
+            found.append(float((mix - usual).abs().sum() / 2))
+        self._mix = found[-1] if found else self._mix
+        return found
+
+    def _distances(self, features: Tensor) -> list[float]:
+        """How far each sample is from the usual ones: 0.5 is as far as these are themselves."""
+        if self._centre is None:
+            self._near.extend(features)
+            if len(self._near) >= BLOCK:
+                rows = torch.stack(self._near)
+                self._centre = rows.mean(dim=0)
+                self._spread = float((rows - self._centre).norm(dim=1).mean())
+                self._near = []
+            return []
+        away = (features - self._centre).norm(dim=1)
+        return (away / (away + self._spread).clamp_min(torch.finfo(away.dtype).tiny)).tolist()
+
+    def _begin_anew(self, what: What) -> None:
+        """After an alarm, what comes now is what is usual."""
+        if what == "mix":
+            self._mixes, self._mix = [], 0.0
+        if what == "distance":
+            self._near, self._centre = [], None
+
+
+def _scaled_entropies(logits: Tensor) -> list[float]:
+    most = math.log(max(2, logits.shape[1]))
+    return (softmax_entropy(logits) / most).clamp(0, 1).tolist()
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
