@@ -87,7 +87,7 @@ class LeaseBody(BaseModel):
     until: float
     open: int = Field(description="Questions that wait for an answer")
     answered_by_you: int = Field(description="Since the server started")
-    budget_left: int | None = Field(description="Questions that may be put; null: no limit")
+    budget_left: int | None = Field(description="Labels that may be asked for; null: no limit")
 
 
 class NewAnswer(Body):
@@ -102,7 +102,17 @@ class OutcomeBody(BaseModel):
     outcome: Literal["accepted", "repeated", "late", "conflict"]
 
 
-class UndoRequest(Body):
+class LeaseRequest(Body):
+    """Which questions a page holds already."""
+
+    besides: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(
+        default=[],
+        max_length=20,
+        description="Questions you hold and keep: you get another one",
+    )
+
+
+class UndoRequest(LeaseRequest):
     key: Key
 
 
