@@ -250,6 +250,11 @@ class HealthBody(BaseModel):
 class ImportBody(BaseModel):
     """What became of the answers of a file."""
 
-    accepted: int
-    repeated: int
-    refused: list[str] = Field(description="A sentence for each line that was not taken")
+    taken: int = Field(description="Answers that count now")
+    repeated: int = Field(description="Said before, so nothing changed")
+    late: int = Field(description="To questions that are closed")
+    conflicting: int = Field(description="Something else was said before that counts")
+    unknown: int = Field(description="To questions that were never asked")
+    refused: int = Field(description="Lines that cannot be understood")
+    blank: int = Field(description="Lines that are not filled in")
+    problems: list[str] = Field(description="A sentence for each unknown or refused line")
