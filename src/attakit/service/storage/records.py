@@ -10,6 +10,9 @@ Purpose = Literal["learn", "audit"]
 QuestionState = Literal["open", "answered", "skipped", "none", "expired", "forgotten"]
 AnswerKind = Literal["label", "skip", "none"]
 Role = Literal["predict", "label", "admin"]
+Policy = Literal["first", "majority", "newest"]
+Outcome = Literal["accepted", "repeated", "late", "conflict"]
+SampleState = Literal["undecided", "asked", "not asked", "forgotten"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,20 @@ class GivenAnswer:
     label: int | None
     at: float
     withdrawn: bool = False
+    outcome: Outcome = "accepted"  # only accepted answers count
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionCounts:
+    """How many questions were put, and what became of them."""
+
+    asked: int = 0
+    open: int = 0
+    answered: int = 0
+    skipped: int = 0
+    none: int = 0
+    expired: int = 0
+    forgotten: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +138,46 @@ class Event:
     kind: str  # "question", "answer", "alarm", "promotion", "forgotten", …
     who: str
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Who may do what; the token itself is not kept."""
+
+    name: str
+    role: Role
+    created: float
+    revoked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRules:
+    """When an answer counts, and how long things take.
+
+    Parameters
+    ----------
+    policy
+        Which of several answers counts: the first, that of most people, or the newest.
+    answers
+        People who answer each question, for the majority.
+    lease_seconds
+        So long a question is shown to one person only.
+    settle_seconds
+        So long after the answer that decides a question it can be undone.
+    expiry_seconds
+        A question without a decision is closed after so long.
+    classes
+        Of the model, to refuse labels that are none of them; None where it is not known.
+    """
+
+    policy: Policy = "first"
+    answers: int = 1
+    lease_seconds: float = 60.0
+    settle_seconds: float = 5.0
+    expiry_seconds: float = 86_400.0
+    classes: int | None = None
+
+    @property
+    def places(self) -> int:
+        """People who are asked about each question, if they agree."""
+        return self.answers if self.policy == "majority" else 1

@@ -46,6 +46,7 @@ samples = Table(
     Column("at", Float, nullable=False, index=True),
     Column("turn", Integer, index=True),  # of the learner that took it; null before
     Column("forgotten", Float),
+    Column("forgotten_turn", Integer),  # of the learner that dropped it from its memory
 )
 
 questions = Table(
@@ -62,6 +63,8 @@ questions = Table(
     Column("at", Float, nullable=False),
     Column("state", String, nullable=False),
     Column("label", Integer),
+    Column("wanted", Integer, nullable=False),  # people still to be asked
+    Column("decided", Float),  # when the answer came that will count unless it is withdrawn
     Column("settled", Float),
     Column("taken", Integer),  # turn of the learner that took the outcome
     UniqueConstraint("sample", "turn", "copy", "purpose"),  # a turn may be taken twice
@@ -87,6 +90,7 @@ answers = Table(
     Column("annotator", String, nullable=False),
     Column("kind", String, nullable=False),  # "label", "skip", "none" or "undo"
     Column("label", Integer),
+    Column("outcome", String, nullable=False),  # "accepted", "repeated", "late" or "conflict"
     Column("withdraws", ForeignKey("answers.answer")),  # for "undo"
     Column("at", Float, nullable=False),
 )
@@ -129,6 +133,7 @@ promotions = Table(
     "promotions",
     metadata,
     Column("promotion", _Number, primary_key=True, autoincrement=True),
+    Column("key", String, unique=True),  # of a promotion that may be asked for twice
     Column("version", ForeignKey("versions.number"), nullable=False),
     Column("reason", String, nullable=False),
     Column("who", String, nullable=False),

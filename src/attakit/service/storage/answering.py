@@ -1,0 +1,184 @@
+"""How answers come in: late, twice, contradictory or taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from attakit.errors import LabelError, UnknownQuestion
+from attakit.service.storage.asking import drop_surplus_leases, give_lease
+from attakit.service.storage.deciding import Vote, decide
+from attakit.service.storage.events import add_event
+from attakit.service.storage.records import AnswerKind, LabelRules, Outcome, Question
+from attakit.service.storage.rows import to_question
+from attakit.service.storage.tables import answers, leases, questions
+from attakit.service.storage.votes import is_vote, votes_on
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer as it is posted."""
+
+    question: int
+    annotator: str
+    kind: AnswerKind
+    label: int | None
+    key: str
+
+
+def check_said(said: Said, classes: int | None) -> None:
+    """Raise `LabelError` unless kind and label go together."""
+    who = f"Questions: the answer of {said.annotator!r} to question {said.question}"
+    if said.kind not in ("label", "skip", "none"):
+        raise LabelError(f"{who} must be of kind label, skip or none, got {said.kind!r}.")
+    if said.kind != "label":
+        if said.label is not None:
+            raise LabelError(f"{who} is of kind {said.kind} and must have no label.")
+        return
+    fits = isinstance(said.label, int) and not isinstance(said.label, bool) and said.label >= 0
+    if not fits or (classes is not None and said.label is not None and said.label >= classes):
+        known = "from 0 on" if classes is None else f"from 0 to {classes - 1}"
+        raise LabelError(f"{who} must have a class {known} as its label, got {said.label!r}.")
+
+
+def take_answer(connection: Connection, said: Said, rules: LabelRules, now: float) -> Outcome:
+    """Record an answer and say what became of it."""
+    question = find_question(connection, said.question)
+    known = connection.execute(select(answers).where(answers.c.key == said.key)).one_or_none()
+    if known is not None:
+        return _repeat(known, said, question.state)
+    outcome = _judge(connection, question, said, rules)
+    number = connection.execute(
+        answers.insert().values(
+            question=said.question,
+            key=said.key,
+            annotator=said.annotator,
+            kind=said.kind,
+            label=None if question.state == "forgotten" else said.label,
+            outcome=outcome,
+            at=now,
+        )
+    ).inserted_primary_key
+    assert number is not None
+    told = {"question": said.question, "answer": number[0], "outcome": outcome}
+    add_event(connection, now, "answer", said.annotator, **told)
+    drop_lease(connection, said.question, said.annotator)
+    if outcome == "accepted":
+        count_votes(connection, said.question, rules)
+    return outcome
+
+
+def take_back(
+    connection: Connection, annotator: str, key: str, rules: LabelRules, now: float
+) -> Question | None:
+    """Withdraw an annotator's newest answer that is not settled, and show the question again."""
+    known = connection.execute(select(answers).where(answers.c.key == key)).one_or_none()
+    if known is not None:  # the same click, come twice
+        is_same = known.kind == "undo" and known.annotator == annotator
+        return to_question(find_question(connection, known.question)) if is_same else None
+    newest = _newest_open_vote(connection, annotator)
+    if newest is None:
+        return None
+    connection.execute(
+        answers.insert().values(
+            question=newest.question,
+            key=key,
+            annotator=annotator,
+            kind="undo",
+            outcome="accepted",
+            withdraws=newest.answer,
+            at=now,
+        )
+    )
+    told = {"question": newest.question, "answer": newest.answer}
+    add_event(connection, now, "undo", annotator, **told)
+    _show_again(connection, newest.question, annotator, rules, now)
+    return to_question(find_question(connection, newest.question))
+
+
+def count_votes(connection: Connection, question: int, rules: LabelRules) -> int:
+    """Keep with a question how many people are still wanted, and when it was decided."""
+    decision = decide(rules, votes_on(connection, question))
+    this = questions.update().where(questions.c.question == question)
+    connection.execute(this.values(wanted=decision.wanted, decided=decision.at))
+    drop_surplus_leases(connection, question, decision.wanted)
+    return decision.wanted
+
+
+def drop_lease(connection: Connection, question: int, annotator: str) -> None:
+    """Show a question to this annotator no longer."""
+    held = (leases.c.question == question, leases.c.annotator == annotator)
+    connection.execute(leases.delete().where(*held))
+
+
+def find_question(connection: Connection, question: int) -> Row[Any]:
+    """The row of a question; raises `UnknownQuestion` if it was never asked."""
+    row = connection.execute(
+        select(questions).where(questions.c.question == question)
+    ).one_or_none()
+    if row is None:
+        raise UnknownQuestion(
+            f"Questions: question {question} was never asked. Answer one that was given to you."
+        )
+    return row
+
+
+def _repeat(known: Row[Any], said: Said, state: str) -> Outcome:
+    """The same answer come twice is told the same; another one under its key is refused."""
+    given = (said.question, said.annotator, said.kind)
+    same_label = known.label == said.label or state == "forgotten"
+    if (known.question, known.annotator, known.kind) != given or not same_label:
+        return "conflict"
+    outcome: Outcome = known.outcome
+    return "repeated" if outcome == "accepted" else outcome
+
+
+def _judge(connection: Connection, question: Row[Any], said: Said, rules: LabelRules) -> Outcome:
+    if question.state != "open":
+        return "late"
+    votes = votes_on(connection, said.question)
+    own = [vote.choice for vote in votes if vote.annotator == said.annotator]
+    choice = (said.kind, said.label)
+    if own and own[-1] == choice:
+        return "repeated"
+    if rules.policy == "newest":
+        return "accepted"
+    if own:
+        return "conflict"
+    return _judge_other(choice, votes, rules)
+
+
+def _judge_other(
+    choice: tuple[str, int | None], votes: Sequence[Vote], rules: LabelRules
+) -> Outcome:
+    """What another person's answer is to a question that may be decided already."""
+    decided = decide(rules, votes).choice
+    if decided is None:
+        return "accepted"
+    return "repeated" if decided == choice else "conflict"
+
+
+def _newest_open_vote(connection: Connection, annotator: str) -> Row[Any] | None:
+    query = (
+        select(answers)
+        .join(questions, questions.c.question == answers.c.question)
+        .where(answers.c.annotator == annotator, questions.c.state == "open", is_vote())
+        .order_by(answers.c.answer.desc())
+    )
+    return connection.execute(query.limit(1)).one_or_none()
+
+
+def _show_again(
+    connection: Connection, question: int, annotator: str, rules: LabelRules, now: float
+) -> None:
+    """Give the lease back to who takes back; whoever came later makes room."""
+    connection.execute(leases.delete().where(leases.c.until <= now))
+    decision = decide(rules, votes_on(connection, question))
+    drop_surplus_leases(connection, question, max(decision.wanted - 1, 0))
+    this = questions.update().where(questions.c.question == question)
+    connection.execute(this.values(wanted=decision.wanted, decided=decision.at))
+    if decision.wanted:
+        give_lease(connection, question, annotator, rules, now)

@@ -1,0 +1,130 @@
+"""How questions are put, and shown to as many people as are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, select
+
+from attakit.errors import LabelError
+from attakit.service.storage.events import add_event
+from attakit.service.storage.records import LabelRules, Lease, Question
+from attakit.service.storage.rows import to_question
+from attakit.service.storage.tables import answers, leases, questions, samples
+from attakit.service.storage.votes import is_vote
+
+
+def put_question(connection: Connection, new: Question, places: int, now: float) -> int:
+    """Put a question, unless the same was put before, and return its number."""
+    same = and_(
+        questions.c.sample == new.sample,
+        questions.c.turn == new.turn,
+        questions.c.copy == new.copy,
+        questions.c.purpose == new.purpose,
+    )
+    known = connection.scalar(select(questions.c.question).where(same))
+    if known is not None:
+        return int(known)
+    values = _values(new, places) | _close_if_forgotten(connection, new.sample, now)
+    number = connection.execute(questions.insert().values(values)).inserted_primary_key
+    assert number is not None
+    told = {"sample": new.sample, "purpose": new.purpose, "version": new.version}
+    details = {"question": number[0], **told, "score": new.score}
+    add_event(connection, now, "question", "learner", **details)
+    return int(number[0])
+
+
+def _values(new: Question, places: int) -> dict[str, Any]:
+    return {
+        "sample": new.sample,
+        "turn": new.turn,
+        "copy": new.copy,
+        "purpose": new.purpose,
+        "version": new.version,
+        "score": new.score,
+        "guesses": [list(guess) for guess in new.guesses],
+        "at": new.at,
+        "state": "open",
+        "wanted": places,
+    }
+
+
+def _close_if_forgotten(connection: Connection, sample: str, now: float) -> dict[str, Any]:
+    """A sample may be forgotten while the learner looks at it: then nobody is asked."""
+    row = connection.execute(
+        select(samples.c.forgotten).where(samples.c.sample == sample)
+    ).one_or_none()
+    if row is None:
+        raise LabelError(
+            f"Questions: nobody can be asked about sample {sample!r}, which never came. "
+            f"Ask about samples that were served."
+        )
+    if row.forgotten is None:
+        return {}
+    return {"state": "forgotten", "settled": now, "guesses": [], "wanted": 0}
+
+
+def lease_question(
+    connection: Connection, annotator: str, rules: LabelRules, now: float
+) -> Lease | None:
+    """Show an annotator the oldest question with a free place, or again the one they hold."""
+    connection.execute(leases.delete().where(leases.c.until <= now))
+    row = _held(connection, annotator) or _oldest_free(connection, annotator, rules, now)
+    if row is None:
+        return None
+    until = give_lease(connection, row.question, annotator, rules, now)
+    return Lease(to_question(row), annotator, until)
+
+
+def give_lease(
+    connection: Connection, question: int, annotator: str, rules: LabelRules, now: float
+) -> float:
+    """Show a question to an annotator, and nothing else; returns until when."""
+    until = now + rules.lease_seconds
+    connection.execute(leases.delete().where(leases.c.annotator == annotator))
+    connection.execute(leases.insert().values(question=question, annotator=annotator, until=until))
+    return until
+
+
+def _held(connection: Connection, annotator: str) -> Row[Any] | None:
+    query = (
+        select(questions)
+        .join(leases, leases.c.question == questions.c.question)
+        .where(leases.c.annotator == annotator, questions.c.state == "open")
+    )
+    return connection.execute(query.limit(1)).one_or_none()
+
+
+def _oldest_free(
+    connection: Connection, annotator: str, rules: LabelRules, now: float
+) -> Row[Any] | None:
+    shown = (
+        select(func.count())
+        .select_from(leases)
+        .where(leases.c.question == questions.c.question)
+        .scalar_subquery()
+    )
+    query = select(questions).where(
+        questions.c.state == "open",
+        questions.c.at > now - rules.expiry_seconds,
+        questions.c.wanted > shown,
+        ~_has_voted(annotator),
+    )
+    return connection.execute(query.order_by(questions.c.question).limit(1)).one_or_none()
+
+
+def _has_voted(annotator: str) -> ColumnElement[bool]:
+    return exists().where(
+        answers.c.question == questions.c.question, answers.c.annotator == annotator, is_vote()
+    )
+
+
+def drop_surplus_leases(connection: Connection, question: int, places: int) -> None:
+    """Keep no more leases of a question than people are wanted; the newest go first."""
+    held = select(leases.c.annotator).where(leases.c.question == question)
+    surplus: Sequence[str] = connection.scalars(held.order_by(leases.c.until)).all()[places:]
+    if surplus:
+        connection.execute(
+            leases.delete().where(leases.c.question == question, leases.c.annotator.in_(surplus))
+        )

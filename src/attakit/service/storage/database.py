@@ -1,0 +1,176 @@
+"""Database: transactions on SQLite or PostgreSQL, with one writer at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, create_engine, event, inspect, select, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, InterfaceError
+
+from attakit.errors import MissingExtra, SettingError, StateError
+from attakit.service.storage.tables import SCHEMA, facts, metadata
+
+FILE = "service.sqlite"
+_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
+_LOCK = 0x61747461  # any number that other programs on the same database do not use
+_BUSY_SECONDS = 30
+
+
+class Database:
+    """Transactions on one database, whose tables are made on first use.
+
+    Writing transactions wait for each other on both databases, so that what was read in one is
+    still true when it writes, and so that the same code is right on both.
+
+    Parameters
+    ----------
+    url
+        Of a SQLite file or a PostgreSQL database.
+    clock
+        Tells the time.
+    """
+
+    def __init__(self, url: URL, clock: Callable[[], float] = time.time) -> None:
+        self._url = url
+        self.clock = clock
+        self._engine = _make_engine(url)
+        self._is_sqlite = url.get_backend_name() == "sqlite"
+        self._writing = self._engine.execution_options(begin="BEGIN IMMEDIATE")
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that changes nothing."""
+        with self._explained(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self, *, alone: bool = True) -> Iterator[Connection]:
+        """A transaction that changes something; on leaving it is safe on disk.
+
+        Parameters
+        ----------
+        alone
+            Whether other writers must wait. Rows that nobody knows yet can be added without.
+        """
+        with self._explained(), self._writing.begin() as connection:
+            if alone and not self._is_sqlite:  # SQLite never has two writers
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            yield connection
+
+    def wipe(self) -> None:
+        """Overwrite what was deleted in the journal of SQLite too, as far as readers let it."""
+        if self._is_sqlite:
+            with self._explained(), self._engine.connect() as connection:
+                raw = connection.connection.driver_connection
+                assert raw is not None
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def _prepare(self) -> None:
+        with self.write() as connection:
+            if not inspect(connection).has_table(facts.name):
+                metadata.create_all(connection)
+                connection.execute(facts.insert().values(name="schema", value=SCHEMA))
+            found = connection.scalar(select(facts.c.value).where(facts.c.name == "schema"))
+        if found != SCHEMA:
+            raise StateError(
+                f"Storage: {_describe(self._url)} has the tables of another version of attakit "
+                f"(schema {found!r}, this version has {SCHEMA}). Use that version, or another "
+                f"folder or database."
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            raise  # a fault of the program, not of the database
+        except (DatabaseError, InterfaceError) as error:
+            reason = str(error.orig).strip().partition("\n")[0]
+            raise StateError(
+                f"Storage: {_describe(self._url)} cannot be used: {reason}. Look whether it is "
+                f"there, may be written, has room and was made by attakit."
+            ) from None
+
+
+def database_url(folder: Path, url: str | None = None) -> URL:
+    """Say where the database is: at a URL, or in a file of the folder.
+
+    >>> str(database_url(Path("live")))
+    'sqlite:///live/service.sqlite'
+    >>> str(database_url(Path("live"), "postgres://ada:secret@host/labels"))
+    'postgresql+psycopg://ada:***@host/labels'
+    """
+    if url is None:
+        return URL.create("sqlite", database=str(folder / FILE))
+    try:
+        parsed = make_url(url.replace("postgres://", "postgresql://", 1))
+    except (ArgumentError, ValueError):
+        raise SettingError(
+            "Storage: database is not a URL. Give one like "
+            "postgresql://user:password@host:5432/name, or none for SQLite in the folder."
+        ) from None
+    driver = _DRIVERS.get(parsed.get_backend_name())
+    if driver is None:
+        raise SettingError(
+            f"Storage: database must be of SQLite or PostgreSQL, got a URL of "
+            f"{parsed.get_backend_name()!r}. Give a URL that starts with sqlite:/// or "
+            f"postgresql://."
+        )
+    if driver == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise SettingError(
+            "Storage: a database in memory would not survive a restart. "
+            "Give the path of a file, like sqlite:///folder/service.sqlite."
+        )
+    return parsed.set(drivername=driver)
+
+
+def _make_engine(url: URL) -> Any:
+    """Connect so that a committed transaction survives a loss of power."""
+    if url.get_backend_name() != "sqlite":
+        try:
+            return create_engine(url, pool_pre_ping=True, hide_parameters=True)
+        except ModuleNotFoundError:
+            raise MissingExtra(
+                "Storage: PostgreSQL needs psycopg. Install it with: pip install attakit[postgres]"
+            ) from None
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": _BUSY_SECONDS})
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(raw: Any, _record: Any) -> None:
+    raw.isolation_level = None  # transactions begin where we say, not at the first change
+    for setting in (
+        f"busy_timeout = {_BUSY_SECONDS * 1000}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "secure_delete = ON",  # what is forgotten is overwritten
+    ):
+        raw.execute(f"PRAGMA {setting}").close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+
+
+def _describe(url: URL) -> str:
+    """Name the database without user, password or options."""
+    if url.get_backend_name() == "sqlite":
+        return f"the SQLite database {url.database}"
+    return f"the PostgreSQL database {url.database!r} on {url.host or 'this machine'}"

@@ -1,0 +1,188 @@
+"""QuestionStore: who is asked what, what they say, and what counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, select
+
+from attakit.service.storage.answering import (
+    Said,
+    check_said,
+    drop_lease,
+    find_question,
+    take_answer,
+    take_back,
+)
+from attakit.service.storage.asking import lease_question, put_question
+from attakit.service.storage.database import Database
+from attakit.service.storage.records import (
+    AnswerKind,
+    GivenAnswer,
+    LabelRules,
+    Lease,
+    Outcome,
+    Question,
+    QuestionCounts,
+)
+from attakit.service.storage.retention import is_audited
+from attakit.service.storage.rows import to_answer, to_question
+from attakit.service.storage.settling import is_due, settle_due
+from attakit.service.storage.tables import answers, questions
+from attakit.service.storage.votes import is_vote, is_withdrawn
+
+
+class QuestionStore:
+    """Questions from the moment they are put until their outcome is taken.
+
+    Parameters
+    ----------
+    database
+        Keeps them.
+    rules
+        Say when an answer counts.
+    """
+
+    def __init__(self, database: Database, rules: LabelRules) -> None:
+        self._database = database
+        self._rules = rules
+
+    def put(self, new: Sequence[Question]) -> tuple[int, ...]:
+        """Put questions and return their numbers; those that were put before stay as they are."""
+        if not new:
+            return ()
+        now, places = self._database.clock(), self._rules.places
+        with self._database.write() as connection:
+            return tuple(put_question(connection, one, places, now) for one in new)
+
+    def lease(self, annotator: str) -> Lease | None:
+        """Show a person the oldest question with a free place; again the one they hold already."""
+        with self._database.write() as connection:
+            return lease_question(connection, annotator, self._rules, self._database.clock())
+
+    def release(self, question: int, annotator: str) -> None:
+        """Show a question to this person no longer."""
+        with self._database.write() as connection:
+            drop_lease(connection, question, annotator)
+
+    def answer(
+        self, question: int, annotator: str, kind: AnswerKind, label: int | None, key: str
+    ) -> Outcome:
+        """Record what a person says.
+
+        Parameters
+        ----------
+        question
+            Its number.
+        annotator
+            Who answers; needs no lease, for it may have run out meanwhile.
+        kind, label
+            A class, a skip, or none of the classes.
+        key
+            Chosen by the sender: the same answer under the same key counts once.
+
+        Returns
+        -------
+        str
+            "accepted"; "repeated" if the same was said before; "conflict" if something else was
+            said before that counts, or if the key was used for another answer; "late" if the
+            question is closed. Only an accepted answer counts.
+        """
+        said = Said(question, annotator, kind, label, key)
+        check_said(said, self._rules.classes)
+        with self._database.write() as connection:
+            return take_answer(connection, said, self._rules, self._database.clock())
+
+    def undo(self, annotator: str, key: str) -> Question | None:
+        """Withdraw a person's newest answer that is not settled, and show them the question again.
+
+        None if there is no such answer.
+        """
+        with self._database.write() as connection:
+            return take_back(connection, annotator, key, self._rules, self._database.clock())
+
+    def settle(self) -> int:
+        """Close the questions that are decided or expired, and return how many these are."""
+        now = self._database.clock()
+        due = select(questions.c.question).where(is_due(self._rules, now)).limit(1)
+        with self._database.read() as connection:
+            if connection.scalar(due) is None:  # looked at often, and mostly there is nothing
+                return 0
+        with self._database.write() as connection:
+            return settle_due(connection, self._rules, now)
+
+    def settled(self) -> tuple[Question, ...]:
+        """Closed questions whose outcome no turn has taken yet, in the order of closing."""
+        closed = questions.c.settled.is_not(None) & questions.c.taken.is_(None)
+        return self._find(
+            select(questions).where(closed).order_by(questions.c.settled, questions.c.question)
+        )
+
+    def get(self, ids: Sequence[int]) -> tuple[Question, ...]:
+        """Questions by number, in the order given; raises `UnknownQuestion` for a wrong number."""
+        found = {
+            one.question: one
+            for one in self._find(select(questions).where(questions.c.question.in_(ids)))
+        }
+        if missing := [one for one in ids if one not in found]:
+            with self._database.read() as connection:
+                find_question(connection, missing[0])
+        return tuple(found[one] for one in ids)
+
+    def counts(self) -> QuestionCounts:
+        """How many questions were put, and what became of them."""
+        query = select(questions.c.state, func.count()).group_by(questions.c.state)
+        with self._database.read() as connection:
+            found: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
+        return QuestionCounts(asked=sum(found.values()), **found)
+
+    def asked_since(self, time: float) -> int:
+        """Questions put since then, whatever became of them."""
+        return self._count(questions.c.at >= time)
+
+    def asked_by_guess(self) -> dict[int, int]:
+        """Questions that are open or answered, by the likeliest class; the others are refunded."""
+        guess = questions.c.guesses[(0, 0)].as_integer().label("guess")
+        query = (
+            select(guess, func.count())
+            .where(questions.c.state.in_(("open", "answered")))
+            .group_by(guess)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return {guess: count for guess, count in rows if guess is not None}
+
+    def answered_by(self, annotator: str) -> int:
+        """Answers of a person that count."""
+        query = select(func.count()).where(answers.c.annotator == annotator, is_vote())
+        with self._database.read() as connection:
+            return connection.scalar(query) or 0
+
+    def recent(self, limit: int) -> tuple[Question, ...]:
+        """The newest questions, newest first."""
+        return self._find(select(questions).order_by(questions.c.question.desc()).limit(limit))
+
+    def answers(self, question: int) -> tuple[GivenAnswer, ...]:
+        """All that people said to a question, in the order in which it came."""
+        query = (
+            select(answers, is_withdrawn().label("withdrawn"))
+            .where(answers.c.question == question, answers.c.kind != "undo")
+            .order_by(answers.c.answer)
+        )
+        with self._database.read() as connection:
+            return tuple(to_answer(row) for row in connection.execute(query))
+
+    def audited(self, window: int) -> tuple[Question, ...]:
+        """The newest audit questions to which people said what they think, newest first."""
+        newest = (questions.c.settled.desc(), questions.c.question.desc())
+        return self._find(select(questions).where(is_audited()).order_by(*newest).limit(window))
+
+    def _find(self, query: Select[Any]) -> tuple[Question, ...]:
+        with self._database.read() as connection:
+            return tuple(to_question(row) for row in connection.execute(query))
+
+    def _count(self, condition: ColumnElement[bool]) -> int:
+        with self._database.read() as connection:
+            query = select(func.count()).select_from(questions).where(condition)
+            return connection.scalar(query) or 0

@@ -1,0 +1,158 @@
+"""SampleStore: what came in requests, until it is no longer needed or must be forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from attakit.service.storage.database import Database
+from attakit.service.storage.forgetting import forget_sample
+from attakit.service.storage.records import SampleState, Served
+from attakit.service.storage.retention import remove_contents
+from attakit.service.storage.rows import to_served
+from attakit.service.storage.tables import questions, samples, turns
+
+
+class SampleStore:
+    """Samples in the order of arrival, with their contents as long as these are kept."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, served: Sequence[Served]) -> None:
+        """Keep samples that were answered; one that is there already is left as it is."""
+        if not served:
+            return
+        with self._database.write(alone=False) as connection:
+            connection.execute(_insert(connection), [_values(one) for one in served])
+
+    def get(self, sample: str) -> Served | None:
+        """One sample with its content, if it is known."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                select(samples).where(samples.c.sample == sample)
+            ).one_or_none()
+        return None if row is None else to_served(row)
+
+    def contents(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Contents by sample; those that were removed are left out."""
+        query = select(samples.c.sample, samples.c.content).where(
+            samples.c.sample.in_(names), samples.c.content.is_not(None)
+        )
+        with self._database.read() as connection:
+            return {row.sample: row.content for row in connection.execute(query)}
+
+    def untaken(self, limit: int) -> tuple[Served, ...]:
+        """Samples that no turn has taken yet, oldest first."""
+        query = select(samples).where(_untaken()).order_by(samples.c.number).limit(limit)
+        with self._database.read() as connection:
+            return tuple(to_served(row) for row in connection.execute(query))
+
+    def untaken_count(self) -> int:
+        """How many samples no turn has taken yet."""
+        return int(self._scalar(func.count()) or 0)
+
+    def oldest_untaken(self) -> float | None:
+        """When the oldest sample came that no turn has taken yet."""
+        oldest = self._scalar(func.min(samples.c.at))
+        return None if oldest is None else float(oldest)
+
+    def count(self) -> int:
+        """How many samples ever came."""
+        with self._database.read() as connection:
+            return int(connection.scalar(select(func.max(samples.c.number))) or 0)
+
+    def state(self, sample: str) -> SampleState | None:
+        """What became of a sample; None if it is not known."""
+        query = select(
+            samples.c.forgotten,
+            exists().where(questions.c.sample == samples.c.sample).label("asked"),
+            exists()
+            .where(turns.c.number == samples.c.turn, turns.c.numbers.is_not(None))
+            .label("decided"),
+        ).where(samples.c.sample == sample)
+        with self._database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            return None
+        if row.forgotten is not None:
+            return "forgotten"
+        if row.asked:
+            return "asked"
+        return "not asked" if row.decided else "undecided"
+
+    def clean(
+        self, images: int, days: float, megabytes: float, saved_turn: int, audit_window: int = 200
+    ) -> int:
+        """Remove the oldest contents that are beyond a limit and that nobody needs any more.
+
+        Parameters
+        ----------
+        images, days, megabytes
+            How many contents, of what age and what size together may stay.
+        saved_turn
+            Turn of the learner's last checkpoint: samples of later turns are still needed.
+        audit_window
+            Newest settled audit questions, whose samples are still needed.
+
+        Returns
+        -------
+        int
+            Contents removed.
+        """
+        oldest = self._database.clock() - days * 86_400
+        with self._database.write() as connection:
+            return remove_contents(
+                connection, images, oldest, int(megabytes * 1e6), saved_turn, audit_window
+            )
+
+    def forget(self, sample: str, who: str) -> bool:
+        """Remove content, guesses and labels of a sample for good; False if there is nothing."""
+        with self._database.write() as connection:
+            done = forget_sample(connection, sample, who, self._database.clock())
+        if done:
+            self._database.wipe()
+        return done
+
+    def to_forget(self) -> tuple[str, ...]:
+        """Samples that the learner took and must still drop from its memory."""
+        query = (
+            select(samples.c.sample)
+            .where(
+                samples.c.forgotten.is_not(None),
+                samples.c.turn.is_not(None),
+                samples.c.forgotten_turn.is_(None),
+            )
+            .order_by(samples.c.forgotten, samples.c.number)
+        )
+        with self._database.read() as connection:
+            return tuple(connection.scalars(query))
+
+    def _scalar(self, value: ColumnElement[Any]) -> Any:
+        with self._database.read() as connection:
+            return connection.scalar(select(value).select_from(samples).where(_untaken()))
+
+
+def _untaken() -> ColumnElement[bool]:
+    return and_(samples.c.turn.is_(None), samples.c.forgotten.is_(None))
+
+
+def _insert(connection: Connection) -> Any:
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    return dialect.insert(samples).on_conflict_do_nothing(index_elements=[samples.c.sample])
+
+
+def _values(served: Served) -> dict[str, Any]:
+    return {
+        "sample": served.sample,
+        "content": served.content,
+        "size": len(served.content or b""),
+        "version": served.version,
+        "guess": served.guess,
+        "confidence": served.confidence,
+        "entropy": served.entropy,
+        "at": served.at,
+    }

@@ -1,0 +1,89 @@
+"""Storage: all that a service remembers, in one database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from attakit.service.storage.database import Database, database_url
+from attakit.service.storage.events import EventStore
+from attakit.service.storage.facts import Facts
+from attakit.service.storage.questions import QuestionStore
+from attakit.service.storage.records import LabelRules
+from attakit.service.storage.samples import SampleStore
+from attakit.service.storage.tokens import TokenStore
+from attakit.service.storage.turns import TurnStore
+from attakit.service.storage.versions import VersionStore
+
+
+class Storage:
+    """Samples, questions, turns, versions, events, tokens and facts of one service.
+
+    Parameters
+    ----------
+    database
+        Keeps them all.
+    labels
+        Say when an answer counts.
+    """
+
+    def __init__(self, database: Database, labels: LabelRules) -> None:
+        self._database = database
+        self.samples = SampleStore(database)
+        self.questions = QuestionStore(database, labels)
+        self.turns = TurnStore(database)
+        self.versions = VersionStore(database)
+        self.events = EventStore(database)
+        self.tokens = TokenStore(database)
+        self.facts = Facts(database)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_storage(
+    folder: Path,
+    url: str | None = None,
+    *,
+    labels: LabelRules | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Storage:
+    """Open what a service remembers; the tables are made on first use.
+
+    Parameters
+    ----------
+    folder
+        Holds the SQLite file, if no URL is given; made if it is not there.
+    url
+        Of a PostgreSQL database, or of another SQLite file.
+    labels
+        Say when an answer counts; the usual rules if not given.
+    clock
+        Tells the time.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place, open_storage(Path(place)) as storage:
+    ...     storage.facts.set("paused", True)
+    ...     storage.facts.get("paused")
+    True
+    """
+    if url is None:
+        folder.mkdir(parents=True, exist_ok=True)
+    return Storage(Database(database_url(folder, url), clock), labels or LabelRules())

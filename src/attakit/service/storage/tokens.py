@@ -1,0 +1,98 @@
+"""TokenStore: who may do what. Tokens are shown once and kept as hashes."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import get_args
+
+from sqlalchemy import select
+
+from attakit.errors import SettingError, UnknownName, check_choice, unknown_name
+from attakit.service.storage.database import Database
+from attakit.service.storage.events import add_event
+from attakit.service.storage.records import Role, Token
+from attakit.service.storage.tables import tokens
+
+RESERVED = ("learner", "local", "service")  # who these are is known without a token
+_LONGEST = 64
+
+
+class TokenStore:
+    """Tokens by name; a name is used once, so that the log tells who it was."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, name: str, role: Role, who: str = "local") -> str:
+        """Make a token and return it; it cannot be shown again."""
+        _check_name(name)
+        check_choice("Token", "role", role, get_args(Role))
+        # 256 random bits cannot be guessed, so a plain hash keeps them as well as a slow one.
+        token = f"atk_{secrets.token_urlsafe(32)}"
+        now = self._database.clock()
+        with self._database.write() as connection:
+            if connection.scalar(select(tokens.c.name).where(tokens.c.name == name)) is not None:
+                raise SettingError(
+                    f"Token: the name {name!r} was used before. Choose another one, so that the "
+                    f"log tells who it was."
+                )
+            values = {"name": name, "role": role, "hash": _hash(token), "created": now}
+            connection.execute(tokens.insert().values(values))
+            add_event(connection, now, "token", who, name=name, role=role)
+        return token
+
+    def check(self, token: str) -> tuple[str, Role] | None:
+        """Whose token it is and what they may do; None for no token of ours or a revoked one."""
+        given = _hash(token)
+        with self._database.read() as connection:
+            rows = connection.execute(select(tokens).where(tokens.c.revoked.is_(None))).all()
+        # All are compared, each in the same time: how long it takes says nothing.
+        found = [row for row in rows if hmac.compare_digest(row.hash, given)]
+        return (found[0].name, found[0].role) if found else None
+
+    def revoke(self, name: str, who: str = "local") -> None:
+        """Let a token count no more."""
+        now = self._database.clock()
+        with self._database.write() as connection:
+            known = connection.scalars(select(tokens.c.name)).all()
+            if name not in known:
+                raise _unknown(name, known)
+            valid = tokens.update().where(tokens.c.name == name, tokens.c.revoked.is_(None))
+            if connection.execute(valid.values(revoked=now)).rowcount:
+                add_event(connection, now, "token revoked", who, name=name)
+
+    def all(self) -> tuple[Token, ...]:
+        """All tokens that ever were, without the tokens themselves."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(tokens).order_by(tokens.c.created, tokens.c.name))
+            return tuple(Token(row.name, row.role, row.created, row.revoked) for row in rows)
+
+    def any(self) -> bool:
+        """Whether there ever was a token: to revoke the last one must not open every door."""
+        with self._database.read() as connection:
+            return connection.scalar(select(tokens.c.name).limit(1)) is not None
+
+
+def _hash(token: str) -> str:
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > _LONGEST or not name.isprintable() or name != name.strip():
+        raise SettingError(
+            f"Token: a name must have 1 to {_LONGEST} printable characters and no space at its "
+            f"ends, got {name!r}."
+        )
+    if name in RESERVED:
+        raise SettingError(
+            f"Token: the name {name!r} is used by the service itself. Choose another one."
+        )
+
+
+def _unknown(name: str, known: Sequence[str]) -> UnknownName:
+    if not known:
+        return UnknownName(f"Token: there is no token {name!r}, nor any other. Create one first.")
+    return unknown_name("token", name, known)

@@ -1,0 +1,94 @@
+"""TurnStore: what each turn of the learner depends on, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from attakit.errors import StateError
+from attakit.service.storage.database import Database
+from attakit.service.storage.records import Turn
+from attakit.service.storage.rows import pack_numbers, to_turn, unpack_numbers
+from attakit.service.storage.tables import questions, samples, turns
+
+
+class TurnStore:
+    """The log from which the learner can be brought to the same state again."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def plan(self, turn: Turn) -> None:
+        """Write a turn before it is taken, and mark what it takes; harmless if done twice."""
+        with self._database.write() as connection:
+            if not _is_planned(connection, turn):
+                connection.execute(turns.insert().values(asdict(turn)))
+                _take(connection, turn)
+
+    def after(self, number: int) -> tuple[Turn, ...]:
+        """All turns after that one, in order."""
+        query = select(turns).where(turns.c.number > number).order_by(turns.c.number)
+        with self._database.read() as connection:
+            return tuple(to_turn(row) for row in connection.execute(query))
+
+    def last(self) -> int:
+        """Number of the newest turn; -1 before the first."""
+        with self._database.read() as connection:
+            return _last(connection)
+
+    def finish(self, number: int, numbers: Mapping[str, float]) -> None:
+        """Keep what came of a turn, for the dashboard."""
+        with self._database.write() as connection:
+            this = turns.c.number == number
+            packed = pack_numbers(numbers)
+            changed = connection.execute(turns.update().where(this).values(numbers=packed))
+            if changed.rowcount == 0:
+                raise StateError(
+                    f"Turns: turn {number} cannot be finished, it was never planned. "
+                    f"Plan it before it is taken."
+                )
+
+    def recent(self, limit: int) -> tuple[tuple[Turn, Mapping[str, float] | None], ...]:
+        """The newest turns with what came of them, newest first; None for one not finished."""
+        query = select(turns).order_by(turns.c.number.desc()).limit(limit)
+        with self._database.read() as connection:
+            return tuple(
+                (to_turn(row), None if row.numbers is None else unpack_numbers(row.numbers))
+                for row in connection.execute(query)
+            )
+
+
+def _last(connection: Connection) -> int:
+    newest = connection.scalar(select(func.max(turns.c.number)))
+    return -1 if newest is None else int(newest)
+
+
+def _is_planned(connection: Connection, turn: Turn) -> bool:
+    """Whether this very turn was written before."""
+    row = connection.execute(select(turns).where(turns.c.number == turn.number)).one_or_none()
+    if row is not None and replace(to_turn(row), at=turn.at) == turn:
+        return True
+    expected = _last(connection) + 1
+    if turn.number != expected:
+        raise StateError(
+            f"Turns: turn {turn.number} cannot be planned, the next one is {expected}. "
+            f"Let only one learner work on a database."
+        )
+    return False
+
+
+def _take(connection: Connection, turn: Turn) -> None:
+    by_name = samples.c.sample == bindparam("name")
+    taken = samples.update().where(by_name, samples.c.turn.is_(None)).values(turn=turn.number)
+    _change_all(connection, taken, turn.samples)
+    outcome = questions.update().where(questions.c.question == bindparam("name"))
+    _change_all(connection, outcome.values(taken=turn.number), turn.settled)
+    dropped = samples.update().where(by_name).values(forgotten_turn=turn.number)
+    _change_all(connection, dropped, turn.forgotten)
+
+
+def _change_all(connection: Connection, change: object, names: Sequence[object]) -> None:
+    if names:
+        connection.execute(change, [{"name": name} for name in names])  # type: ignore[call-overload]

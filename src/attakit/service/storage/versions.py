@@ -1,0 +1,148 @@
+"""VersionStore: models that were saved, what they proved, and which one answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, select
+
+from attakit.errors import StateError
+from attakit.service.storage.database import Database
+from attakit.service.storage.events import add_event
+from attakit.service.storage.records import Gate, Promotion, Version
+from attakit.service.storage.rows import pack_numbers, to_promotion, to_version
+from attakit.service.storage.tables import gates, promotions, versions
+
+LEARNER = "learner"
+
+
+class VersionStore:
+    """Versions, gates and promotions; none of them is ever changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, version: Version) -> Version:
+        """Record a saved model; if one of the same turn is there, that one is returned."""
+        with self._database.write() as connection:
+            known = connection.execute(
+                _versions().where(versions.c.turn == version.turn)
+            ).one_or_none()
+            if known is not None:
+                return to_version(known)
+            return _add(connection, version, self._database.clock())
+
+    def next_number(self) -> int:
+        """Number that no version has yet."""
+        with self._database.read() as connection:
+            return _next_number(connection)
+
+    def gate(self, number: int, gate: Gate) -> None:
+        """Record what a version proved; what was recorded first stays."""
+        now = self._database.clock()
+        with self._database.write() as connection:
+            _check_known(connection, number)
+            if connection.scalar(select(gates.c.version).where(gates.c.version == number)) is None:
+                connection.execute(
+                    gates.insert().values(
+                        version=number,
+                        passed=gate.passed,
+                        reason=gate.reason,
+                        numbers=pack_numbers(gate.numbers),
+                        at=gate.at or now,
+                    )
+                )
+                told = {"version": number, "passed": gate.passed, "reason": gate.reason}
+                add_event(connection, now, "gate", LEARNER, **told)
+
+    def promote(self, number: int, reason: str, who: str, key: str | None = None) -> bool:
+        """Let a version answer from now on.
+
+        Parameters
+        ----------
+        number
+            Of the version.
+        reason
+            One sentence for people.
+        who
+            Promotes it.
+        key
+            A promotion with the key of an earlier one is left out: a turn that is taken again
+            must not undo what people chose since.
+
+        Returns
+        -------
+        bool
+            Whether it was promoted now.
+        """
+        now = self._database.clock()
+        with self._database.write() as connection:
+            _check_known(connection, number)
+            if key is not None and connection.scalar(
+                select(promotions.c.key).where(promotions.c.key == key)
+            ):
+                return False
+            connection.execute(
+                promotions.insert().values(key=key, version=number, reason=reason, who=who, at=now)
+            )
+            add_event(connection, now, "promotion", who, version=number, reason=reason)
+        return True
+
+    def current(self) -> Promotion | None:
+        """The promotion that holds now, if there was any."""
+        newest = self.promotions(limit=1)
+        return newest[0] if newest else None
+
+    def all(self) -> tuple[Version, ...]:
+        """All versions with their gates, oldest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(_versions().order_by(versions.c.number))
+            return tuple(to_version(row) for row in rows)
+
+    def promotions(self, limit: int) -> tuple[Promotion, ...]:
+        """The newest promotions, newest first."""
+        query = select(promotions).order_by(promotions.c.promotion.desc()).limit(limit)
+        with self._database.read() as connection:
+            return tuple(to_promotion(row) for row in connection.execute(query))
+
+
+def _versions() -> Select[Any]:
+    proven = (gates.c.passed, gates.c.reason, gates.c.numbers, gates.c.at.label("gated"))
+    return select(versions, *proven).outerjoin(gates, gates.c.version == versions.c.number)
+
+
+def _add(connection: Connection, version: Version, now: float) -> Version:
+    expected = _next_number(connection)
+    if version.number != expected:
+        raise StateError(
+            f"Versions: number {version.number} cannot be added, the next one is {expected}. "
+            f"Let only one learner work on a database."
+        )
+    connection.execute(
+        versions.insert().values(
+            number=version.number,
+            turn=version.turn,
+            file=version.file,
+            weights=version.weights,
+            labels=version.labels,
+            at=version.at,
+        )
+    )
+    told = {"version": version.number, "turn": version.turn, "weights": version.weights}
+    add_event(connection, now, "version", LEARNER, **told)
+    return to_version(
+        connection.execute(_versions().where(versions.c.number == version.number)).one()
+    )
+
+
+def _next_number(connection: Connection) -> int:
+    newest = connection.scalar(select(func.max(versions.c.number)))
+    return 0 if newest is None else int(newest) + 1
+
+
+def _check_known(connection: Connection, number: int) -> None:
+    if connection.scalar(select(versions.c.number).where(versions.c.number == number)) is None:
+        raise StateError(
+            f"Versions: there is no version {number}. The newest is "
+            f"{_next_number(connection) - 1}; choose one that was saved."
+        )

