@@ -16,17 +16,17 @@ class JsonLines(logging.Formatter):
 
     Examples
     --------
-    >>> record = logging.makeLogRecord({"msg": "request", "created": 0, "status": 200})
+    >>> record = logging.makeLogRecord({"name": "a", "levelname": "INFO", "msg": "hello", "n": 2})
+    >>> record.created = 0
     >>> JsonLines().format(record)
-    '{"at": "1970-01-01T00:00:00+00:00", "level": "notset", "from": "", "what": "request",
-     "status": 200}'
+    '{"at": "1970-01-01T00:00:00+00:00", "level": "info", "from": "a", "what": "hello", "n": 2}'
     """
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
-            "from": record.name or "",
+            "from": record.name,
             "what": record.getMessage(),
         }
         extra = {name: value for name, value in vars(record).items() if name not in _PLAIN}

@@ -45,10 +45,15 @@ class Live:
     predictor: Predictor
     clock: Clock
     asked: list[int] = field(default_factory=list)
+    tokens: dict[str, str] = field(default_factory=dict)
 
     @property
     def parts(self):
         return self.client.app.state.parts
+
+    def forget_what_was_seen(self):
+        """Look at tokens anew, as happens after a second."""
+        self.parts.guard.forget()
 
     def serve(self, count=1):
         """Have pictures answered and kept; returns the names of the samples."""

@@ -72,7 +72,12 @@ def take_answer(connection: Connection, said: Said, rules: LabelRules, now: floa
 
 
 def take_back(
-    connection: Connection, annotator: str, key: str, rules: LabelRules, now: float
+    connection: Connection,
+    annotator: str,
+    key: str,
+    rules: LabelRules,
+    now: float,
+    besides: Sequence[int] = (),
 ) -> Question | None:
     """Withdraw an annotator's newest answer that is not settled, and show the question again."""
     known = connection.execute(select(answers).where(answers.c.key == key)).one_or_none()
@@ -95,7 +100,7 @@ def take_back(
     )
     told = {"question": newest.question, "answer": newest.answer}
     add_event(connection, now, "undo", annotator, **told)
-    _show_again(connection, newest.question, annotator, rules, now)
+    _show_again(connection, newest.question, annotator, rules, now, besides)
     return to_question(find_question(connection, newest.question))
 
 
@@ -172,7 +177,12 @@ def _newest_open_vote(connection: Connection, annotator: str) -> Row[Any] | None
 
 
 def _show_again(
-    connection: Connection, question: int, annotator: str, rules: LabelRules, now: float
+    connection: Connection,
+    question: int,
+    annotator: str,
+    rules: LabelRules,
+    now: float,
+    besides: Sequence[int],
 ) -> None:
     """Give the lease back to who takes back; whoever came later makes room."""
     connection.execute(leases.delete().where(leases.c.until <= now))
@@ -181,4 +191,4 @@ def _show_again(
     this = questions.update().where(questions.c.question == question)
     connection.execute(this.values(wanted=decision.wanted, decided=decision.at))
     if decision.wanted:
-        give_lease(connection, question, annotator, rules, now)
+        give_lease(connection, question, annotator, rules, now, besides)

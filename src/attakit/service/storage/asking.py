@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
 
 from attakit.errors import LabelError
 from attakit.service.storage.events import add_event
@@ -66,52 +66,64 @@ def _close_if_forgotten(connection: Connection, sample: str, now: float) -> dict
 
 
 def lease_question(
-    connection: Connection, annotator: str, rules: LabelRules, now: float
+    connection: Connection,
+    annotator: str,
+    rules: LabelRules,
+    now: float,
+    besides: Sequence[int] = (),
 ) -> Lease | None:
-    """Show an annotator the oldest question with a free place, or again the one they hold."""
+    """Show an annotator the oldest question with a free place, or again the one they hold.
+
+    `besides` are questions that they look at, or will soon: they keep those, and get another.
+    """
     connection.execute(leases.delete().where(leases.c.until <= now))
-    row = _held(connection, annotator) or _oldest_free(connection, annotator, rules, now)
+    others = select(questions).where(
+        questions.c.state == "open", questions.c.question.not_in(besides)
+    )
+    held = connection.execute(_held(others, annotator)).one_or_none()
+    row = held or connection.execute(_oldest_free(others, annotator, rules, now)).one_or_none()
     if row is None:
         return None
-    until = give_lease(connection, row.question, annotator, rules, now)
+    until = give_lease(connection, row.question, annotator, rules, now, besides)
     return Lease(to_question(row), annotator, until)
 
 
 def give_lease(
-    connection: Connection, question: int, annotator: str, rules: LabelRules, now: float
+    connection: Connection,
+    question: int,
+    annotator: str,
+    rules: LabelRules,
+    now: float,
+    besides: Sequence[int] = (),
 ) -> float:
-    """Show a question to an annotator, and nothing else; returns until when."""
+    """Show a question to an annotator, and nothing else but those besides; returns until when."""
     until = now + rules.lease_seconds
-    connection.execute(leases.delete().where(leases.c.annotator == annotator))
+    kept = [other for other in besides if other != question]
+    connection.execute(
+        leases.delete().where(leases.c.annotator == annotator, leases.c.question.not_in(kept))
+    )
     connection.execute(leases.insert().values(question=question, annotator=annotator, until=until))
     return until
 
 
-def _held(connection: Connection, annotator: str) -> Row[Any] | None:
-    query = (
-        select(questions)
-        .join(leases, leases.c.question == questions.c.question)
-        .where(leases.c.annotator == annotator, questions.c.state == "open")
-    )
-    return connection.execute(query.limit(1)).one_or_none()
+def _held(some: Select[Any], annotator: str) -> Select[Any]:
+    held = some.join(leases, leases.c.question == questions.c.question)
+    return held.where(leases.c.annotator == annotator).limit(1)
 
 
-def _oldest_free(
-    connection: Connection, annotator: str, rules: LabelRules, now: float
-) -> Row[Any] | None:
+def _oldest_free(some: Select[Any], annotator: str, rules: LabelRules, now: float) -> Select[Any]:
     shown = (
         select(func.count())
         .select_from(leases)
         .where(leases.c.question == questions.c.question)
         .scalar_subquery()
     )
-    query = select(questions).where(
-        questions.c.state == "open",
+    free = some.where(
         questions.c.at > now - rules.expiry_seconds,
         questions.c.wanted > shown,
         ~_has_voted(annotator),
     )
-    return connection.execute(query.order_by(questions.c.question).limit(1)).one_or_none()
+    return free.order_by(questions.c.question).limit(1)
 
 
 def _has_voted(annotator: str) -> ColumnElement[bool]:

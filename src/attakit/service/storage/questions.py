@@ -56,10 +56,14 @@ class QuestionStore:
         with self._database.write() as connection:
             return tuple(put_question(connection, one, places, now) for one in new)
 
-    def lease(self, annotator: str) -> Lease | None:
-        """Show a person the oldest question with a free place; again the one they hold already."""
+    def lease(self, annotator: str, besides: Sequence[int] = ()) -> Lease | None:
+        """Show a person the oldest question with a free place; again the one they hold already.
+
+        They keep what they hold `besides` and get another, so that a page can fetch ahead.
+        """
+        now = self._database.clock()
         with self._database.write() as connection:
-            return lease_question(connection, annotator, self._rules, self._database.clock())
+            return lease_question(connection, annotator, self._rules, now, besides)
 
     def release(self, question: int, annotator: str) -> None:
         """Show a question to this person no longer."""
@@ -94,13 +98,14 @@ class QuestionStore:
         with self._database.write() as connection:
             return take_answer(connection, said, self._rules, self._database.clock())
 
-    def undo(self, annotator: str, key: str) -> Question | None:
+    def undo(self, annotator: str, key: str, besides: Sequence[int] = ()) -> Question | None:
         """Withdraw a person's newest answer that is not settled, and show them the question again.
 
-        None if there is no such answer.
+        None if there is no such answer. They keep what they hold `besides`.
         """
+        now = self._database.clock()
         with self._database.write() as connection:
-            return take_back(connection, annotator, key, self._rules, self._database.clock())
+            return take_back(connection, annotator, key, self._rules, now, besides)
 
     def settle(self) -> int:
         """Close the questions that are decided or expired, and return how many these are."""

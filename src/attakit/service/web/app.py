@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from attakit import __version__
 from attakit.service.inputs import Inputs
@@ -17,9 +17,11 @@ from attakit.service.settings import ServiceSettings
 from attakit.service.storage import Storage
 from attakit.service.web import errors, metrics, predict, questions, samples, status, versions
 from attakit.service.web.limits import Limits, TokenBuckets
+from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.observing import Observing
-from attakit.service.web.overview import Overview
+from attakit.service.web.overview import Estimated, Overview
+from attakit.service.web.pages import Pages, pages_router
 from attakit.service.web.parts import Parts
 from attakit.service.web.security import Guard
 from attakit.service.web.uploads import describe_upload
@@ -40,7 +42,7 @@ def create_app(
     *,
     clock: Callable[[], float] = time.time,
     learning: Callable[[], bool] = lambda: True,
-    routers: Sequence[APIRouter] = (),
+    accuracy: Callable[[], Estimated | None] = lambda: None,
 ) -> FastAPI:
     """Put a service behind HTTP.
 
@@ -54,10 +56,11 @@ def create_app(
         Time of day.
     learning
         Whether the learner is alive.
-    routers
-        Further ones: the pages.
+    accuracy
+        Measures how often answers were right, on the samples drawn for the audit.
     """
-    parts = _make_parts(storage, predictor, settings, clock, learning)
+    overview = Overview(storage, settings, clock=clock, learning=learning, accuracy=accuracy)
+    parts = _make_parts(storage, predictor, settings, clock, overview)
     app = FastAPI(
         title="attakit",
         version=__version__,
@@ -70,9 +73,10 @@ def create_app(
     errors.install(app)
     for module in (predict, samples, questions, status, versions, metrics):
         app.include_router(module.router)
-    for router in routers:
-        app.include_router(router)
     _describe(app, settings)
+    pages = Pages()
+    app.include_router(login_router(pages))
+    app.include_router(pages_router(visitor_of, app.openapi, pages))
     server = settings.server
     app.add_middleware(
         Limits,
@@ -88,9 +92,8 @@ def _make_parts(
     predictor: Predictor,
     settings: ServiceSettings,
     clock: Callable[[], float],
-    learning: Callable[[], bool],
+    overview: Overview,
 ) -> Parts:
-    overview = Overview(storage, settings, clock=clock, learning=learning)
     counted = Metrics()
     counted.watch(overview)
     predictor.watch = counted.count_batch

@@ -87,7 +87,7 @@ class LeaseBody(BaseModel):
     until: float
     open: int = Field(description="Questions that wait for an answer")
     answered_by_you: int = Field(description="Since the server started")
-    budget_left: int | None = Field(description="Questions that may be put; null: no limit")
+    budget_left: int | None = Field(description="Labels that may be asked for; null: no limit")
 
 
 class NewAnswer(Body):
@@ -102,7 +102,17 @@ class OutcomeBody(BaseModel):
     outcome: Literal["accepted", "repeated", "late", "conflict"]
 
 
-class UndoRequest(Body):
+class LeaseRequest(Body):
+    """Which questions a page holds already."""
+
+    besides: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(
+        default=[],
+        max_length=20,
+        description="Questions you hold and keep: you get another one",
+    )
+
+
+class UndoRequest(LeaseRequest):
     key: Key
 
 
@@ -240,6 +250,11 @@ class HealthBody(BaseModel):
 class ImportBody(BaseModel):
     """What became of the answers of a file."""
 
-    accepted: int
-    repeated: int
-    refused: list[str] = Field(description="A sentence for each line that was not taken")
+    taken: int = Field(description="Answers that count now")
+    repeated: int = Field(description="Said before, so nothing changed")
+    late: int = Field(description="To questions that are closed")
+    conflicting: int = Field(description="Something else was said before that counts")
+    unknown: int = Field(description="To questions that were never asked")
+    refused: int = Field(description="Lines that cannot be understood")
+    blank: int = Field(description="Lines that are not filled in")
+    problems: list[str] = Field(description="A sentence for each unknown or refused line")

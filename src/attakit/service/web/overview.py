@@ -7,8 +7,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from threading import Lock
+from typing import Protocol
 
-from attakit.service.settings import ServiceSettings
+from attakit.service.settings import LabelTable, ServiceSettings
 from attakit.service.storage import Storage
 from attakit.service.storage.records import Event, QuestionCounts, Turn
 from attakit.service.web.bodies import (
@@ -29,6 +30,22 @@ _ALARMS = 20
 Numbers = Mapping[str, float]
 
 
+class Estimated(Protocol):
+    """A share that was measured on some samples, with its confidence interval."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def low(self) -> float: ...
+
+    @property
+    def high(self) -> float: ...
+
+    @property
+    def count(self) -> int: ...
+
+
 class Overview:
     """Numbers for the dashboard.
 
@@ -40,6 +57,8 @@ class Overview:
         Time of day.
     learning
         Whether the learner is alive.
+    accuracy
+        Measures how often answers were right, on the samples drawn for the audit.
     ticks
         Seconds, for what is counted anew only once in a while.
     """
@@ -51,12 +70,14 @@ class Overview:
         *,
         clock: Callable[[], float] = time.time,
         learning: Callable[[], bool] = lambda: True,
+        accuracy: Callable[[], Estimated | None] = lambda: None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
         self._settings = settings
         self._clock = clock
         self._learning = learning
+        self._measure = accuracy
         self._ticks = ticks
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
@@ -97,7 +118,6 @@ class Overview:
     def _look(self) -> StatusBody:
         storage = self._storage
         promotion = storage.versions.current()
-        numbers = self._newest_numbers()
         return StatusBody(
             version=promotion.version if promotion else None,
             promoted_at=promotion.at if promotion else None,
@@ -105,9 +125,9 @@ class Overview:
             throughput=self._throughput(),
             served=storage.samples.count(),
             waiting=storage.samples.untaken_count(),
-            labels=labels_body(storage.questions.counts(), self._settings.labels.budget),
-            accuracy=_accuracy(numbers),
-            agreement=_finite(numbers.get("agreement")),
+            labels=labels_body(storage.questions.counts(), self._settings.labels),
+            accuracy=_accuracy(self._measure()),
+            agreement=self._agreement(),
             alarms=self._alarms(_ALARMS),
             turn=storage.turns.last(),
         )
@@ -117,9 +137,11 @@ class Overview:
             return "paused"
         return "running" if self._learning() else "stopped"
 
-    def _newest_numbers(self) -> Numbers:
-        recent = self._storage.turns.recent(2)  # the newest may not be finished
-        return next((numbers for _, numbers in recent if numbers is not None), {})
+    def _agreement(self) -> float | None:
+        """As the newest gate that looked at it measured it."""
+        gates = [one.gate.numbers for one in self._storage.versions.all() if one.gate]
+        measured = [_finite(numbers.get("trust")) for numbers in gates]
+        return next((value for value in reversed(measured) if value is not None), None)
 
     def _alarms(self, limit: int) -> list[AlarmBody]:
         return [_alarm(event) for event in self._storage.events.recent(limit, kind="alarm")]
@@ -134,13 +156,18 @@ class Overview:
             self._served.popleft()
 
 
-def labels_body(counts: QuestionCounts, budget: int | str) -> LabelsBody:
+def labels_body(counts: QuestionCounts, table: LabelTable) -> LabelsBody:
     """What became of the questions; one that brings no label costs nothing in the end.
 
-    >>> labels_body(QuestionCounts(asked=5, open=1, answered=2, skipped=2), 10).left
+    >>> counts = QuestionCounts(asked=5, open=1, answered=2, skipped=2)
+    >>> labels_body(counts, LabelTable(budget=10)).left
     7
+    >>> labels_body(counts, LabelTable(budget=10, policy="majority", answers=3)).left
+    1
     """
-    limit = budget if isinstance(budget, int) else None
+    limit = table.budget if isinstance(table.budget, int) else None
+    people = table.answers if table.policy == "majority" else 1
+    spent = people * (counts.open + counts.answered)
     return LabelsBody(
         asked=counts.asked,
         answered=counts.answered,
@@ -148,7 +175,7 @@ def labels_body(counts: QuestionCounts, budget: int | str) -> LabelsBody:
         expired=counts.expired,
         skipped=counts.skipped + counts.none,
         budget=limit,
-        left=None if limit is None else max(0, limit - counts.open - counts.answered),
+        left=None if limit is None else max(0, limit - spent),
     )
 
 
@@ -169,12 +196,10 @@ def _turn(turn: Turn, numbers: Numbers | None) -> TurnBody:
     )
 
 
-def _accuracy(numbers: Numbers) -> AccuracyBody | None:
-    names = ("accuracy", "accuracy_low", "accuracy_high", "accuracy_count")
-    value, low, high, count = (_finite(numbers.get(name)) for name in names)
-    if value is None or low is None or high is None or not count:
+def _accuracy(found: Estimated | None) -> AccuracyBody | None:
+    if found is None:
         return None
-    return AccuracyBody(value=value, low=low, high=high, count=round(count))
+    return AccuracyBody(value=found.value, low=found.low, high=found.high, count=found.count)
 
 
 def _alarm(event: Event) -> AlarmBody:

@@ -14,6 +14,7 @@ from attakit.service.web.bodies import (
     GivenAnswerBody,
     GuessBody,
     LeaseBody,
+    LeaseRequest,
     NewAnswer,
     OutcomeBody,
     QuestionBody,
@@ -50,10 +51,13 @@ def recent(
     responses={204: {"description": "There is nothing to ask now"}, **documented()},
     summary="Get a question to answer",
 )
-def lease(service: Service, caller: Labelling) -> LeaseBody | Response:
+def lease(
+    service: Service, caller: Labelling, body: LeaseRequest | None = None
+) -> LeaseBody | Response:
     """The oldest open question that nobody else is looking at; the same again until it is
     answered, given back, or the lease runs out."""
-    found = service.storage.questions.lease(caller.name)
+    besides = () if body is None else body.besides
+    found = service.storage.questions.lease(caller.name, besides)
     return Response(status_code=204) if found is None else _lease(service, found)
 
 
@@ -61,7 +65,7 @@ def lease(service: Service, caller: Labelling) -> LeaseBody | Response:
 def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
     """Possible until the answer counts, some seconds after it was given; the question is yours
     again."""
-    question = service.storage.questions.undo(caller.name, body.key)
+    question = service.storage.questions.undo(caller.name, body.key, body.besides)
     if question is None:
         raise refuse(409, "You gave no answer that can still be taken back. Go on with the next.")
     service.overview.changed()

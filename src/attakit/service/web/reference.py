@@ -110,8 +110,10 @@ class _Reader:
 
     def operation(self, path: str, method: str, told: _Schema) -> Operation:
         bodies = told.get("requestBody", {}).get("content", {})
-        body = next((media.get("schema", {}) for media in bodies.values()), {})
-        good = next((r for code, r in told["responses"].items() if code.startswith("2")), {})
+        body: _Schema = next((media.get("schema", {}) for media in bodies.values()), {})
+        good: _Schema = next(
+            (r for code, r in told["responses"].items() if code.startswith("2")), {}
+        )
         result = good.get("content", {}).get("application/json", {}).get("schema", {})
         return Operation(
             method=method.upper(),
@@ -174,7 +176,7 @@ class _Reader:
         if schema.get("format") == "binary" or "contentMediaType" in schema:
             return "file"
         words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
-        kind = schema.get("type", "anything")
+        kind = str(schema.get("type", "anything"))
         return words.get(kind, kind)
 
     def _command(self, path: str, method: str, told: _Schema, bodies: _Schema) -> str:

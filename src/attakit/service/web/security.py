@@ -102,6 +102,10 @@ class Guard:
         """Whether everyone on this machine may do everything."""
         return self._is_loopback and not self._seen.get("any", self._tokens.any)
 
+    def forget(self) -> None:
+        """Ask the database anew, not a second later."""
+        self._seen.clear()
+
     def log_in(self, token: str, address: str) -> str:
         """The cookie of a new session; raises for a wrong token, or after too many of them."""
         seconds = self._logins.wait(address)
@@ -111,12 +115,6 @@ class Guard:
         if found is None:
             raise refuse(401, "The token is not known or was revoked. Ask for a new one.")
         return self.sessions.issue(found[0])
-
-    def log_out(self, cookie: str) -> None:
-        """End the session of a cookie, if it is one."""
-        session = self.sessions.read(cookie)
-        if session is not None:
-            self.sessions.end(session)
 
     def _check(self, token: str) -> tuple[str, Role] | None:
         key = sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
@@ -129,7 +127,7 @@ class Guard:
         if session is None or role is None:
             return None
         if request.scope["method"] not in _SAFE:
-            _check_origin(request)
+            check_origin(request)
             if not self.sessions.is_csrf(session, request.headers.get(CSRF_HEADER, "")):
                 raise refuse(403, f"The header {CSRF_HEADER} is missing or wrong. Reload the page.")
         return Caller(session.name, role, "session", self.sessions.csrf(session))
@@ -148,6 +146,10 @@ class _Recent:
         self._ticks = ticks
         self._lock = Lock()
         self._values: OrderedDict[str, tuple[float, Any]] = OrderedDict()
+
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()
 
     def get(self, key: str, look: Callable[[], Any]) -> Any:
         now = self._ticks()
@@ -228,13 +230,18 @@ def _check_local(request: HTTPConnection) -> None:
             "localhost. Create a token to use another name.",
         )
     if request.scope["method"] not in _SAFE:
-        _check_origin(request)
+        check_origin(request)
 
 
-def _check_origin(request: HTTPConnection) -> None:
+def check_origin(request: HTTPConnection) -> None:
+    """Refuse what a page of another site sent."""
     origin = request.headers.get("origin")
-    foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
-    if foreign or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+    # Compared as text: what is no address at all is foreign too.
+    own = {f"{scheme}://{request.headers.get('host')}" for scheme in ("http", "https")}
+    if (origin is not None and origin not in own) or request.headers.get("sec-fetch-site") in (
+        "cross-site",
+        "same-site",
+    ):
         raise refuse(403, "The request comes from another site. Use the pages of this server.")
 
 
