@@ -26,6 +26,7 @@ REFERENCE_BLOCKS = 2  # blocks that say what is usual
 MIX_TOLERANCE = 0.05  # changes of the mix that are never counted
 MIX_THRESHOLD = 0.4  # sum of the counted changes that is an alarm
 MIX_BLOCKS = 4  # blocks before the first alarm
+_TINY = 1e-12  # distance below which two features are one
 
 _NAMES: dict[What, str] = {
     "entropy": "The uncertainty of the source model",
@@ -74,11 +75,11 @@ class Monitor:
 
     def update(self, values: Sequence[float]) -> Alarm | None:
         """Take in values; begin anew after an alarm."""
-        alarm = None
+        alarm, usual = None, _mean(self.values or values)
         for place, value in enumerate(values):
             self._detector.update(value)
             if self._detector.drift_detected:
-                alarm = Alarm(self.what, _mean(self.values or values), _mean(values[place:]))
+                alarm = Alarm(self.what, usual, _mean(values[place:]))
                 self._restart([])
             else:
                 self.values.append(value)
@@ -106,7 +107,7 @@ class Monitor:
                 threshold=MIX_THRESHOLD,
                 mode="up",
             )
-        return ADWIN(delta=self.delta)
+        return ADWIN(delta=self.delta)  # type: ignore[no-untyped-call]
 
 
 class Drift:
@@ -128,11 +129,10 @@ class Drift:
 
     def __init__(self, delta: float = 0.002) -> None:
         self._monitors: dict[What, Monitor] = {what: Monitor(what, delta) for what in _NAMES}
-        self._block: list[Tensor] = []  # probabilities of samples that fill no block yet
-        self._mixes: list[Tensor] = []  # of the blocks that say what is usual
-        self._near: list[Tensor] = []  # features of the samples that say what is usual
-        self._centre: Tensor | None = None
-        self._spread = 0.0
+        # Sums only: single samples are not kept here, so none has to be forgotten.
+        self._block = _Sum()  # probabilities of samples that fill no block yet
+        self._usual_mix = _Sum()
+        self._near = _Sum()  # features of the samples that say what is usual
         self._mix = 0.0
 
     def observe(self, prediction: Prediction) -> Reading:
@@ -154,63 +154,85 @@ class Drift:
     def state_dict(self) -> dict[str, Any]:
         return {
             "monitors": {what: one.state_dict() for what, one in self._monitors.items()},
-            "block": self._block,
-            "mixes": self._mixes,
-            "near": self._near,
-            "centre": self._centre,
-            "spread": self._spread,
+            "block": self._block.state_dict(),
+            "usual_mix": self._usual_mix.state_dict(),
+            "near": self._near.state_dict(),
             "mix": self._mix,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         for what, one in self._monitors.items():
             one.load_state_dict(state["monitors"][what])
-        self._block = list(state["block"])
-        self._mixes = list(state["mixes"])
-        self._near = list(state["near"])
-        self._centre = state["centre"]
-        self._spread = state["spread"]
+        self._block = _Sum(**state["block"])
+        self._usual_mix = _Sum(**state["usual_mix"])
+        self._near = _Sum(**state["near"])
         self._mix = state["mix"]
 
     def _mix_distances(self, probabilities: Tensor) -> list[float]:
-        """Total variation between the mix of each full block and the usual one."""
-        self._block.extend(probabilities)
-        found = []
-        while len(self._block) >= BLOCK:
-            mix = torch.stack(self._block[:BLOCK]).mean(dim=0)
-            self._block = self._block[BLOCK:]
-            if len(self._mixes) < REFERENCE_BLOCKS:
-                self._mixes.append(mix)
-                continue
-            usual = torch.stack(self._mixes).mean(dim=0)
-            found.append(float((mix - usual).abs().sum() / 2))
-        self._mix = found[-1] if found else self._mix
-        return found
+        """Total variation between the mix of a full block and the usual one, if one is full."""
+        self._block.add(probabilities)
+        if self._block.count < BLOCK:
+            return []
+        block, self._block = self._block, _Sum()
+        if self._usual_mix.count < REFERENCE_BLOCKS * BLOCK:
+            self._usual_mix.join(block)
+            return []
+        self._mix = float((block.mean - self._usual_mix.mean).abs().sum() / 2)
+        return [self._mix]
 
     def _distances(self, features: Tensor) -> list[float]:
         """How far each sample is from the usual ones: 0.5 is as far as these are themselves."""
-        if self._centre is None:
-            self._near.extend(features)
-            if len(self._near) >= BLOCK:
-                rows = torch.stack(self._near)
-                self._centre = rows.mean(dim=0)
-                self._spread = float((rows - self._centre).norm(dim=1).mean())
-                self._near = []
+        if self._near.count < BLOCK:
+            self._near.add(features)
             return []
-        away = (features - self._centre).norm(dim=1)
-        return (away / (away + self._spread).clamp_min(torch.finfo(away.dtype).tiny)).tolist()
+        away = (features.double() - self._near.mean).norm(dim=1)
+        scaled: list[float] = (away / (away + self._near.spread).clamp_min(_TINY)).tolist()
+        return scaled
 
     def _begin_anew(self, what: What) -> None:
         """After an alarm, what comes now is what is usual."""
         if what == "mix":
-            self._mixes, self._mix = [], 0.0
+            self._usual_mix, self._mix = _Sum(), 0.0
         if what == "distance":
-            self._near, self._centre = [], None
+            self._near = _Sum()
+
+
+@dataclass
+class _Sum:
+    """Mean and spread of rows that are not kept."""
+
+    count: int = 0
+    total: Tensor | None = None  # (dim,)
+    squares: float = 0.0  # sum of squared lengths
+
+    def add(self, rows: Tensor) -> None:
+        rows = rows.double()
+        self.join(_Sum(len(rows), rows.sum(dim=0), float(rows.square().sum())))
+
+    def join(self, other: _Sum) -> None:
+        self.count += other.count
+        totals = [each for each in (self.total, other.total) if each is not None]
+        self.total = torch.stack(totals).sum(dim=0) if totals else None
+        self.squares += other.squares
+
+    @property
+    def mean(self) -> Tensor:
+        assert self.total is not None, "nothing was added yet"
+        return self.total / self.count
+
+    @property
+    def spread(self) -> float:
+        """Root of the mean squared distance from the mean."""
+        return math.sqrt(max(0.0, self.squares / self.count - float(self.mean.square().sum())))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "total": self.total, "squares": self.squares}
 
 
 def _scaled_entropies(logits: Tensor) -> list[float]:
     most = math.log(max(2, logits.shape[1]))
-    return (softmax_entropy(logits) / most).clamp(0, 1).tolist()
+    scaled: list[float] = (softmax_entropy(logits) / most).clamp(0, 1).tolist()
+    return scaled
 
 
 def _mean(values: Sequence[float]) -> float:
