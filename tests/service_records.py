@@ -22,3 +22,9 @@ def ask(storage, *names, **others):
     """Serve samples and ask about them."""
     storage.samples.add(served(*names))
     return storage.questions.put([question(name, **others) for name in names])
+
+
+def say(storage, question, who, choice, key=None):
+    """Answer with a class, or with "skip" or "none"."""
+    kind, label = (choice, None) if isinstance(choice, str) else ("label", choice)
+    return storage.questions.answer(question, who, kind, label, key or f"{who} {question} {choice}")
