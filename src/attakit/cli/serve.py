@@ -41,16 +41,17 @@ def serve(
     settings = loading.parse_settings(
         apply_overrides(tables, [*words, *(override or [])]), where=str(file or "--demo")
     )
-    import_service("logs").log_as_json(settings.folder / "service.log")
+    # The demo speaks to a newcomer, so that its log stays off the screen.
+    log_file = settings.folder / "service.log" if demo or quiet else None
     with interruptible("Stopped."), ExitStack() as stack:
 
         def tell(address: str) -> None:
             if demo:
                 stack.enter_context(import_service("demo").lively(address))
             if not quiet:
-                say(_greeting(address, settings.folder))
+                say(_greeting(address, log_file))
 
-        serving.serve(settings, started=tell)
+        serving.serve(settings, started=tell, log_file=log_file)
 
 
 def _demo_tables(folder: Path | None, *, quiet: bool) -> dict[str, Any]:
@@ -60,11 +61,13 @@ def _demo_tables(folder: Path | None, *, quiet: bool) -> dict[str, Any]:
     return tables
 
 
-def _greeting(address: str, folder: Path) -> str:
-    return (
-        f"Serving on {address}\n"
-        f"  dashboard  {address}/\n"
-        f"  labelling  {address}/label\n"
-        f"  reference  {address}/docs\n"
-        f"Everything is kept in {folder}; logs in {folder / 'service.log'}. Ctrl-C stops it."
-    )
+def _greeting(address: str, log_file: Path | None) -> str:
+    lines = [
+        f"Serving on {address}",
+        f"  dashboard  {address}/",
+        f"  labelling  {address}/label",
+        f"  reference  {address}/docs",
+    ]
+    if log_file is not None:
+        lines.append(f"Log: {log_file}")
+    return "\n".join([*lines, "Ctrl-C stops it; the same command goes on."])

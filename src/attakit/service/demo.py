@@ -19,7 +19,8 @@ from attakit.bench.demo import METHODS
 from attakit.bench.experiment import StreamTable
 from attakit.bench.load import parse_experiment
 from attakit.bench.models import weights_file
-from attakit.client import Client, ClientError
+from attakit.client import Client
+from attakit.errors import ServiceError
 from attakit.randomness import generator
 from attakit.report.images import encode_picture
 from attakit.stream.digits import MEAN, STD
@@ -102,7 +103,7 @@ class Visitors:
                 return
             try:
                 answered = client.predict(images)
-            except ClientError as error:
+            except ServiceError as error:
                 log.warning("the demo could not send images: %s", error)
                 stop.wait(1.0)
                 continue
@@ -164,7 +165,7 @@ class SimulatedPeople:
                 lease = client.lease()
                 if lease is not None:
                     self._answer_one(client, lease.question, lease.sample)
-            except ClientError as error:
+            except ServiceError as error:
                 log.warning("a simulated person could not answer: %s", error)
 
     def _answer_one(self, client: Client, question: int, sample: str) -> None:

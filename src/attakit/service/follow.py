@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from attakit.errors import AttaError
 from attakit.service.predictor import Model, Predictor
+from attakit.service.storage.records import Version
 from attakit.service.storage.versions import VersionStore
 
 log = logging.getLogger(__name__)
@@ -27,11 +28,11 @@ class Follower:
     predictor
         Answers requests.
     load
-        Makes a model ready to answer from a version's file name.
+        Makes a model that is ready to answer from a version.
     """
 
     def __init__(
-        self, versions: VersionStore, predictor: Predictor, load: Callable[[str], Model]
+        self, versions: VersionStore, predictor: Predictor, load: Callable[[Version], Model]
     ) -> None:
         self.versions = versions
         self.predictor = predictor
@@ -56,9 +57,9 @@ class Follower:
             return
         if self.predictor.ready and promotion.version == self.predictor.version:
             return
-        files = {version.number: version.file for version in self.versions.all()}
+        known = {version.number: version for version in self.versions.all()}
         try:
-            model = self.load(files[promotion.version])
+            model = self.load(known[promotion.version])
         except AttaError as error:
             self._unreadable = promotion.version
             log.error("version %d is promoted but cannot be used: %s", promotion.version, error)

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
+from attakit.bench.stopping import ignoring_ctrl_c
 from attakit.errors import SettingError
 from attakit.service.follow import Follower
-from attakit.service.learner.process import begin, run_learner
-from attakit.service.models import version_model
+from attakit.service.inputs import Inputs
+from attakit.service.kept_settings import keep_settings, open_service
+from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.process import run_learner
+from attakit.service.logs import logging_to
+from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
 from attakit.service.settings import ServiceSettings
-from attakit.service.storage import LabelRules, Storage, open_storage
+from attakit.service.storage import Storage
 from attakit.service.supervise import Supervisor
 from attakit.service.web.app import create_app
 
@@ -36,7 +44,10 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    settings: ServiceSettings, *, started: Callable[[str], None] = lambda _address: None
+    settings: ServiceSettings,
+    *,
+    started: Callable[[str], None] = lambda _address: None,
+    log_file: Path | None = None,
 ) -> None:
     """Run a service until it is told to stop by Ctrl-C or SIGTERM.
 
@@ -46,10 +57,13 @@ def serve(
         Of the service. With port 0 any free port is taken.
     started
         Called with the address once requests are answered.
+    log_file
+        Where the log of server and learner goes; None is the error stream.
     """
-    with open_service_storage(settings) as storage:
+    with logging_to(log_file), open_service(settings) as storage:
         check_open_address(settings.server.host, storage)
-        with _listening(settings) as listener, running(settings, storage) as app:
+        keep_settings(settings)
+        with _listening(settings) as listener, running(settings, storage, log_file) as app:
             host, port = listener.getsockname()[:2]
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
@@ -57,10 +71,13 @@ def serve(
 
 
 @contextmanager
-def running(settings: ServiceSettings, storage: Storage) -> Iterator[FastAPI]:
+def running(
+    settings: ServiceSettings, storage: Storage, log_file: Path | None = None
+) -> Iterator[FastAPI]:
     """The parts of a service around its app: the promoted model, and the learner beside it."""
     server = settings.server
-    begin(settings, storage)
+    files = VersionFiles(settings.folder / VERSIONS, storage.versions, source_model(settings))
+    files.begin(time.time())
     with ExitStack() as stack:
         predictor = stack.enter_context(
             Predictor(
@@ -70,17 +87,33 @@ def running(settings: ServiceSettings, storage: Storage) -> Iterator[FastAPI]:
                 threads=server.threads,
             )
         )
-        follower = Follower(storage.versions, predictor, partial(version_model, settings))
+        follower = Follower(storage.versions, predictor, files.load)
         follower.look()
         follower.start()
         stack.callback(follower.stop)
         supervisor = Supervisor(
-            partial(run_learner, settings),
+            partial(learn, settings, os.getpid(), log_file),
             died=lambda code: storage.events.add("learner died", "server", code=code),
         )
         supervisor.start()
         stack.callback(supervisor.stop)
         yield create_app(storage, predictor, settings, learning=lambda: supervisor.is_alive)
+
+
+def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) -> None:
+    """What the learner's process does: learn for a service until that one ends.
+
+    Parameters
+    ----------
+    settings
+        Of the service.
+    parent
+        Process that answers requests.
+    log_file
+        As in `serve`.
+    """
+    with logging_to(log_file), ignoring_ctrl_c():  # which reaches all processes of a terminal
+        run_learner(settings, source_model(settings), Inputs(settings.input).decode, parent=parent)
 
 
 @contextmanager
@@ -98,19 +131,6 @@ def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
                 f"with --port or --host; --port 0 takes any free one."
             ) from error
         yield listener
-
-
-def open_service_storage(settings: ServiceSettings) -> Storage:
-    """What a service remembers, by its settings."""
-    labels = settings.labels
-    rules = LabelRules(
-        policy=labels.policy,
-        answers=labels.answers if labels.policy == "majority" else 1,
-        lease_seconds=labels.lease_seconds,
-        settle_seconds=labels.settle_seconds,
-        expiry_seconds=labels.expiry_seconds,
-    )
-    return open_storage(settings.folder, settings.database, labels=rules)
 
 
 def check_open_address(host: str, storage: Storage) -> None:
