@@ -7,14 +7,14 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 
-from attakit.bench.stopping import ignoring_ctrl_c
+from attakit.bench.stopping import Interrupted, ignoring_ctrl_c, stoppable
 from attakit.errors import SettingError
 from attakit.service.follow import Follower
 from attakit.service.inputs import Inputs
@@ -67,7 +67,9 @@ def serve(
             host, port = listener.getsockname()[:2]
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
-            _Server(config, lambda: started(address)).run(sockets=[listener])
+            # Requests are ended by then; uvicorn raises the signal that ended it once more.
+            with suppress(Interrupted), stoppable("Stopped.", at_once=True):
+                _Server(config, lambda: started(address)).run(sockets=[listener])
 
 
 @contextmanager

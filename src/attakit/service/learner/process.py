@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 CLEAN_SECONDS = 60.0
-_LOCK_FILE = "learner.lock"
+LOCK_FILE = "learner.lock"
 
 
 def run_learner(
@@ -96,13 +96,15 @@ def label_rules(table: LabelTable, classes: int) -> LabelRules:
 def alone(folder: Path) -> Iterator[None]:
     """Inside, no other learner works on the folder. The lock ends with the process, however."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _LOCK_FILE).open("w") as file:
+    with (folder / LOCK_FILE).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StateError(
                 f"The learner: another one works on {folder}. Stop it, or use another folder."
             ) from error
+        file.write(str(os.getpid()))
+        file.flush()
         yield
 
 

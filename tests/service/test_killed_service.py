@@ -1,0 +1,80 @@
+"""Server and learner are killed for real, at random moments: nothing that was accepted is lost."""
+
+import random
+import shutil
+import threading
+
+import pytest
+
+from attakit.service.inputs import Inputs
+from attakit.service.kept_settings import find_settings, open_service
+from attakit.service.learner.checkpoint import SAVED_TURN
+from attakit.service.learner.live import LiveLearner
+from attakit.service.models import source_model
+from attakit.store.tensor_file import save_state
+from live_service import LiveService, talk
+
+KILLS = 6
+
+
+def state_of(folder, monkeypatch, *, from_the_log_alone):
+    """The learner's memory: as it was saved, or made anew from its log."""
+    if from_the_log_alone:
+        copied = folder.with_name("replayed")
+        shutil.copytree(folder, copied)
+        shutil.rmtree(copied / "checkpoints")
+        folder = copied
+    monkeypatch.syspath_prepend(folder.parent)
+    settings = find_settings(folder)
+    with open_service(settings) as storage:
+        if from_the_log_alone:
+            storage.facts.set(SAVED_TURN, -1)
+        learner = LiveLearner(
+            settings, storage, source_model(settings), Inputs(settings.input).decode
+        )
+        replayed = learner.resume()
+    file = folder.with_suffix(".safetensors")
+    save_state(file, learner.memory.state_dict())
+    return file.read_bytes(), replayed, learner.memory.turn
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0])
+def test_nothing_accepted_is_lost_however_often_server_and_learner_are_killed(
+    tmp_path, monkeypatch, seed
+):
+    draw = random.Random(seed)
+    service = LiveService(tmp_path)
+    accepted, seen, versions = [], set(), set()
+    for _ in range(KILLS):
+        service.start()
+        after = draw.uniform(0.5, 5.0)
+        victim = draw.choice([service.kill_server, service.kill_learner])
+        timer = threading.Timer(after, victim)
+        timer.start()
+        talk(service, after + 2.0, accepted, seen, versions)
+        timer.join()
+        if service.process.poll() is None:
+            service.kill_server()
+    service.start()
+    talk(service, 1.0, accepted, seen, versions)
+    service.wait_until(lambda status: status.waiting == 0 and status.turn >= 0)
+    assert service.stop() == 0
+
+    settings = find_settings(tmp_path / "live")
+    with open_service(settings) as storage:
+        kept = {
+            given.question: given.label
+            for question in seen
+            for given in storage.questions.answers(question)
+            if not given.withdrawn
+        }
+        saved = {version.number for version in storage.versions.all()}
+    assert len(accepted) >= KILLS
+    assert kept == dict(accepted)
+    assert versions <= saved
+
+    ended, replayed_none, turn = state_of(tmp_path / "live", monkeypatch, from_the_log_alone=False)
+    anew, replayed, turn_anew = state_of(tmp_path / "live", monkeypatch, from_the_log_alone=True)
+    assert (replayed_none, replayed, turn_anew) == (0, turn + 1, turn)
+    assert ended == anew
