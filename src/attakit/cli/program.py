@@ -24,6 +24,7 @@ from attakit.cli import (
     questions,
     run,
     serve,
+    token,
     validate,
 )
 from attakit.cli.talking import say
@@ -79,3 +80,4 @@ app.command()(look.plot)
 app.command()(look.report)
 app.command()(analyse.analyse)
 app.command("list")(look.list_parts)
+app.add_typer(token.app, name="token")
