@@ -229,7 +229,12 @@ class Client:
         return None if response.status_code == 204 else _lease(response.json())
 
     def answer(
-        self, question: int, label: int | None = None, *, kind: str = "label", key: str | None = None
+        self,
+        question: int,
+        label: int | None = None,
+        *,
+        kind: str = "label",
+        key: str | None = None,
     ) -> str:
         """Answer a question; returns "accepted", "repeated", "late" or "conflict".
 
@@ -263,7 +268,9 @@ class Client:
         """All versions, newest first."""
         body = self._send("GET", "/v1/versions")["versions"]
         empty = {"passed": None, "reason": None}
-        return tuple(_make(Version, {**one, **(one["gate"] or empty), "at": one["at"]}) for one in body)
+        return tuple(
+            _make(Version, {**one, **(one["gate"] or empty), "at": one["at"]}) for one in body
+        )
 
     def promote(self, version: int) -> None:
         """Let a version answer from now on."""
