@@ -42,7 +42,7 @@ def test_a_question_tells_what_the_asking_model_thinks(miniature):
 
     assert question.purpose == "learn"
     assert question.version == 0
-    assert 0 < question.score
+    assert question.score > 0
     assert len(question.guesses) == 3
     chances = [chance for _, chance in question.guesses]
     assert chances == sorted(chances, reverse=True)
