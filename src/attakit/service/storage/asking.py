@@ -70,7 +70,8 @@ def lease_question(
 ) -> Lease | None:
     """Show an annotator the oldest question with a free place, or again the one they hold."""
     connection.execute(leases.delete().where(leases.c.until <= now))
-    row = _held(connection, annotator) or _oldest_free(connection, annotator, rules, now)
+    row = _held(connection, annotator, rules, now)
+    row = row or _oldest_free(connection, annotator, rules, now)
     if row is None:
         return None
     until = give_lease(connection, row.question, annotator, rules, now)
@@ -87,11 +88,11 @@ def give_lease(
     return until
 
 
-def _held(connection: Connection, annotator: str) -> Row[Any] | None:
+def _held(connection: Connection, annotator: str, rules: LabelRules, now: float) -> Row[Any] | None:
     query = (
         select(questions)
         .join(leases, leases.c.question == questions.c.question)
-        .where(leases.c.annotator == annotator, questions.c.state == "open")
+        .where(leases.c.annotator == annotator, _can_be_shown(rules, now))
     )
     return connection.execute(query.limit(1)).one_or_none()
 
@@ -106,12 +107,15 @@ def _oldest_free(
         .scalar_subquery()
     )
     query = select(questions).where(
-        questions.c.state == "open",
-        questions.c.at > now - rules.expiry_seconds,
+        _can_be_shown(rules, now),
         questions.c.wanted > shown,
         ~_has_voted(annotator),
     )
     return connection.execute(query.order_by(questions.c.question).limit(1)).one_or_none()
+
+
+def _can_be_shown(rules: LabelRules, now: float) -> ColumnElement[bool]:
+    return and_(questions.c.state == "open", questions.c.at > now - rules.expiry_seconds)
 
 
 def _has_voted(annotator: str) -> ColumnElement[bool]:
@@ -120,8 +124,9 @@ def _has_voted(annotator: str) -> ColumnElement[bool]:
     )
 
 
-def drop_surplus_leases(connection: Connection, question: int, places: int) -> None:
-    """Keep no more leases of a question than people are wanted; the newest go first."""
+def drop_surplus_leases(connection: Connection, question: int, places: int, now: float) -> None:
+    """Keep no more live leases of a question than there are places; the newest go first."""
+    connection.execute(leases.delete().where(leases.c.until <= now))
     held = select(leases.c.annotator).where(leases.c.question == question)
     surplus: Sequence[str] = connection.scalars(held.order_by(leases.c.until)).all()[places:]
     if surplus:
