@@ -79,9 +79,7 @@ def test_a_candidate_without_enough_answers_is_held_back():
     gate = judge(TABLE, evidence([0] * 9))
 
     assert not gate.passed
-    assert gate.reason == (
-        "Held back: there are too few audit answers to judge it, 9 of 10."
-    )
+    assert gate.reason == ("Held back: there are too few audit answers to judge it, 9 of 10.")
 
 
 def test_a_candidate_is_held_back_when_the_answers_look_random():

@@ -9,7 +9,7 @@ from attakit.service.learner.gate import Gatekeeper
 from attakit.service.storage.turns import TurnStore
 
 ROUNDS = 9
-CHANCE = 0.01  # of a crash, before and after each of the places below
+CHANCE = 0.02  # of a crash, before and after each of the places below
 
 
 class Crash(Exception):
