@@ -133,3 +133,8 @@ def same_state(first, second):
 @pytest.fixture(name="same_state")
 def give_same_state():
     return same_state
+
+
+@pytest.fixture(name="decode")
+def give_decode():
+    return decode

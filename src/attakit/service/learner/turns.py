@@ -222,7 +222,7 @@ class TurnTaker:
         judged_anew = any(one.purpose == "audit" for one in self._people.settled)
         if weights == self._source_weights or (weights == memory.weights and not judged_anew):
             return
-        memory.version = self._files.write(model, turn, memory).number
+        memory.version = self._files.write(model, turn, memory.ledger.received).number
         memory.weights = weights
         memory.since_candidate = 0
 
