@@ -1,5 +1,6 @@
 """A service in miniature: a tiny model, SQLite, a clock that is set, and people who obey."""
 
+from contextlib import contextmanager
 from io import BytesIO
 
 import numpy as np
@@ -67,9 +68,9 @@ class Miniature:
         )
         return names
 
-    def serve_batch(self, number, size=10):
+    def serve_batch(self, number, size=10, shift=0.0):
         random = np.random.default_rng(number)
-        return self.serve(random.normal(size=(size, 4)))
+        return self.serve(random.normal(size=(size, 4)) + shift)
 
     def answer(self, say, limit=10_000):
         """Let somebody answer open questions: with a class, or None to skip."""
@@ -85,17 +86,29 @@ class Miniature:
         return done
 
 
-@pytest.fixture
-def miniature(tmp_path):
+@contextmanager
+def makes_miniatures(folder):
     made = []
 
     def make(name="service", **tables):
-        made.append(Miniature(tmp_path / name, **tables))
+        made.append(Miniature(folder / name, **tables))
         return made[-1]
 
     yield make
     for one in made:
         one.storage.close()
+
+
+@pytest.fixture
+def miniature(tmp_path):
+    with makes_miniatures(tmp_path) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def shared_miniature(tmp_path_factory):
+    with makes_miniatures(tmp_path_factory.mktemp("shared")) as make:
+        yield make
 
 
 def same_state(first, second):
@@ -120,3 +133,8 @@ def same_state(first, second):
 @pytest.fixture(name="same_state")
 def give_same_state():
     return same_state
+
+
+@pytest.fixture(name="decode")
+def give_decode():
+    return decode

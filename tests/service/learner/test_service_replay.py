@@ -8,7 +8,8 @@ from attakit.service.learner import checkpoint, turns
 from attakit.service.learner.gate import Gatekeeper
 from attakit.service.storage.turns import TurnStore
 
-ROUNDS = 7
+ROUNDS = 9
+CHANCE = 0.02  # of a crash, before and after each of the places below
 
 
 class Crash(Exception):
@@ -22,7 +23,8 @@ def people(question):
 
 def play(service, round_number):
     """What happens in the world between two turns."""
-    service.serve_batch(round_number)
+    if round_number % 4 != 3:  # sometimes only answers come
+        service.serve_batch(round_number, shift=0 if round_number < 4 else 5)
     service.answer(people, limit=4)
 
 
@@ -48,9 +50,9 @@ def world(service):
     return asked, versions, storage.versions.current().version, alarms
 
 
-@pytest.fixture
-def unbroken(miniature):
-    service = miniature("unbroken", **settings())
+@pytest.fixture(scope="module")
+def unbroken(shared_miniature):
+    service = shared_miniature("unbroken", **settings())
     service.start()
     for number in range(ROUNDS):
         play(service, number)
@@ -62,11 +64,13 @@ def unbroken(miniature):
 def test_the_run_that_is_compared_with_does_something(unbroken):
     memory = unbroken.learner.memory
 
-    assert memory.turn >= ROUNDS
+    assert memory.turn == ROUNDS - 1
+    assert memory.boosted_until > 0
     assert memory.asked_learn > 0
     assert memory.asked_audit > 0
     assert memory.ledger.refunded > 0
     assert memory.version > 0
+    assert len(unbroken.storage.versions.promotions(100)) > 1
 
 
 def test_stopped_after_every_turn_it_comes_to_the_same_state(miniature, unbroken, same_state):
@@ -102,17 +106,17 @@ def crash_around(monkeypatch, place, name, draw):
     real = getattr(place, name)
 
     def fragile(*arguments, **named):
-        if draw.random() < 0.12:
+        if draw.random() < CHANCE:
             raise Crash
         result = real(*arguments, **named)
-        if draw.random() < 0.12:
+        if draw.random() < CHANCE:
             raise Crash
         return result
 
     monkeypatch.setattr(place, name, fragile)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_stopped_inside_turns_it_comes_to_the_same_state(
     miniature, unbroken, same_state, monkeypatch, seed
 ):
@@ -136,6 +140,6 @@ def test_stopped_inside_turns_it_comes_to_the_same_state(
     monkeypatch.undo()
     service.start()
 
-    assert crashes > 5
+    assert crashes >= 2
     assert same_state(service.learner.memory.state_dict(), unbroken.learner.memory.state_dict())
     assert world(service) == world(unbroken)

@@ -10,7 +10,6 @@ from torch import nn
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
 from attakit.nn.weights import load_weights, save_weights, weights_hash
-from attakit.service.learner.memory import Memory
 from attakit.service.storage.records import Turn, Version
 from attakit.service.storage.versions import VersionStore
 
@@ -55,12 +54,11 @@ class VersionFiles:
         if self._versions.current() is None:
             self._versions.promote(SOURCE, "It is the source model.", LEARNER, key="source")
 
-    def write(self, model: nn.Module, turn: Turn, memory: Memory) -> Version:
-        """Save a candidate; harmless if done twice for one turn."""
+    def write(self, model: nn.Module, turn: Turn, received: int) -> Version:
+        """Save a candidate, made of so many labels; harmless if done twice for one turn."""
         file = f"turn-{turn.number:09d}.safetensors"
         save_weights(model, self.folder / file)
         number = self._versions.next_number()
-        received = memory.ledger.received
         return self._versions.add(
             Version(number, turn.number, file, weights_hash(model), received, turn.at)
         )

@@ -90,7 +90,8 @@ class Gatekeeper:
         try:
             model = self._model(candidate)
         except ModelError as error:
-            return Gate(False, f"Held back: its weights cannot be used ({error})")
+            log.warning("Version %d: %s", candidate.number, error)  # not for people: names paths
+            return Gate(False, "Held back: its weights cannot be used; the log says why.")
         samples = self._audit.samples()
         source, entropies = self._audit.look(SOURCE, self._files.source, samples)
         agreement = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import torch
 
@@ -30,13 +30,16 @@ class PacedSelector:
     left
         Questions that may still be put about each class; None sets no quota. A class that is not
         named has none left.
+    only
+        Samples to choose, whatever the selector thinks: a turn that is taken again asks what it
+        asked before, even if one of its samples is gone. None lets the selector choose.
 
     Examples
     --------
-    >>> from attakit.select.uncertainty import Uncertainty
+    >>> from attakit.select.uniform import Uniform
     >>> rows = Rows(("a", "b"), torch.zeros(2, 1), torch.eye(2), torch.ones(2))
     >>> none = Rows((), torch.zeros(0, 1), torch.zeros(0, 2), torch.zeros(0))
-    >>> paced = PacedSelector(Uncertainty())
+    >>> paced = PacedSelector(Uniform())
     >>> paced.left = {1: 5}
     >>> paced.select(rows, none, limit=2, step=0).samples
     ('b',)
@@ -46,9 +49,13 @@ class PacedSelector:
         self.selector = selector
         self.steps: Sequence[int] = ()
         self.left: Mapping[int, int] | None = None
+        self.only: Collection[str] | None = None
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
         """Choose at most `limit` candidates."""
+        if self.only is not None:
+            names = tuple(name for name in candidates.samples if name in self.only)[:limit]
+            return Selection(names, dict.fromkeys(names, 1.0))
         found = Selection()
         for at in self.steps or (step,):
             rest = _without(candidates, found.samples)

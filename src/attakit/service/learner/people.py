@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +12,6 @@ from attakit.queries import Answer, Query, SampleId
 from attakit.records import Prediction
 from attakit.service.storage.questions import QuestionStore
 from attakit.service.storage.records import Purpose, Question, Turn
-
-log = logging.getLogger(__name__)
 
 ANNOTATOR = "people"
 GUESSES = 3
@@ -131,22 +128,7 @@ class People:
         wanted = [
             one for one in self._settled if one.purpose == purpose and one.state != "forgotten"
         ]
-        answers = [Answer(to_query(one), one.label, ANNOTATOR) for one in wanted]
-        return tuple(answer for answer in answers if self._is_paid(answer.query))
-
-    def _is_paid(self, query: Query) -> bool:
-        """Whether the ledger knows a question; one it lost is paid for now.
-
-        A turn that is taken again after a crash may ask something else only where one of its
-        samples was forgotten meanwhile.
-        """
-        if self._ledger.knows(query):
-            return True
-        log.warning("The question about sample %s is not in the ledger.", query.sample)
-        if self._ledger.budget.remaining < 1:
-            return False
-        self._ledger.ask([query])
-        return True
+        return tuple(Answer(to_query(one), one.label, ANNOTATOR) for one in wanted)
 
 
 def to_query(question: Question) -> Query:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import math
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import torch
 
-from attakit.bench.stopping import stoppable
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
 from attakit.service.learner.audit import Decode
@@ -26,7 +28,9 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 CLEAN_SECONDS = 60.0
+LOCK_SECONDS = 10.0
 LOCK_FILE = "learner.lock"
+_LOCK_PAUSE = 0.1
 
 
 def run_learner(
@@ -62,8 +66,7 @@ def run_learner(
         labels=label_rules(settings.labels, len(settings.classes)),
         clock=clock,
     )
-    stopped = "The learner was stopped in the middle of a turn; it will take that turn again."
-    with storage, alone(settings.folder), stoppable(stopped) as signalled:
+    with storage, alone(settings.folder), told_to_end() as signalled:
         learner = LiveLearner(settings, storage, source, decode, clock=clock)
         learner.resume()
         log.info("The learner is at turn %d.", learner.memory.turn)
@@ -93,23 +96,54 @@ def label_rules(table: LabelTable, classes: int) -> LabelRules:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Inside, no other learner works on the folder. The lock ends with the process, however."""
+def told_to_end() -> Iterator[threading.Event]:
+    """Inside, SIGTERM sets the event instead of ending the process in the middle of a turn."""
+    told = threading.Event()
+    in_main = threading.current_thread() is threading.main_thread()  # others get no signals
+    before = signal.signal(signal.SIGTERM, lambda *_: told.set()) if in_main else None
+    try:
+        yield told
+    finally:
+        if in_main:
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def alone(folder: Path, patience: float = LOCK_SECONDS) -> Iterator[None]:
+    """Inside, no other learner works on the folder. The lock ends with the process, however.
+
+    Parameters
+    ----------
+    folder
+        Of the service.
+    patience
+        Seconds in which the learner of a service that was killed may notice that it is alone.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK_FILE).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise StateError(
-                f"The learner: another one works on {folder}. Stop it, or use another folder."
-            ) from error
+    deadline = time.monotonic() + patience
+    with (folder / LOCK_FILE).open("a") as file:
+        while not _locked(file):
+            if time.monotonic() >= deadline:
+                raise StateError(
+                    f"The learner: another one works on {folder}. Stop it, or use another folder."
+                )
+            time.sleep(_LOCK_PAUSE)
+        file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
         yield
 
 
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _work(learner: LiveLearner, clock: Callable[[], float], is_over: Callable[[], bool]) -> None:
-    cleaned = clock()
+    cleaned = -math.inf
     while not is_over():
         busy = learner.look()
         if clock() - cleaned >= CLEAN_SECONDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -22,9 +22,9 @@ from attakit.service.learner.audit import Decode
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Reading
 from attakit.service.learner.memory import Memory
-from attakit.service.learner.people import People, views
+from attakit.service.learner.people import People, to_query, views
 from attakit.service.settings import ServiceSettings
-from attakit.service.storage.records import Turn
+from attakit.service.storage.records import Question, Turn
 from attakit.service.storage.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -71,11 +71,15 @@ class TurnTaker:
         memory = self._memory
         memory.forget([SampleId(sample) for sample in turn.forgotten])
         inputs = self._inputs(turn)
+        put = self._put_before(turn, inputs)
         numbers: dict[str, float] = {}
         if inputs:
+            if memory.selector is not None:
+                memory.selector.only = {one.sample for one in put if one.purpose == "learn"} or None
             numbers |= self._meet(turn, inputs)
         elif turn.settled:
             numbers |= self._learn_only(turn)
+        self._pay(put)
         if inputs or turn.settled:
             self._make_candidate(turn)
         memory.turn = turn.number
@@ -94,6 +98,20 @@ class TurnTaker:
                 except StreamError as error:
                     log.warning("Sample %s is left out: %s", sample, error)
         return found
+
+    def _put_before(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> tuple[Question, ...]:
+        """What the turn asked when it was taken before, if it cannot be taken quite the same way.
+
+        That is so when a sample was forgotten after the turn and before the next checkpoint.
+        """
+        if len(inputs) == len(turn.samples):
+            return ()
+        return self._storage.questions.of_turn(turn.number)
+
+    def _pay(self, put: Sequence[Question]) -> None:
+        """Enter into the ledger what people were asked and the turn, taken again, did not ask."""
+        ledger = self._memory.ledger
+        ledger.ask([to_query(one) for one in put if not ledger.knows(to_query(one))])
 
     def _meet(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> dict[str, float]:
         """A turn with samples: ask for the audit, let the method answer, ask and learn."""
@@ -177,8 +195,7 @@ class TurnTaker:
             memory.count(int(classes[query.sample]), 1)
         refunded = {given.query for given in moment.answers if given.label is None}
         for question in self._people.settled:
-            known = Query(SampleId(question.sample), question.turn, question.copy)
-            if known in refunded and question.guesses:
+            if to_query(question) in refunded and question.guesses:
                 memory.count(question.guesses[0][0], -1)
 
     def _watch(self, turn: Turn, inputs: Tensor) -> Reading:
@@ -205,7 +222,7 @@ class TurnTaker:
         judged_anew = any(one.purpose == "audit" for one in self._people.settled)
         if weights == self._source_weights or (weights == memory.weights and not judged_anew):
             return
-        memory.version = self._files.write(model, turn, memory).number
+        memory.version = self._files.write(model, turn, memory.ledger.received).number
         memory.weights = weights
         memory.since_candidate = 0
 

@@ -132,6 +132,11 @@ class QuestionStore:
         with self._database.read() as connection:
             return tuple(to_question(find_question(connection, one)) for one in ids)
 
+    def of_turn(self, turn: int) -> tuple[Question, ...]:
+        """Questions that a turn of the learner put, in the order of asking."""
+        this = select(questions).where(questions.c.turn == turn)
+        return self._find(this.order_by(questions.c.question))
+
     def counts(self) -> QuestionCounts:
         """How many questions were put, and what became of them."""
         query = select(questions.c.state, func.count()).group_by(questions.c.state)

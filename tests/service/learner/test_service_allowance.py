@@ -1,0 +1,268 @@
+"""Budgets: total, per hour, per class, and the share of the audit."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from attakit.records import Rows, Selection
+from attakit.select.incremental import IncrementalClustering
+from attakit.select.uniform import Uniform
+from attakit.service.learner.allowance import (
+    Allowance,
+    Asked,
+    PacedBudget,
+    hourly_limit,
+    question_limit,
+    share_out,
+)
+from attakit.service.learner.pace import PacedSelector
+from attakit.service.settings import LabelTable
+from attakit.testing import check_selector
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_the_audit_gets_its_share_on_average():
+    asked = Asked(learn=5, audit=0)
+    drawn = [share_out(0.2, 100, 50, asked, generator(seed)).audit for seed in range(400)]
+
+    assert set(drawn) == {1, 2}
+    assert np.mean(drawn) == pytest.approx(1.25, abs=0.08)
+
+
+def test_a_whole_number_is_not_rounded():
+    drawn = {share_out(0.2, 100, 50, Asked(8, 0), generator(seed)).audit for seed in range(200)}
+
+    assert drawn == {2}
+
+
+def test_the_method_leaves_the_audit_its_share_of_what_is_left():
+    assert share_out(0.2, 10, 50, Asked(), generator()) == Allowance(learn=8, audit=0)
+    assert share_out(0.2, 2, 50, Asked(8, 0), generator()) == Allowance(learn=0, audit=2)
+    assert share_out(0.2, 1, 50, Asked(), generator()) == Allowance(learn=1, audit=0)
+
+
+def test_nothing_is_allowed_when_nothing_is_left():
+    assert share_out(0.2, 0, 50, Asked(8, 0), generator()) == Allowance(0, 0)
+
+
+def test_without_a_limit_a_turn_may_ask_about_all_its_samples():
+    assert share_out(0.2, math.inf, 50, Asked(8, 0), generator()) == Allowance(48, 2)
+
+
+def test_without_an_audit_everything_is_the_methods():
+    assert share_out(0.0, 7, 50, Asked(8, 0), generator()) == Allowance(7, 0)
+
+
+@pytest.mark.parametrize(("share", "asks"), [(1.0, True), (0.2, False)])
+def test_where_the_method_does_not_ask_the_audit_has_its_own_pace(share, asks):
+    assert share_out(share, 10, 50, Asked(), generator(), method_asks=asks).audit == 1
+
+
+def test_a_question_to_several_people_costs_several_labels():
+    table = LabelTable(budget=10, per_hour=7, policy="majority", answers=3)
+
+    assert question_limit(table) == 3
+    assert hourly_limit(table) == 2
+    assert question_limit(LabelTable(budget="unlimited")) is None
+    assert hourly_limit(LabelTable()) == math.inf
+
+
+def test_a_paced_budget_allows_no_more_than_its_cap_and_no_more_than_is_left():
+    budget = PacedBudget(5)
+    budget.cap = 3
+    budget.spend(3)
+    assert budget.allowance == 2
+    budget.cap = 1
+    assert budget.allowance == 1
+    assert PacedBudget(None).allowance == 0
+
+
+def rows(*classes):
+    names = tuple(f"{kind}-{number}" for number, kind in enumerate(classes))
+    logits = torch.eye(3)[list(classes)]
+    features = torch.arange(float(len(classes))).reshape(-1, 1)
+    return Rows(names, features, logits, torch.ones(len(classes)))
+
+
+class First:
+    """Takes the first candidates."""
+
+    def __init__(self, count=100):
+        self.count = count
+
+    def select(self, candidates, known, limit, step):
+        names = candidates.samples[: min(limit, self.count)]
+        return Selection(names, dict.fromkeys(names, 1.0))
+
+
+NOTHING = rows(0)
+NOTHING = Rows((), NOTHING.features[:0], NOTHING.logits[:0], NOTHING.weights[:0])
+
+
+def test_a_class_is_not_asked_about_beyond_its_quota():
+    paced = PacedSelector(First())
+    paced.left = {0: 2, 1: 0, 2: 1}
+
+    found = paced.select(rows(0, 0, 0, 1, 2, 2), NOTHING, limit=10, step=0)
+
+    assert found.samples == ("0-0", "0-1", "2-4")
+    assert set(found.weights) == set(found.samples)
+
+
+def test_a_quota_holds_over_several_steps_of_one_turn():
+    paced = PacedSelector(First(count=1))
+    paced.left = {0: 2, 1: 9, 2: 9}
+    paced.steps = range(4)
+
+    found = paced.select(rows(0, 0, 0, 1), NOTHING, limit=10, step=0)
+
+    assert found.samples == ("0-0", "0-1", "1-3")
+
+
+def test_a_hurried_selector_asks_more_but_never_more_than_allowed():
+    selector = PacedSelector(Uniform(first=2, per_step=2.0))
+    many = rows(*[0] * 20)
+    selector.steps = range(5, 6)
+    calm = selector.select(many, NOTHING, limit=10, step=0)
+    selector.steps = range(5, 7)
+    hurried = selector.select(many, NOTHING, limit=10, step=0)
+    capped = selector.select(many, NOTHING, limit=3, step=0)
+
+    assert [len(found.samples) for found in (calm, hurried, capped)] == [2, 4, 3]
+    assert len(set(hurried.samples)) == 4
+
+
+def test_a_hurried_clustering_grows_by_more_clusters():
+    selector = PacedSelector(IncrementalClustering(initial_clusters=2, cluster_growth=1))
+    selector.steps = range(3)
+
+    found = selector.select(rows(*[0] * 20), NOTHING, limit=20, step=0)
+
+    assert len(found.samples) > 2
+
+
+def test_a_paced_selector_keeps_to_the_contract_of_selectors():
+    check_selector(lambda: PacedSelector(IncrementalClustering(initial_clusters=3)))
+
+
+def run(service, rounds, say):
+    learner = service.start()
+    for number in range(rounds):
+        service.serve_batch(number)
+        while learner.look():
+            pass
+        service.answer(say)
+    while learner.look():
+        pass
+    return learner
+
+
+def spent(service):
+    counts = service.storage.questions.counts()
+    return counts.open + counts.answered + counts.forgotten
+
+
+def test_the_budget_is_exact_when_questions_are_skipped(miniature):
+    service = miniature(labels={"budget": 12, "audit_share": 0.25})
+    learner = run(service, 8, lambda question: None if question.question % 3 == 0 else 1)
+
+    assert spent(service) == 12 == learner.memory.ledger.budget.spent
+    counts = service.storage.questions.counts()
+    assert counts.skipped > 0
+    assert counts.asked == 12 + counts.skipped
+    assert learner.memory.ledger.received == counts.answered
+
+
+def test_expired_questions_are_refunded(miniature):
+    service = miniature(labels={"budget": 5, "audit_share": 0.0, "expiry_seconds": 100.0})
+    learner = service.start()
+    service.serve_batch(0)
+    learner.look()
+    assert learner.memory.ledger.budget.remaining == 0
+
+    service.now += 101
+    learner.look()
+
+    assert service.storage.questions.counts().expired == 5
+    assert learner.memory.ledger.budget.remaining == 5
+
+
+def test_a_forgotten_question_stays_paid_for(miniature):
+    service = miniature(labels={"budget": 5, "audit_share": 0.0})
+    learner = service.start()
+    service.serve_batch(0)
+    learner.look()
+    service.storage.samples.forget(service.storage.questions.recent(1)[0].sample, "admin")
+
+    for _ in range(2):  # also where the turn that asked is replayed without the sample
+        run(service, 2, lambda question: 1)
+
+        assert spent(service) == 5 == service.learner.memory.ledger.budget.spent
+        assert service.storage.questions.counts().asked == 5
+
+
+def test_no_more_than_so_many_questions_are_put_in_an_hour(miniature):
+    service = miniature(labels={"budget": 100, "per_hour": 6, "audit_share": 0.0})
+    learner = service.start()
+    for number in range(3):
+        service.serve_batch(number)
+        learner.look()
+        service.now += 10
+    assert service.storage.questions.counts().asked == 6
+
+    service.now += 3600
+    service.serve_batch(9)
+    learner.look()
+
+    assert 6 < service.storage.questions.counts().asked <= 12
+
+
+def test_no_class_is_asked_about_beyond_its_quota_by_the_learner(miniature):
+    service = miniature(labels={"budget": 100, "per_class": 3, "audit_share": 0.0})
+    run(service, 5, lambda question: None if question.question % 4 == 0 else 1)
+
+    asked = service.storage.questions.asked_by_guess()
+
+    assert asked
+    assert max(asked.values()) <= 3
+    assert service.storage.questions.counts().skipped > 0
+    memory = service.learner.memory
+    assert {kind: count for kind, count in memory.asked_by_class.items() if count} == asked
+
+
+def test_the_audit_has_its_share_and_the_method_never_sees_it(miniature):
+    service = miniature(labels={"budget": 24, "audit_share": 0.3})
+    learner = run(service, 10, lambda question: 1)
+
+    asked = service.storage.questions.recent(1000)
+    audited = {one.sample for one in asked if one.purpose == "audit"}
+    taught = {one.sample for one in asked if one.purpose == "learn"}
+    assert len(asked) == 24
+    assert len(audited) == pytest.approx(7.2, abs=2)
+    assert not audited & taught
+    method = learner.memory.method
+    kept = {*method.high_entropy_anchors.rows.samples, *method.low_entropy_anchors.rows.samples}
+    assert not audited & kept
+
+
+def test_every_place_of_a_batch_is_audited_equally_often(miniature):
+    service = miniature(
+        method={"name": "source_only"},
+        labels={"budget": "unlimited", "audit_share": 0.5},
+        learning={"batch_size": 5, "checkpoint_every": 1000},
+    )
+    learner = service.start()
+    places = np.zeros(5)
+    for number in range(200):
+        learner.memory.turn = number - 1
+        turn = learner._planner._turn(tuple("abcde"), (), ())
+        places["abcde".index(turn.audit[0])] += 1
+
+    assert places.sum() == 200
+    expected = 40
+    assert ((places - expected) ** 2 / expected).sum() < 9.49  # 95 % of chi-squared, 4 degrees

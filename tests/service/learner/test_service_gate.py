@@ -1,0 +1,278 @@
+"""What a candidate must prove, and what happens to one that stops proving it."""
+
+import pytest
+import torch
+from torch import nn
+
+from attakit.nn.weights import save_weights, weights_hash
+from attakit.service.learner.audit import estimate, served_accuracy, trust
+from attakit.service.learner.evidence import Evidence, judge, paired_difference
+from attakit.service.settings import GateTable
+from attakit.service.storage.records import Question, Version
+
+TABLE = GateTable(audit_needed=10)
+
+
+def evidence(candidate, serving=None, source=None, labels=None, **more):
+    count = len(candidate)
+    labels = [0] * count if labels is None else labels
+    source = [0] * count if source is None else source
+    serving = source if serving is None else serving
+    return Evidence(labels, candidate, serving, source, [0.1] * count, **more)
+
+
+def test_the_interval_of_wilson_is_as_in_the_books():
+    found = estimate(right=90, count=100, confidence=0.95)
+
+    assert found.value == 0.9
+    assert found.low == pytest.approx(0.8256, abs=1e-4)
+    assert found.high == pytest.approx(0.9448, abs=1e-4)
+
+
+def test_the_paired_difference_counts_only_where_two_models_differ():
+    labels = [0, 0, 0, 0, None]
+    found = paired_difference(labels, [0, 0, 1, 1, 0], [0, 1, 0, 1, 1], confidence=0.9)
+
+    assert found.value == 0
+    assert found.low == pytest.approx(-found.high)
+
+
+def test_the_paired_bound_holds_as_often_as_it_promises():
+    random = torch.Generator().manual_seed(0)
+    truth, missed, repeats = -0.1, 0, 1000
+    for _ in range(repeats):
+        draw = torch.rand(60, generator=random)
+        new = (draw > 0.25).long().tolist()  # wrong in 25 % of cases
+        old = ((draw < 0.10) | (draw > 0.25)).long().tolist()  # wrong in 15 %
+        found = paired_difference([1] * 60, new, old, confidence=0.9)
+        missed += found.low > truth
+
+    assert 0.05 < missed / repeats < 0.15
+
+
+def test_people_who_answer_at_random_are_not_trusted():
+    random = torch.Generator().manual_seed(0)
+    said = torch.randint(10, (60,), generator=random).tolist()
+
+    share, count = trust(said, [3] * 60, [0.01] * 60)
+
+    assert count == 20
+    assert share < 0.4
+
+
+def test_trust_looks_only_where_the_source_model_is_sure():
+    assert trust([1, 1, 0], [1, 0, 1], [0.0, 1.0, 2.0]) == (1.0, 1)
+    assert trust([], [], []) == (0.0, 0)
+
+
+def test_a_candidate_that_is_clearly_better_passes():
+    labels = [0] * 20
+    gate = judge(TABLE, evidence([0] * 20, source=[0] * 12 + [1] * 8, labels=labels))
+
+    assert gate.passed
+    assert "right on 100.0% of the audit, the serving model on 60.0%" in gate.reason
+    assert "no source-like samples" in gate.reason
+    assert gate.numbers["serving_difference"] == pytest.approx(0.4)
+
+
+def test_a_candidate_without_enough_answers_is_held_back():
+    gate = judge(TABLE, evidence([0] * 9))
+
+    assert not gate.passed
+    assert gate.reason == ("Held back: there are too few audit answers to judge it, 9 of 10.")
+
+
+def test_a_candidate_is_held_back_when_the_answers_look_random():
+    labels = [1, 2, 3] * 10
+    gate = judge(TABLE, evidence(labels, source=[0] * 30, labels=labels))
+
+    assert not gate.passed
+    assert "the answers look random" in gate.reason
+    assert gate.numbers["trust"] == 0
+
+
+def test_a_candidate_that_is_worse_is_held_back():
+    gate = judge(TABLE, evidence([0] * 30 + [1] * 10))
+
+    assert not gate.passed
+    assert "right on 75.0% of the audit, the serving model on 100.0%" in gate.reason
+
+
+def test_a_candidate_that_may_be_worse_is_held_back():
+    labels = [0] * 20
+    candidate = [0] * 18 + [1] * 2
+    serving = [1] * 2 + [0] * 18
+    gate = judge(TABLE, evidence(candidate, serving=serving, labels=labels))
+
+    assert gate.numbers["serving_difference"] == 0
+    assert not gate.passed
+
+
+def test_a_candidate_that_forgets_the_source_is_held_back():
+    better = {"source": [0] * 12 + [1] * 8}
+    held = judge(TABLE, evidence([0] * 20, source_like=(0.80, 0.90), **better))
+    passed = judge(TABLE, evidence([0] * 20, source_like=(0.86, 0.90), **better))
+
+    assert not held.passed
+    assert "agrees with 80.0% of the source-like samples" in held.reason
+    assert passed.passed
+
+
+def test_a_candidate_that_beats_a_bad_serving_model_but_not_the_source_is_held_back():
+    serving = [1] * 40
+    candidate = [0] * 20 + [1] * 20
+    gate = judge(TABLE, evidence(candidate, serving=serving, source=[0] * 40, labels=[0] * 40))
+
+    assert not gate.passed
+    assert "the source model on 100.0%" in gate.reason
+
+
+class Constant(nn.Module):
+    """Always says one class."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+        with torch.no_grad():
+            self.head.weight.zero_()
+            self.head.bias.copy_(torch.eye(3)[answer])
+
+    def forward(self, inputs):
+        return self.head(inputs)
+
+
+def audit_answers(service, labels):
+    """Let people say something about samples that were drawn at random."""
+    names = service.serve([[0.0] * 4] * len(labels))
+    service.storage.questions.put(
+        [Question(0, name, 0, 0, "audit", 0, 0.5, ((0, 1.0),), service.now) for name in names]
+    )
+    said = iter(labels)
+    service.answer(lambda question: next(said))
+    service.storage.questions.settle()
+
+
+def add_version(service, answer, turn):
+    model = Constant(answer)
+    file = f"turn-{turn:09d}.safetensors"
+    save_weights(model, service.settings.folder / "versions" / file)
+    number = service.storage.versions.next_number()
+    version = Version(number, turn, file, weights_hash(model), 0, service.now)
+    return service.storage.versions.add(version).number
+
+
+@pytest.fixture
+def service(miniature):
+    """A service whose source model always says class 0; the gate asks for ten answers."""
+    made = miniature(
+        model=Constant(0),
+        gate={"audit_needed": 10, "trust": 0.0, "keep_versions": 2},
+        learning={"batch_size": 1000, "batch_seconds": 1e9},
+    )
+    made.start()
+    return made
+
+
+def test_a_better_version_is_promoted_once(service):
+    audit_answers(service, [1] * 12)
+    number = add_version(service, 1, turn=50)
+
+    service.start()
+    service.start()
+
+    assert service.storage.versions.current().version == number
+    assert len(service.storage.versions.promotions(10)) == 2
+
+
+def test_what_people_chose_is_not_undone_by_a_restart(service):
+    audit_answers(service, [1] * 12)
+    add_version(service, 1, turn=50)
+    service.start()
+    service.storage.versions.promote(0, "I want the old one.", "admin")
+
+    service.start()
+
+    assert service.storage.versions.current().version == 0
+
+
+def test_a_promoted_version_that_falls_is_rolled_back(service):
+    audit_answers(service, [1] * 12)
+    number = add_version(service, 1, turn=50)
+    service.start()
+    assert service.storage.versions.current().version == number
+
+    audit_answers(service, [0] * 12)
+    service.start()
+
+    current = service.storage.versions.current()
+    assert current.version == 0
+    assert current.who == "learner"
+    assert current.reason.startswith("Rolled back: on 12 audit answers since its promotion")
+
+
+def test_a_version_that_people_promoted_is_theirs_to_take_back(service):
+    number = add_version(service, 1, turn=50)
+    service.storage.versions.promote(number, "I like it.", "admin")
+    service.now += 1
+    audit_answers(service, [0] * 12)
+
+    service.start()
+
+    assert service.storage.versions.current().version == number
+
+
+def test_no_roll_back_where_it_is_switched_off(service):
+    audit_answers(service, [1] * 12)
+    number = add_version(service, 1, turn=50)
+    service.settings = service.settings.model_copy(
+        update={"gate": service.settings.gate.model_copy(update={"roll_back": False})}
+    )
+    service.start()
+    audit_answers(service, [0] * 12)
+
+    service.start()
+
+    assert service.storage.versions.current().version == number
+
+
+def test_files_of_old_versions_go_but_not_of_those_that_may_answer_again(service):
+    numbers = [add_version(service, 1, turn=turn) for turn in (50, 51, 52, 53, 54, 55)]
+    service.storage.versions.promote(numbers[1], "Chosen.", "admin")
+    service.storage.versions.promote(numbers[0], "Chosen.", "admin")
+
+    service.start()
+
+    kept = {path.name for path in (service.settings.folder / "versions").iterdir()}
+    assert kept == {
+        "source.safetensors",
+        *(f"turn-{turn:09d}.safetensors" for turn in (50, 51, 54, 55)),
+    }
+
+
+def test_a_version_whose_file_is_broken_is_held_back(service):
+    audit_answers(service, [1] * 12)
+    add_version(service, 1, turn=50)
+    (service.settings.folder / "versions" / "turn-000000050.safetensors").write_bytes(b"half")
+
+    service.start()
+
+    gate = service.storage.versions.all()[-1].gate
+    assert not gate.passed
+    assert "cannot be used" in gate.reason
+
+
+def test_the_accuracy_of_what_was_served_is_measured_on_the_audit(service):
+    assert served_accuracy(service.storage, 200, 0.9) is None
+
+    audit_answers(service, [0] * 6 + [1] * 2)
+
+    found = served_accuracy(service.storage, 200, 0.9)
+    assert (found.value, found.count) == (0.75, 8)
+    assert found.low < 0.75 < found.high
+
+
+def test_another_source_model_is_refused(service):
+    service.model = Constant(2)
+
+    with pytest.raises(Exception, match="begun with the source model"):
+        service.start()

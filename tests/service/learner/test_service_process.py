@@ -1,0 +1,116 @@
+"""The process of the learner: manners, signals, locks and clearing up."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from attakit.errors import StateError
+from attakit.nn.classifier import Classifier
+from attakit.service.learner import process
+from attakit.service.learner.process import alone, run_learner
+from attakit.service.storage.storage import open_storage
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Neither priority nor threads of the process that tests run in are changed."""
+    monkeypatch.setattr(process, "behave", lambda settings: None)
+    monkeypatch.setattr(process, "POLL_SECONDS", 0.01)
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_the_loop_takes_turns_until_it_is_told_to_stop(miniature, quick, decode):
+    service = miniature()
+    service.serve_batch(0)
+    stop = threading.Event()
+    thread = threading.Thread(
+        target=run_learner,
+        args=(service.settings, Classifier(service.model), decode),
+        kwargs={"stop": stop},
+    )
+    thread.start()
+    wait_until(lambda: service.storage.turns.last() == 0)
+    stop.set()
+    thread.join()
+
+    with open_storage(service.settings.folder) as storage:
+        assert storage.facts.get("saved_turn") == 0
+        assert storage.versions.current().version == 0
+
+
+def test_sigterm_ends_the_loop_after_the_turn(miniature, quick, decode, monkeypatch):
+    service = miniature()
+    service.serve_batch(0)
+    real = process.LiveLearner.look
+
+    def look(learner):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return real(learner)
+
+    monkeypatch.setattr(process.LiveLearner, "look", look)
+    before = signal.getsignal(signal.SIGTERM)
+
+    run_learner(service.settings, Classifier(service.model), decode)
+
+    assert service.storage.turns.recent(1)[0][1] is not None
+    assert service.storage.facts.get("saved_turn") == 0
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_without_its_parent_the_learner_ends(miniature, quick, decode):
+    service = miniature()
+
+    run_learner(service.settings, Classifier(service.model), decode, parent=os.getppid() + 1)
+
+    assert service.storage.turns.last() == -1
+
+
+def test_two_learners_do_not_work_on_one_folder(tmp_path):
+    with (
+        alone(tmp_path),
+        pytest.raises(StateError, match="another one works on"),
+        alone(tmp_path, patience=0.0),
+    ):
+        pass
+    with alone(tmp_path, patience=0.0):
+        pass
+
+
+def test_contents_beyond_the_limits_are_removed_and_a_backlog_is_cut(miniature):
+    service = miniature(retention={"images": 20}, labels={"budget": 0})
+    learner = service.start()
+    for number in range(4):
+        service.serve_batch(number)
+        learner.look()
+    waiting = service.serve_batch(9, size=30)
+    learner.save()
+
+    removed = learner.clean()
+
+    assert removed == 50
+    assert service.storage.samples.untaken_count() == 10
+    assert len(service.storage.samples.contents(waiting)) == 20
+    assert service.storage.samples.state(waiting[15]) == "not asked"
+    assert service.storage.samples.state(waiting[-1]) == "undecided"
+
+
+def test_a_checkpoint_that_is_missing_is_named(miniature):
+    service = miniature()
+    learner = service.start()
+    service.serve_batch(0)
+    learner.look()
+    learner.save()
+    for path in (service.settings.folder / "checkpoints").iterdir():
+        path.unlink()
+
+    with pytest.raises(StateError, match="checkpoint after turn 0 is missing"):
+        service.start()

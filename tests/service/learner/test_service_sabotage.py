@@ -1,0 +1,83 @@
+"""Somebody who answers at random must not make the service worse; somebody honest makes it better."""
+
+import numpy as np
+import pytest
+import torch
+
+from attakit.bench import data
+from attakit.bench.experiment import StreamTable
+from attakit.bench.models import digits_model
+from attakit.nn.classifier import Classifier
+from attakit.randomness import generator
+
+SERVED, BATCH = 600, 50
+
+
+@pytest.fixture
+def outlines(quick_digits):
+    """Outlined digits in random order, their classes, and a model that never saw outlines."""
+    task = data.load_task(StreamTable(targets=("outline",)))
+    torch.set_num_threads(1)
+    samples = task.targets.parts["outline"]
+    order = generator(0, "order").permutation(len(samples.names))
+    inputs = samples.load(order.tolist())
+    labels = [task.targets.labels[samples.names[at]] for at in order]
+    return inputs, labels, digits_model(task)
+
+
+def run(service, inputs, say):
+    """Serve a part of the digits, with people who answer at once."""
+    learner = service.start()
+    for at in range(0, SERVED, BATCH):
+        service.serve(inputs[at : at + BATCH].numpy())
+        while learner.look():
+            pass
+        service.answer(say)
+        while learner.look():
+            pass
+
+
+def promoted(service):
+    """The model that answers in the end."""
+    number = service.storage.versions.current().version
+    version = service.storage.versions.all()[number]
+    return service.learner._files.load(version)
+
+
+def accuracy(model, inputs, labels):
+    with torch.no_grad():
+        guesses = model(inputs[SERVED:]).logits.argmax(dim=1).tolist()
+    return float(np.mean([a == b for a, b in zip(guesses, labels[SERVED:], strict=True)]))
+
+
+def settings(model):
+    return {
+        "model": model,
+        "classes": tuple("0123456789"),
+        "method": {"name": "simatta", "selector": {"inits": 1}, "trainer": {"max_updates": 15}},
+        "labels": {"budget": 200, "audit_share": 0.4},
+        "learning": {"batch_size": BATCH, "checkpoint_every": 100},
+    }
+
+
+@pytest.mark.slow
+def test_the_gate_lets_honest_work_through_and_holds_against_random_answers(miniature, outlines):
+    inputs, labels, model = outlines
+    source = accuracy(Classifier(model), inputs, labels)
+    truth = {f"s{number}": label for number, label in enumerate(labels)}
+    honest = miniature("honest", **settings(model))
+    sabotaged = miniature("sabotaged", **settings(model))
+
+    run(honest, inputs, lambda question: truth[question.sample])
+    run(
+        sabotaged,
+        inputs,
+        lambda question: int(generator(1, "sabotage", question.question).integers(10)),
+    )
+
+    assert accuracy(promoted(honest), inputs, labels) > source + 0.03
+    assert accuracy(promoted(sabotaged), inputs, labels) >= source
+    spoiled = sabotaged.learner.memory.method
+    assert accuracy(spoiled.model, inputs, labels) < source  # else there was nothing to hold back
+    held = [version.gate.reason for version in sabotaged.storage.versions.all() if version.gate]
+    assert any("the answers look random" in reason for reason in held)
