@@ -12,7 +12,7 @@ import { Questions } from "./questions.js";
 import { count, whole } from "./words.js";
 
 const POLL = 2_000; // milliseconds between two looks for a question
-const SLOWEST_POLL = 10_000;
+const SLOWEST_POLL = 5_000;
 const WATCH = 2_000; // between two looks at the leases
 const READING = 6_000; // that a note stays
 const PATIENCE = 300; // seconds without a sign of life, after which questions are given back
@@ -23,7 +23,8 @@ let classes = [];
 let outbox;
 let courier;
 let visible = null; // the question on the screen
-let answered = 0;
+let before = null; // answers of this person when the page came, as the server told
+let given = 0; // answers since, without those that were undone
 let poll = POLL;
 let timer = 0;
 let lastSign = performance.now() / 1000;
@@ -48,6 +49,7 @@ function show(said = "") {
   const held = questions.shown;
   find("#desk").hidden = !held;
   find("#calm").hidden = Boolean(held);
+  find("#desk").dataset.question = held?.question ?? "";
   find("#skip").disabled = find("#none").disabled = !held;
   if (held && held !== visible) {
     showQuestion(held, (label) => answer("label", label));
@@ -60,11 +62,12 @@ function show(said = "") {
 
 function showNumbers() {
   const { open, left } = questions.counts;
-  write(find("#answered"), whole(answered));
+  const answered = (before ?? 0) + given;
+  write(find("#answered"), before === null && !given ? "–" : whole(answered));
   write(find("#open"), open === undefined ? "–" : whole(open));
   write(find("#left"), left === undefined ? "–" : left === null ? "no limit" : whole(left));
   write(find("#left-name"), left === null ? "on labels" : "budget left");
-  find("#undo").disabled = answered === 0 && history.length === 0;
+  find("#undo").disabled = answered === 0;
 }
 
 const KEPT = {
@@ -90,8 +93,7 @@ function answer(kind, label = null) {
   const key = newKey();
   outbox.put({ key, question: held.question, kind, label });
   history.push({ key, held });
-  answered += 1;
-  if (questions.counts.open) questions.counts.open -= 1;
+  given += 1;
   if (kind === "label") flash(label);
   show({ label: `Answered ${classes[label]}.`, skip: "Skipped.", none: "None of these." }[kind]);
   work();
@@ -128,7 +130,7 @@ async function undoOnServer(last) {
 
 function takeBack(put) {
   put();
-  answered = Math.max(0, answered - 1);
+  given -= 1;
   show("Undone.");
 }
 
@@ -142,7 +144,7 @@ async function work() {
   if (!(await courier.send())) return;
   try {
     await questions.fill(onTheirWay);
-    if (!outbox.size && questions.counts.answered !== undefined) answered = questions.counts.answered;
+    before ??= questions.counts.answered ?? null;
     show();
     if (!questions.shown) await wait();
     courier.reached();

@@ -49,6 +49,6 @@ function outcome(question, classes, guess) {
 }
 
 function who(question) {
-  const people = (question.answers ?? []).filter((answer) => !answer.withdrawn).map((answer) => answer.who);
+  const people = (question.answers ?? []).filter((answer) => !answer.withdrawn).map((answer) => answer.who.replace(/^local:/, ""));
   return people.length ? `${[...new Set(people)].join(", ")}, ${ago(question.answers.at(-1).at)}` : `asked ${ago(question.at)}`;
 }
