@@ -9,6 +9,7 @@ AttaError
 │   ├── BudgetExhausted  more labels asked than the budget allows
 │   └── UnknownQuestion  an answer to something never asked
 ├── StateError           a saved run does not fit this version or method
+├── ServiceError         a service refused a request, or cannot be reached
 └── MissingExtra         an optional dependency is not installed         (also an ImportError)
 
 Every message says who complains, what is wrong, what was given, and what to do.
@@ -56,6 +57,22 @@ class UnknownQuestion(LabelError):
 
 class StateError(AttaError):
     """A saved run does not fit this version or method."""
+
+
+class ServiceError(AttaError):
+    """A service refused a request, or cannot be reached.
+
+    Parameters
+    ----------
+    message
+        What the service said.
+    status
+        HTTP status; None if no answer came.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class MissingExtra(AttaError, ImportError):

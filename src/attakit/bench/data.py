@@ -15,7 +15,7 @@ from attakit.bench.task import Counting, Task, count_silently, refuse_settings
 from attakit.errors import unknown_name
 from attakit.randomness import generator
 from attakit.stream.batches import Stream
-from attakit.stream.digits import digits
+from attakit.stream.digits import MEAN, STD, digits
 from attakit.stream.order import arrange
 from attakit.stream.samples import Domains, Samples, Subset
 
@@ -52,6 +52,8 @@ def _digits(table: StreamTable, _checking: Counting) -> Task:
         data.targets.only(*names),
         data.source_train,
         data.source_test,
+        mean=(MEAN,),
+        std=(STD,),
     )
 
 

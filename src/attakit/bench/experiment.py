@@ -118,6 +118,7 @@ class ReportTable(Table):
     domains_after_each: bool = False
     pictures: bool = True
     features: bool = False
+    model: bool = False
 
 
 class Experiment(Table):

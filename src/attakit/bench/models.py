@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -118,16 +118,23 @@ def pretrain(
     return training
 
 
-def _untrained(name: str, task: Task, image_size: int | None = None) -> nn.Module:
-    channels = task.targets.shape[0]
+def untrained_model(
+    name: str, classes: int, shape: Sequence[int], image_size: int | None = None
+) -> nn.Module:
+    """A model by name for inputs of a shape (channels first), with its first weights."""
+    channels = shape[0]
     # Models of timm are made for three channels, and some take no word about it.
     is_usual = channels == 3 and name not in OWN_MODELS
     return named_model(
         name,
-        classes=len(task.classes),
+        classes=classes,
         channels=None if is_usual else channels,
         image_size=image_size,
     )
+
+
+def _untrained(name: str, task: Task, image_size: int | None = None) -> nn.Module:
+    return untrained_model(name, len(task.classes), task.targets.shape, image_size)
 
 
 def _fingerprint(untrained: nn.Module, task: Task) -> str:

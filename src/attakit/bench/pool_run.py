@@ -12,6 +12,7 @@ import torch
 from attakit.bench.build import build_ledger, build_oracle, build_pool_selector
 from attakit.bench.data import Task, load_task
 from attakit.bench.experiment import Experiment, MethodTable, PoolTable
+from attakit.bench.kept_model import keep_model
 from attakit.bench.measure import final_scores, spent
 from attakit.bench.models import source_classifier
 from attakit.bench.recorded import build_pictures
@@ -32,7 +33,7 @@ from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device
 from attakit.nn.weights import weights_hash
-from attakit.protocols import Reporter
+from attakit.protocols import Method, Reporter
 from attakit.records import Moment
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
@@ -92,6 +93,13 @@ def run_pool(
     _run_rounds(state, folder, [*reporters, *watch.observers(rounds, Accuracy({}), start)])
     with stoppable(stopped(folder), at_once=True):
         return _finish(state, folder, lines, watch.scoring)
+
+
+def saved_learner(experiment: Experiment, folder: Path) -> tuple[Method, Task]:
+    """What learned in a stopped pool run as it was saved last, and what it worked on."""
+    state = _build(experiment, None, Watch())
+    _resume(state, folder)
+    return state.adaptation.learner, state.task
 
 
 def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> _PoolRun:
@@ -202,6 +210,7 @@ def _run_rounds(state: _PoolRun, folder: Path, reporters: Sequence[Reporter]) ->
 
 def _finish(state: _PoolRun, folder: Path, lines: JsonLines, scoring: Counting) -> dict[str, Any]:
     state.updates += state.adaptation.finish(wait=state.experiment.labels.wait).updates
+    keep_model(state.experiment, state.task, state.adaptation.learner, folder)
     lines.end(_end(state, scoring))
     return mark_done(folder)
 

@@ -15,6 +15,7 @@ from attakit import __version__
 from attakit.bench.build import build_ledger, build_method, build_oracle
 from attakit.bench.data import build_stream, load_task
 from attakit.bench.experiment import Experiment
+from attakit.bench.kept_model import adapted_model, keep_model
 from attakit.bench.measure import measure_before, measure_end, measure_steps
 from attakit.bench.models import source_classifier
 from attakit.bench.pool_run import run_pool
@@ -33,13 +34,13 @@ from attakit.bench.run_folder import (
 )
 from attakit.bench.run_state import RunState, Saver
 from attakit.bench.stopping import Interrupted, stoppable, until
-from attakit.bench.task import Counting
+from attakit.bench.task import Counting, Task
 from attakit.bench.threads import using_threads
 from attakit.bench.watch import Watch
 from attakit.engine.loop import drain, run
 from attakit.nn.devices import choose_device
 from attakit.nn.weights import weights_hash
-from attakit.protocols import Reporter
+from attakit.protocols import Method, Reporter
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
 from attakit.store.snapshot import load_snapshot
@@ -128,15 +129,25 @@ def environment() -> dict[str, str | int]:
     }
 
 
+def saved_method(experiment: Experiment, folder: Path) -> tuple[Method, Task]:
+    """The method of a stopped run as it was saved last, and what it worked on."""
+    state = _build(experiment, None, Watch())
+    _resume(state, folder)
+    return state.method, state.task
+
+
 def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> RunState:
     task = load_task(experiment.stream, watch.checking)
     stream = build_stream(experiment, task)
     model = source_classifier(experiment, task, watch.training, weights=weights)
+    method = build_method(experiment.method, model, experiment.seed, task.source_train)
+    if experiment.report.model:
+        adapted_model(method)  # complains now rather than at the end
     return RunState(
         experiment=experiment,
         task=task,
         stream=stream,
-        method=build_method(experiment.method, model, experiment.seed, task.source_train),
+        method=method,
         oracle=build_oracle(
             experiment.labels, stream.truth, experiment.seed, where=task.where, write=watch.write
         ),
@@ -208,5 +219,6 @@ def _finish(state: RunState, folder: Path, lines: JsonLines, scoring: Counting) 
         class_count=len(state.task.classes),
     )
     state.updates += late.updates
+    keep_model(state.experiment, state.task, state.method, folder)
     lines.end(measure_end(state, scoring))
     return mark_done(folder)

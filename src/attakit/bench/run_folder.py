@@ -14,9 +14,9 @@ from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 
-SNAPSHOT, DONE = "snapshot.pt", "done"
+SNAPSHOT, MODEL_FILE, DONE = "snapshot.pt", "model.safetensors", "done"
 # All that a run may write. "done" last: copied in this order, an unfinished run never looks done.
-RUN_FILES = (STEPS_FILE, PICTURES_FILE, FEATURES_FILE, SNAPSHOT, DONE)
+RUN_FILES = (STEPS_FILE, PICTURES_FILE, FEATURES_FILE, SNAPSHOT, MODEL_FILE, DONE)
 
 
 def has_run(folder: Path) -> bool:

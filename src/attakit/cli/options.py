@@ -14,6 +14,15 @@ Overrides = Annotated[
     typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Override a setting of the file."),
 ]
 ExperimentFile = Annotated[Path, typer.Argument(metavar="EXPERIMENT.toml")]
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        envvar="ATTAKIT_DATABASE",
+        show_envvar=True,
+        help="URL of a service's database, if it is not in its folder.",
+    ),
+]
 RunFolders = Annotated[
     list[Path], typer.Argument(metavar="FOLDER…", help="Runs, or folders that hold runs.")
 ]

@@ -13,7 +13,18 @@ from rich.markup import escape
 from attakit import __version__
 from attakit.bench.failing import USER_ERRORS, explain
 from attakit.bench.stopping import Interrupted
-from attakit.cli import analyse, bench, corrupt, demo, look, pretrain, run, validate
+from attakit.cli import (
+    analyse,
+    bench,
+    corrupt,
+    demo,
+    export,
+    look,
+    pretrain,
+    questions,
+    run,
+    validate,
+)
 from attakit.cli.talking import say
 
 USER_ERROR, INTERRUPTED = 2, 130
@@ -59,6 +70,8 @@ app.command()(run.run)
 app.command()(bench.bench)
 app.command()(corrupt.corrupt)
 app.add_typer(validate.app, name="validate")
+app.command()(export.export)
+app.add_typer(questions.app, name="questions")
 app.command()(look.table)
 app.command()(look.plot)
 app.command()(look.report)

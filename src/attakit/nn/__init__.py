@@ -4,6 +4,7 @@ from attakit.nn.augment import augment
 from attakit.nn.classifier import PRECISIONS, Classifier, EncoderHead, Precision
 from attakit.nn.devices import available_devices, choose_device, place, prepare
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.export import Exported, ModelFacts, export_model, read_facts
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
 from attakit.nn.named import OWN_MODELS, named_model
 from attakit.nn.norm import (
@@ -29,7 +30,9 @@ __all__ = [
     "PRECISIONS",
     "Classifier",
     "EncoderHead",
+    "Exported",
     "FisherPenalty",
+    "ModelFacts",
     "NormPolicy",
     "Precision",
     "SmallCNN",
@@ -39,6 +42,7 @@ __all__ = [
     "choose_device",
     "diagonal_fisher",
     "early_norm_parameters",
+    "export_model",
     "find_stages",
     "import_timm",
     "import_torchvision",
@@ -49,6 +53,7 @@ __all__ = [
     "norm_parameters",
     "place",
     "prepare",
+    "read_facts",
     "save_weights",
     "seeded",
     "softmax_entropy",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from PIL import Image, ImageOps
 from attakit.errors import StreamError
 
 # What Pillow is known to raise on damaged files, depending on the format and on the damage.
-_DAMAGE = (
+DAMAGE = (
     OSError,
     SyntaxError,
     ValueError,
@@ -23,6 +24,7 @@ _DAMAGE = (
     struct.error,
     zlib.error,
     Image.DecompressionBombError,
+    Image.DecompressionBombWarning,
 )
 _SKIP = "or leave all such files out with skip_corrupt=True"
 _SIXTEEN_TO_EIGHT_BITS = 257  # 65535 / 255
@@ -40,15 +42,39 @@ def decode_image(
     noted by the camera is applied, and the aspect is not kept.
     """
     try:
-        with Image.open(path) as image:
-            upright = _as_rgb(ImageOps.exif_transpose(image))
-            pixels = _scaled(upright, size)
-    except _DAMAGE as error:
+        pixels = read_pixels(path, size)
+    except DAMAGE as error:
         raise StreamError(
             f"{who}: cannot read {path} as an image: {error}. Repair or delete the file, {remedy}."
         ) from error
     pixels.flags.writeable = False
     return pixels
+
+
+def read_pixels(
+    file: Path | IO[bytes],
+    size: int | None,
+    *,
+    formats: tuple[str, ...] | None = None,
+    limit: int | None = None,
+) -> NDArray[np.uint8]:
+    """Read an image as `decode_image` does, from a path or an open file; raises one of `DAMAGE`.
+
+    Only the named `formats` are tried. An image that claims more pixels than the `limit` is
+    refused after its head was read, before memory is taken for the rest.
+
+    >>> from io import BytesIO
+    >>> file = BytesIO()
+    >>> Image.new("RGB", (9, 5)).save(file, "PNG")
+    >>> read_pixels(file, 4, formats=("PNG",), limit=45).shape
+    (4, 4, 3)
+    """
+    with Image.open(file, formats=formats) as image:
+        if limit is not None and image.width * image.height > limit:
+            raise ValueError(
+                f"it has {image.width} × {image.height} pixels, and {limit} are allowed"
+            )
+        return _scaled(_as_rgb(ImageOps.exif_transpose(image)), size)
 
 
 def resize_pixels(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:

@@ -25,7 +25,7 @@ _CLASSES = tuple("0123456789")
 _TRAIN_PER_CLASS = 280
 _TEST_PER_CLASS = 60
 _STYLES: dict[str, Style] = {"outline": outline, "textured": texture}
-_MEAN, _STD = 0.1307, 0.3081  # of the pixels of MNIST
+MEAN, STD = 0.1307, 0.3081  # of the pixels of MNIST
 _BORDER = 4  # pixels of paper around a digit of MNIST
 
 
@@ -112,4 +112,4 @@ def _split(labels: np.ndarray[Any, Any], styles: int) -> list[np.ndarray[Any, An
 
 
 def _samples(name: str, images: Tensor, labels: np.ndarray[Any, Any]) -> ArraySamples:
-    return ArraySamples(((images - _MEAN) / _STD)[:, None], labels, prefix=f"{name}/")
+    return ArraySamples(((images - MEAN) / STD)[:, None], labels, prefix=f"{name}/")

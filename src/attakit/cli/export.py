@@ -1,0 +1,85 @@
+"""`attakit export`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attakit.bench.exportable import Exportable, run_model, source_model
+from attakit.bench.load import load_experiment, read_tables
+from attakit.bench.run_folder import has_run
+from attakit.cli.extra_parts import import_service
+from attakit.cli.options import DatabaseUrl, Json, Overrides, Quiet
+from attakit.cli.talking import interruptible, print_json, say
+from attakit.errors import SettingError
+from attakit.nn.export import FormatName, choose_format, export_model
+
+
+def export(
+    place: Annotated[
+        Path,
+        typer.Argument(metavar="FROM", help="Folder of a run or service, or an experiment file."),
+    ],
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
+    form: Annotated[
+        FormatName | None, typer.Option("--format", help="By default what the ending says.")
+    ] = None,
+    version: Annotated[
+        int | None, typer.Option(help="Of a service; by default the one that answers.")
+    ] = None,
+    database: DatabaseUrl = None,
+    override: Overrides = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Overwrite a file that is there.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Write an adapted model to a file that other programs run, and check its answers."""
+    choose_format(out, form)  # complains before a model is built
+    with interruptible("Stopped. Nothing was written."):
+        model, facts = _find_model(place, version, database, override or [])
+        exported = export_model(model, out, facts, form=form, replace_file=replace)
+    if as_json:
+        told = {"file": str(out), "format": exported.format, "difference": exported.difference}
+        print_json({**told, **asdict(exported.facts)})
+    elif not quiet:
+        say(
+            f"Wrote {out} ({exported.format}): {exported.facts.origin}, weights "
+            f"{exported.facts.weights}. Its answers differ from the model's by at most "
+            f"{exported.difference:.1g}."
+        )
+
+
+def _find_model(
+    place: Path, version: int | None, database: str | None, overrides: list[str]
+) -> Exportable:
+    if _is_service(place):
+        if overrides:
+            raise SettingError("export: --set is for experiment files; a service has its settings.")
+        found: Exportable = import_service("exportable").service_model(place, version, database)
+        return found
+    if version is not None or database is not None:
+        raise SettingError(
+            f"export: --version and --database are for services, and {place} is none. Leave them "
+            f"out, or name the folder of a service."
+        )
+    if place.is_file():
+        return source_model(load_experiment(place, overrides))
+    if overrides:
+        raise SettingError("export: --set is for experiment files; a run has its settings.")
+    if place.is_dir() and has_run(place):
+        return run_model(place)
+    raise SettingError(
+        f"export: {place} is neither the folder of a run (`attakit run`) or of a service "
+        f"(`attakit serve`), nor an experiment file."
+    )
+
+
+def _is_service(place: Path) -> bool:
+    if place.is_dir():
+        return (place / "settings.json").is_file() and not has_run(place)
+    return place.is_file() and "classes" in read_tables(place, "an experiment")

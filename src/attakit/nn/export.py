@@ -1,0 +1,252 @@
+"""Models in files that other programs run: written all or nothing, and read back to be sure."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+from uuid import uuid4
+
+import torch
+from torch import Tensor, nn
+
+from attakit.errors import AttaError, ModelError, SettingError, check_choice
+from attakit.nn.classifier import Classifier
+from attakit.nn.export_formats import FORMATS, Program, facts_text
+from attakit.nn.norm import uses_batch_statistics
+from attakit.nn.seeding import torch_generator
+from attakit.nn.weights import weights_hash
+
+FormatName = Literal["safetensors", "torchscript", "torch-export", "onnx"]
+
+TOLERANCE = 1e-3  # of the greatest logit: more is not rounding any more
+_EXAMPLE = 2  # a batch of one would be taken for a constant
+_CHECKED = (1, 2, 5)  # sizes of the batches on which answers are compared
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What one must know about a model to use it.
+
+    Parameters
+    ----------
+    model
+        Name of the architecture.
+    classes
+        Their names, in the order of the logits.
+    shape
+        Of one input, without the batch.
+    image_size
+        What the architecture was built for, where it must be told.
+    mean, std
+        With which inputs are normalised, per channel, after scaling to 0…1; None if they are not.
+    origin
+        Where the weights come from, in words.
+    version
+        Number of the version, for a model of a service.
+    weights
+        Hash of the weights.
+    norm
+        "stored" statistics of batch-norm layers, or those of each "batch".
+    """
+
+    model: str
+    classes: tuple[str, ...]
+    shape: tuple[int, ...]
+    image_size: int | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    origin: str = ""
+    version: int | None = None
+    weights: str = ""
+    norm: Literal["stored", "batch"] = "stored"
+
+    @staticmethod
+    def of(found: Mapping[str, Any]) -> ModelFacts:
+        """Facts from plain values, as a file holds them; unknown names are left out."""
+        known = {name: found[name] for name in ModelFacts.__dataclass_fields__ if name in found}
+        lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+        return ModelFacts(**{**known, **lists})
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    path: Path
+    format: FormatName
+    difference: float  # the greatest, between answers of the file and of the model
+    facts: ModelFacts
+
+
+def export_model(
+    model: nn.Module,
+    path: Path,
+    facts: ModelFacts,
+    *,
+    form: FormatName | None = None,
+    replace_file: bool = False,
+) -> Exported:
+    """Write a model to a file, for batches of any size, once the file answers as the model does.
+
+    Parameters
+    ----------
+    model
+        From a batch to logits; not changed. Evaluation mode is what is exported.
+    path
+        The file to write.
+    facts
+        Go into the file; the hash of the weights and the norm statistics are filled in.
+    form
+        Kind of file; by default what the ending says.
+    replace_file
+        Whether a file that is there may be overwritten.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> facts = ModelFacts("linear", ("cat", "dog"), (4,))
+    >>> with TemporaryDirectory() as folder:
+    ...     export_model(nn.Linear(4, 2), Path(folder, "model.safetensors"), facts).difference
+    0.0
+    """
+    name = choose_format(path, form)
+    if path.exists() and not replace_file:
+        raise SettingError(f"{path} is already there. Choose another file, or use --replace.")
+    plain = _plain_copy(model)
+    filled = _fill_in(plain, facts, name)
+    content = _encode(name, plain, filled)
+    difference = _compare(name, content, plain, filled.shape)
+    _write(path, content)
+    return Exported(path, name, difference, filled)
+
+
+def read_facts(path: Path) -> ModelFacts | None:
+    """The facts in a file that `export_model` wrote; None where there are none."""
+    name = choose_format(path)
+    try:
+        text = FORMATS[name].read_facts(str(path))
+        return ModelFacts.of(json.loads(text)) if text else None
+    except AttaError:
+        raise
+    except Exception as error:  # damaged files raise almost anything
+        raise ModelError(
+            f"read_facts: {path} is not a readable {name} file ({_first_line(error)}). Export the "
+            f"model again."
+        ) from error
+
+
+def choose_format(path: Path, form: str | None = None) -> FormatName:
+    """The kind of file that is meant, by its name unless it is given.
+
+    >>> choose_format(Path("model.pt2"))
+    'torch-export'
+    """
+    if form is not None:
+        check_choice("export", "--format", form, FORMATS)
+        return form  # type: ignore[return-value]
+    for name, kind in FORMATS.items():
+        if path.suffix.lower() in kind.endings:
+            return name  # type: ignore[return-value]
+    known = ", ".join(f"{kind.endings[0]} ({name})" for name, kind in FORMATS.items())
+    raise SettingError(
+        f"export: cannot tell the kind of file from the name {path.name!r}. Known endings: "
+        f"{known}; or say it with --format."
+    )
+
+
+def _plain_copy(model: nn.Module) -> nn.Module:
+    """The caller's model, copied, on the CPU and in evaluation mode."""
+    inner = model.model if isinstance(model, Classifier) else model
+    plain = copy.deepcopy(inner).cpu().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    evaluated: nn.Module = plain.eval().requires_grad_(False)
+    return evaluated
+
+
+def _fill_in(model: nn.Module, facts: ModelFacts, name: FormatName) -> ModelFacts:
+    by_batch = facts.norm == "batch" or uses_batch_statistics(model)
+    if by_batch and name != "safetensors":
+        raise ModelError(
+            f"export: this model normalises with the statistics of each batch (as Tent, CoTTA and "
+            f"batch_norm do), so what it says of an input depends on the others; a {name} file "
+            f"would not say the same. Export its weights (.safetensors), or a model adapted with "
+            f"frozen statistics (simatta)."
+        )
+    norm: Literal["stored", "batch"] = "batch" if by_batch else "stored"
+    return replace(facts, weights=weights_hash(model), norm=norm)
+
+
+def _encode(name: FormatName, model: nn.Module, facts: ModelFacts) -> bytes:
+    example = _inputs(_EXAMPLE, facts.shape)
+    try:
+        with torch.no_grad():
+            return FORMATS[name].encode(model, example, facts_text(asdict(facts)))
+    except AttaError:
+        raise
+    except Exception as error:  # exporters raise almost anything
+        raise ModelError(
+            f"export: {type(model).__name__} cannot be written as {name} for inputs of shape "
+            f"{facts.shape} ({_first_line(error)}). Try another format; safetensors always works."
+        ) from error
+
+
+def _compare(name: FormatName, content: bytes, model: nn.Module, shape: tuple[int, ...]) -> float:
+    """The greatest difference between the answers of file and model, or `ModelError`."""
+    program = FORMATS[name].decode(content, model)
+    greatest, allowed = 0.0, TOLERANCE
+    for size in _CHECKED:
+        inputs = _inputs(size, shape)
+        wanted, got = _answers("model", model, inputs), _answers(name, program, inputs)
+        allowed = max(allowed, TOLERANCE * float(wanted.abs().max()))
+        greatest = max(greatest, float((wanted - got).abs().max()))
+    if not greatest <= allowed:
+        raise ModelError(
+            f"export: the {name} file answers differently from the model (by up to "
+            f"{greatest:.2g}), so it was not kept. Try another format."
+        )
+    return greatest
+
+
+def _answers(who: str, program: Program, inputs: Tensor) -> Tensor:
+    try:
+        with torch.no_grad():
+            logits = program(inputs)
+    except Exception as error:  # so do runtimes
+        raise ModelError(
+            f"export: the {who} fails on {len(inputs)} inputs of shape {tuple(inputs.shape[1:])} "
+            f"({_first_line(error)}). Check the shape of inputs, or try another format."
+        ) from error
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(inputs):
+        raise ModelError(
+            f"export: the {who} must answer {len(inputs)} inputs with logits of shape "
+            f"({len(inputs)}, classes), got {getattr(logits, 'shape', type(logits).__name__)}."
+        )
+    return logits
+
+
+def _inputs(size: int, shape: tuple[int, ...]) -> Tensor:
+    return torch.randn(size, *shape, generator=torch_generator(0, "export", size))
+
+
+def _write(path: Path, content: bytes) -> None:
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(content)
+        os.replace(beside, path)
+    except OSError as error:
+        raise ModelError(
+            f"export: {path} cannot be written ({error}). Make room there or choose another file."
+        ) from error
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

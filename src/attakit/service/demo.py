@@ -1,0 +1,150 @@
+"""A service with a stream and people of its own, so that a newcomer sees the whole cycle.
+
+Everything goes over HTTP, as it would from outside. Only the truth about the digits stays here:
+simulated people answer from it, some seconds late and now and then wrongly.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from attakit.bench.data import Task, load_task
+from attakit.bench.demo import METHODS
+from attakit.bench.experiment import StreamTable
+from attakit.bench.load import parse_experiment
+from attakit.bench.models import weights_file
+from attakit.client import Client, ClientError
+from attakit.randomness import generator
+from attakit.report.images import encode_picture
+from attakit.service.load import parse_settings
+from attakit.service.settings import ServiceSettings
+from attakit.stream.digits import MEAN, STD
+
+log = logging.getLogger(__name__)
+
+BATCH = 5  # images per request
+WRONG = 0.1  # share of wrong answers
+DELAY = 1.0  # seconds a simulated person thinks
+
+
+def demo_settings(folder: Path, *, port: int = 8000) -> ServiceSettings:
+    """Settings for the digits; the source model must have been trained before."""
+    task = load_task(StreamTable())
+    return parse_settings(
+        {
+            "folder": folder,
+            "classes": task.classes,
+            "model": {"weights": weights_file(parse_experiment({}), task)},
+            "input": {"size": 28, "channels": 1, "mean": [MEAN], "std": [STD]},
+            "method": METHODS["simatta"],
+            "labels": {"budget": 400, "settle_seconds": 2.0},
+            "learning": {"batch_size": 50, "batch_seconds": 5.0},
+            "server": {"port": port},
+        }
+    )
+
+
+class Visitors:
+    """Sends digits to a service, one domain after the other, and knows what they are.
+
+    Parameters
+    ----------
+    task
+        The digits.
+    rate
+        Images per second.
+    seed
+        Of the order.
+    """
+
+    def __init__(self, task: Task, *, rate: float = 20.0, seed: int = 0) -> None:
+        self.task = task
+        self.rate = rate
+        self.seed = seed
+        self.truth: dict[str, int] = {}
+
+    def send(self, client: Client, stop: threading.Event) -> None:
+        """Send images until told to stop, over and over."""
+        for images, labels in self._batches():
+            if stop.is_set():
+                return
+            try:
+                answered = client.predict(images)
+            except ClientError as error:
+                log.warning("the demo could not send images: %s", error)
+                stop.wait(1.0)
+                continue
+            self.truth.update(
+                {each.sample: label for each, label in zip(answered, labels, strict=True)}
+            )
+            stop.wait(BATCH / self.rate)
+
+    def _batches(self) -> Iterator[tuple[list[bytes], list[int]]]:
+        visit = 0
+        while True:
+            for name, part in self.task.targets.parts.items():
+                order = generator(self.seed, f"demo {name}", visit).permutation(len(part))
+                for start in range(0, len(order), BATCH):
+                    chosen = order[start : start + BATCH].tolist()
+                    inputs = part.load(chosen)
+                    pictures = [encode_picture(one, [MEAN], [STD]) for one in inputs]
+                    labels = [int(part.labels[place]) for place in chosen]
+                    yield [base64.b64decode(picture) for picture in pictures], labels
+            visit += 1
+
+
+class SimulatedPeople:
+    """Answers questions a little late, now and then wrongly, and leaves some to the visitor.
+
+    Parameters
+    ----------
+    truth
+        What the samples are, as far as it is known here.
+    classes
+        How many there are.
+    wrong
+        Share of wrong answers.
+    delay
+        Seconds before each answer.
+    seed
+        Of the wrong answers.
+    """
+
+    def __init__(
+        self,
+        truth: dict[str, int],
+        classes: int,
+        *,
+        wrong: float = WRONG,
+        delay: float = DELAY,
+        seed: int = 0,
+    ) -> None:
+        self.truth = truth
+        self.classes = classes
+        self.wrong = wrong
+        self.delay = delay
+        self.seed = seed
+
+    def answer(self, client: Client, stop: threading.Event) -> None:
+        """Answer until told to stop."""
+        while not stop.wait(self.delay):
+            try:
+                lease = client.lease()
+                if lease is not None:
+                    self._answer_one(client, lease.question, lease.sample)
+            except ClientError as error:
+                log.warning("a simulated person could not answer: %s", error)
+
+    def _answer_one(self, client: Client, question: int, sample: str) -> None:
+        label = self.truth.get(sample)
+        if label is None:  # from before a restart: nobody here remembers it
+            client.answer(question, kind="skip")
+            return
+        draw = generator(self.seed, "simulated answer", question)
+        if draw.random() < self.wrong:
+            label = (label + int(draw.integers(1, self.classes))) % self.classes
+        client.answer(question, label=label)

@@ -1,0 +1,23 @@
+"""Questions that leave the service, and answers that come back, in files that other tools know."""
+
+from attakit.service.exchange.answers import read_answers
+from attakit.service.exchange.label_studio import label_config
+from attakit.service.exchange.questions import write_questions
+from attakit.service.exchange.records import (
+    FILE_FORMATS,
+    FileFormat,
+    ImportReport,
+    Problem,
+    choose_file_format,
+)
+
+__all__ = [
+    "FILE_FORMATS",
+    "FileFormat",
+    "ImportReport",
+    "Problem",
+    "choose_file_format",
+    "label_config",
+    "read_answers",
+    "write_questions",
+]

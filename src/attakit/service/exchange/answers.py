@@ -1,0 +1,166 @@
+"""Answers on their way in: each line is taken as a whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TextIO
+
+from attakit.errors import LabelError, UnknownQuestion, check_choice
+from attakit.service.exchange.json_lines import read_lines
+from attakit.service.exchange.label_studio import NONE, read_annotations
+from attakit.service.exchange.records import (
+    FILE_FORMATS,
+    FileFormat,
+    ImportReport,
+    Line,
+    Problem,
+    shortened,
+)
+from attakit.service.exchange.spreadsheet import read_table
+from attakit.service.storage import Storage
+from attakit.service.storage.records import AnswerKind
+
+_READERS: dict[str, Callable[[TextIO], Iterator[Line | Problem]]] = {
+    "csv": read_table,
+    "jsonl": read_lines,
+    "label-studio": read_annotations,
+}
+_KINDS: tuple[AnswerKind, ...] = ("label", "skip", "none")
+_COUNTED = {"accepted": "taken", "conflict": "conflicting"}  # others are called the same
+_LARGEST_NUMBER = 2**63 - 1  # that the databases hold
+_LONGEST_NAME = 200
+_SHOWN_CLASSES = 10
+
+Said = tuple[int, str, AnswerKind, int | None]
+
+
+def read_answers(
+    storage: Storage,
+    stream: TextIO,
+    form: FileFormat,
+    annotator: str,
+    *,
+    classes: Sequence[str],
+) -> ImportReport:
+    """Take answers from a file, and report what became of each line.
+
+    The same file read twice changes nothing: the key of an answer is made from who said what to
+    which question.
+
+    Parameters
+    ----------
+    storage
+        Gets the answers.
+    stream
+        Text; open files with newline="".
+    form
+        "csv", "jsonl" or "label-studio".
+    annotator
+        Who answered, where a line does not say it.
+    classes
+        Names, in the order of the labels. A class is given by name, or else by its number from 0.
+    """
+    check_choice("read_answers", "form", form, FILE_FORMATS)
+    counts: Counter[str] = Counter()
+    problems: list[Problem] = []
+    for line in _lines(stream, form):
+        outcome, reason = _take(storage, line, annotator, classes)
+        counts[outcome] += 1
+        if reason:
+            problems.append(Problem(line.number if isinstance(line, Line) else line.line, reason))
+    return ImportReport(**counts, problems=tuple(problems))
+
+
+def _lines(stream: TextIO, form: FileFormat) -> Iterator[Line | Problem]:
+    try:
+        yield from _READERS[form](stream)
+    except UnicodeDecodeError as error:
+        raise LabelError(
+            "Import: the file is not text in UTF-8. Save it again with that encoding (in a "
+            "spreadsheet: CSV UTF-8); lines before that place were taken."
+        ) from error
+
+
+def _take(
+    storage: Storage, line: Line | Problem, annotator: str, classes: Sequence[str]
+) -> tuple[str, str]:
+    """What became of a line, and why if it was not taken."""
+    if isinstance(line, Problem):
+        return "refused", line.reason
+    try:
+        said = _understand(line, annotator, classes)
+        if said is None:
+            return "blank", ""
+        outcome = storage.questions.answer(*said, key=_key(*said))
+    except UnknownQuestion:
+        return "unknown", f"question {shortened(line.question)} was never asked"
+    except LabelError as error:
+        return "refused", str(error)
+    return _COUNTED.get(outcome, outcome), ""
+
+
+def _understand(line: Line, annotator: str, classes: Sequence[str]) -> Said | None:
+    """What a line says, or None if it is not filled in; `LabelError` if it makes no sense."""
+    kind, answer = line.kind, line.answer
+    if isinstance(answer, str) and not answer.strip():
+        answer = None
+    if kind in (None, "") and answer is None:
+        return None
+    kind = kind or "label"
+    if kind not in _KINDS:
+        raise LabelError(f"its kind must be label, skip or none, got {shortened(kind)}")
+    if kind == "label" and answer == NONE and NONE not in classes:
+        kind, answer = "none", None
+    label = _class_index(answer, classes) if kind == "label" else None
+    if kind != "label" and answer is not None:
+        raise LabelError(f"it is of kind {kind} but names the class {shortened(answer)}")
+    return _question_number(line.question), _name(line.annotator, annotator), kind, label
+
+
+def _question_number(given: Any) -> int:
+    text = str(given).strip() if isinstance(given, (int, str)) else ""
+    if isinstance(given, bool) or not (text.isascii() and text.isdecimal()):
+        raise LabelError(f"its question must be a number, got {shortened(given)}")
+    if len(text) > len(str(_LARGEST_NUMBER)) or int(text) > _LARGEST_NUMBER:
+        raise UnknownQuestion(f"question {shortened(given)}")
+    return int(text)
+
+
+def _name(given: Any, usual: str) -> str:
+    if given is None or given == "":
+        return usual
+    if not isinstance(given, str) or len(given) > _LONGEST_NAME or not given.isprintable():
+        raise LabelError(
+            f"its annotator must be a name of at most {_LONGEST_NAME} characters, got "
+            f"{shortened(given)}"
+        )
+    return given
+
+
+def _class_index(given: Any, classes: Sequence[str]) -> int:
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(classes):
+        return given
+    if isinstance(given, str):
+        wanted = _plain(given)
+        names = [_plain(name) for name in classes]
+        if wanted in names:
+            return names.index(wanted)
+        if wanted.isascii() and wanted.isdecimal() and len(wanted) < len(str(_LARGEST_NUMBER)):
+            index = int(wanted)
+            if index < len(classes):
+                return index
+    known = ", ".join(classes[:_SHOWN_CLASSES]) + (", …" if len(classes) > _SHOWN_CLASSES else "")
+    raise LabelError(f"{shortened(given)} is not a class. Classes: {known}")
+
+
+def _plain(name: str) -> str:
+    """Letters with accents in one form: some programs write them in two parts."""
+    return unicodedata.normalize("NFC", name.strip())
+
+
+def _key(question: int, annotator: str, kind: AnswerKind, label: int | None) -> str:
+    said = f"{annotator}\0{question}\0{kind}\0{label}"
+    return "import-" + hashlib.sha256(said.encode()).hexdigest()[:32]

@@ -1,0 +1,83 @@
+"""JSON lines: one object per question, or per answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TextIO
+
+from attakit.service.exchange.records import Asked, Line, Problem, shortened
+
+LONGEST_LINE = 1_000_000  # characters
+
+
+def write_lines(asked: Iterable[Asked], stream: TextIO, classes: Sequence[str]) -> int:
+    """Write one object per question; return their number."""
+    count = 0
+    for one in asked:
+        count += 1
+        stream.write(json.dumps(_to_object(one, classes), ensure_ascii=False) + "\n")
+    return count
+
+
+def read_lines(stream: Iterable[str]) -> Iterator[Line | Problem]:
+    """Read one object per line; one with `answers`, as they are written, may hold several."""
+    for number, text in enumerate(stream, start=1):
+        stripped = text.strip("\ufeff \t\r\n")
+        if stripped:
+            yield from _to_lines(number, stripped)
+
+
+def _to_lines(number: int, text: str) -> Iterator[Line | Problem]:
+    if len(text) > LONGEST_LINE:
+        yield Problem(number, f"it has more than {LONGEST_LINE:,} characters")
+        return
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        yield Problem(number, f"it is not JSON ({error})")
+        return
+    if not isinstance(found, dict) or "question" not in found:
+        yield Problem(number, f"it is not an object with a question, but {shortened(found)}")
+        return
+    given = found.get("answers")
+    if found.get("answer") is None and found.get("kind") is None and isinstance(given, list):
+        for one in given:
+            yield _to_line(number, found, one)
+        if given:
+            return
+    yield _to_line(number, found, found)
+
+
+def _to_line(number: int, question: dict[str, Any], said: Any) -> Line | Problem:
+    if not isinstance(said, dict):
+        return Problem(number, f"an answer must be an object, got {shortened(said)}")
+    parts = {name: said.get(name) for name in ("answer", "kind", "annotator")}
+    return Line(number, question["question"], **parts)
+
+
+def _to_object(asked: Asked, classes: Sequence[str]) -> dict[str, Any]:
+    question = asked.question
+    written = {
+        "question": question.question,
+        "sample": question.sample,
+        "at": question.at,
+        "version": question.version,
+        "entropy": question.score,
+        "guesses": [
+            {"label": label, "class": classes[label], "probability": probability}
+            for label, probability in question.guesses
+        ],
+        "state": question.state,
+        "answer": None if question.label is None else classes[question.label],
+        "answers": [
+            {
+                "annotator": given.annotator,
+                "kind": given.kind,
+                "answer": None if given.label is None else classes[given.label],
+                "at": given.at,
+            }
+            for given in asked.answers
+        ],
+    }
+    return written if asked.image is None else {**written, "image": asked.image}

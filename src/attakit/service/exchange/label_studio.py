@@ -1,0 +1,156 @@
+"""Label Studio: tasks with the model's guesses go out, annotations come back.
+
+The files are those of its JSON import and export. A task carries the number of its question in its
+data, so an export of the whole project finds its way home.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TextIO
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from attakit.errors import LabelError
+from attakit.service.exchange.records import Asked, Line, Problem, shortened
+from attakit.service.storage.records import GivenAnswer
+
+IMAGE, CHOICES = "image", "class"  # names in the labelling interface
+NONE = "none of these"
+
+
+def write_tasks(asked: Iterable[Asked], stream: TextIO, classes: Sequence[str]) -> int:
+    """Write a list of tasks; return their number."""
+    count = 0
+    stream.write("[")
+    for count, one in enumerate(asked, start=1):
+        stream.write(",\n" if count > 1 else "\n")
+        stream.write(json.dumps(_to_task(one, classes), ensure_ascii=False))
+    stream.write("\n]\n")
+    return count
+
+
+def label_config(classes: Sequence[str]) -> str:
+    """The labelling interface for such tasks, to be pasted into the settings of a project.
+
+    >>> print(label_config(["cat", "dog"]))
+    <View>
+      <Image name="image" value="$image" />
+      <Choices name="class" toName="image" choice="single" required="true">
+        <Choice value="cat" />
+        <Choice value="dog" />
+        <Choice value="none of these" />
+      </Choices>
+    </View>
+    """
+    view = Element("View")
+    SubElement(view, "Image", name=IMAGE, value=f"${IMAGE}")
+    choices = SubElement(
+        view, "Choices", name=CHOICES, toName=IMAGE, choice="single", required="true"
+    )
+    for name in dict.fromkeys([*classes, NONE]):
+        SubElement(choices, "Choice", value=name)
+    indent(view)
+    return tostring(view, encoding="unicode")
+
+
+def read_annotations(stream: TextIO) -> Iterator[Line | Problem]:
+    """Read a list of tasks with annotations; lines are counted in tasks."""
+    content = stream.read().removeprefix("\ufeff")
+    try:
+        tasks = json.loads(content) if content.strip() else []
+    except (ValueError, RecursionError) as error:
+        raise LabelError(
+            f"Import: the file is not JSON ({error}). Export the project from Label Studio in the "
+            f"format JSON."
+        ) from error
+    if not isinstance(tasks, list):
+        raise LabelError(
+            f"Import: the file must hold a list of tasks, got {shortened(tasks)}. Export the "
+            f"project from Label Studio in the format JSON."
+        )
+    for number, task in enumerate(tasks, start=1):
+        yield from _to_lines(number, task)
+
+
+def _to_task(asked: Asked, classes: Sequence[str]) -> dict[str, Any]:
+    question = asked.question
+    task: dict[str, Any] = {
+        "data": {
+            "question": question.question,
+            "sample": question.sample,
+            **({} if asked.image is None else {IMAGE: asked.image}),
+        },
+        "predictions": [
+            {
+                "model_version": f"version {question.version}",
+                "score": probability,
+                "result": _choose(classes[label]),
+            }
+            for label, probability in question.guesses[:1]
+        ],
+    }
+    if asked.answers:
+        task["annotations"] = [_to_annotation(given, classes) for given in asked.answers]
+    return task
+
+
+def _to_annotation(given: GivenAnswer, classes: Sequence[str]) -> dict[str, Any]:
+    if given.kind == "skip":
+        return {"was_cancelled": True, "result": []}
+    return {"result": _choose(NONE if given.label is None else classes[given.label])}
+
+
+def _choose(name: str) -> list[dict[str, Any]]:
+    chosen = {"choices": [name]}
+    return [{"from_name": CHOICES, "to_name": IMAGE, "type": "choices", "value": chosen}]
+
+
+def _to_lines(number: int, task: Any) -> Iterator[Line | Problem]:
+    data = task.get("data") if isinstance(task, dict) else None
+    if not isinstance(data, dict) or "question" not in data:
+        yield Problem(number, "the task has no data with a question; it was not exported from here")
+        return
+    annotations = task.get("annotations", [])
+    if not isinstance(annotations, list):
+        yield Problem(number, "the annotations of the task are not a list")
+        return
+    if not annotations:
+        yield Line(number, data["question"])
+    for annotation in annotations:
+        yield _to_line(number, data["question"], annotation)
+
+
+def _to_line(number: int, question: Any, annotation: Any) -> Line | Problem:
+    if not isinstance(annotation, dict):
+        return Problem(number, f"an annotation must be an object, got {shortened(annotation)}")
+    who = _annotator(annotation.get("completed_by"))
+    if annotation.get("was_cancelled"):
+        return Line(number, question, kind="skip", annotator=who)
+    chosen = _choices(annotation.get("result"))
+    if chosen is None or len(chosen) > 1:
+        return Problem(number, "an annotation must have one choice")
+    return Line(number, question, answer=chosen[0] if chosen else None, annotator=who)
+
+
+def _choices(result: Any) -> list[Any] | None:
+    """What was chosen, or None where the result has another form."""
+    if not isinstance(result, list):
+        return None
+    values = [
+        one.get("value") for one in result if isinstance(one, dict) and one.get("type") == "choices"
+    ]
+    chosen: list[Any] = []
+    for value in values:
+        found = value.get("choices") if isinstance(value, dict) else None
+        if not isinstance(found, list):
+            return None
+        chosen += found
+    return chosen
+
+
+def _annotator(completed_by: Any) -> str | None:
+    """People of a project, kept apart from each other; a number where there is no more."""
+    if isinstance(completed_by, dict):
+        completed_by = completed_by.get("email") or completed_by.get("id")
+    return None if completed_by is None else f"label-studio/{completed_by}"

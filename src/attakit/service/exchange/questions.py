@@ -1,0 +1,87 @@
+"""Questions on their way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TextIO
+
+from attakit.errors import check_choice
+from attakit.service.exchange.images import as_data_url, at_service
+from attakit.service.exchange.json_lines import write_lines
+from attakit.service.exchange.label_studio import write_tasks
+from attakit.service.exchange.records import FILE_FORMATS, Asked, FileFormat
+from attakit.service.exchange.spreadsheet import write_table
+from attakit.service.storage import GivenAnswer, Question, Storage
+
+_WRITERS: dict[str, Callable[[Iterable[Asked], TextIO, Sequence[str]], int]] = {
+    "csv": write_table,
+    "jsonl": write_lines,
+    "label-studio": write_tasks,
+}
+
+
+def write_questions(
+    storage: Storage,
+    stream: TextIO,
+    form: FileFormat,
+    *,
+    classes: Sequence[str],
+    everything: bool = False,
+    image_url: str | None = None,
+) -> int:
+    """Write questions for people who label elsewhere; return how many.
+
+    Whether a question is for learning or for the audit is not told, so that answers stay fair.
+
+    Parameters
+    ----------
+    storage
+        Holds the questions.
+    stream
+        Gets text; line ends are written as they should be, so open files with newline="".
+    form
+        "csv", "jsonl" or "label-studio".
+    classes
+        Names, in the order of the labels.
+    everything
+        Closed questions and the answers that count too, instead of open questions alone.
+    image_url
+        Address of the service. Images are then given as its addresses; otherwise Label Studio's
+        tasks hold them, and other formats name the sample only.
+    """
+    check_choice("write_questions", "form", form, FILE_FORMATS)
+    if image_url is not None:
+        at_service(image_url, "")  # complains before anything is written
+    inside = form == "label-studio"
+    asked = (
+        Asked(
+            question,
+            _votes(storage, question) if everything else (),
+            _image(storage, question, image_url, inside=inside),
+        )
+        for question in _questions(storage, everything=everything)
+    )
+    return _WRITERS[form](asked, stream, classes)
+
+
+def _questions(storage: Storage, *, everything: bool) -> Iterator[Question]:
+    """The oldest first; what was forgotten never leaves."""
+    newest_first = storage.questions.recent(storage.questions.counts().asked)
+    for question in reversed(newest_first):
+        if question.state == "open" or (everything and question.state != "forgotten"):
+            yield question
+
+
+def _votes(storage: Storage, question: Question) -> tuple[GivenAnswer, ...]:
+    given = storage.questions.answers(question.question)
+    return tuple(one for one in given if one.outcome == "accepted" and not one.withdrawn)
+
+
+def _image(
+    storage: Storage, question: Question, image_url: str | None, *, inside: bool
+) -> str | None:
+    if image_url is not None:
+        return at_service(image_url, question.sample)
+    if not inside:
+        return None
+    return as_data_url(storage.samples.contents([question.sample]).get(question.sample))

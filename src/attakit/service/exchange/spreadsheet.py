@@ -1,0 +1,149 @@
+"""CSV that is safe to open in a spreadsheet, and CSV as spreadsheets write it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TextIO
+
+from attakit.errors import LabelError
+from attakit.service.exchange.records import Asked, Line, Problem, shortened
+
+COLUMNS = (
+    "question",
+    "sample",
+    "asked_at",
+    "version",
+    "entropy",
+    "guess",
+    "probability",
+    "state",
+    "annotator",
+    "kind",
+    "answer",
+)
+_NEEDED = ("question", "answer")
+_DELIMITERS = ",;\t"
+# What a spreadsheet takes for the start of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+_QUOTE = "'"
+
+
+def write_table(asked: Iterable[Asked], stream: TextIO, classes: Sequence[str]) -> int:
+    """Write one row per question, or per answer to it; return the number of questions."""
+    writer = csv.writer(stream)
+    writer.writerow(COLUMNS)
+    count = 0
+    for one in asked:
+        count += 1
+        writer.writerows(_rows(one, classes))
+    return count
+
+
+def read_table(stream: Iterable[str]) -> Iterator[Line | Problem]:
+    """Read rows whose columns have names; only `question` and `answer` are needed."""
+    reader = _open(stream)
+    header = _read_header(reader)
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Problem(reader.line_num, f"it is not a line of CSV ({error})")
+            continue
+        if any(cell.strip() for cell in row):
+            yield _to_line(reader.line_num, header, row)
+
+
+def escape_cell(text: str) -> str:
+    """Make a text harmless to a spreadsheet: a quote in front of what looks like a formula.
+
+    >>> escape_cell("=HYPERLINK(1)"), escape_cell("cat")
+    ("'=HYPERLINK(1)", 'cat')
+    """
+    return _QUOTE + text if _looks_dangerous(text) or text.startswith(_QUOTE) else text
+
+
+def unescape_cell(cell: str) -> str:
+    """Undo `escape_cell`.
+
+    >>> unescape_cell("'-5"), unescape_cell("'tis")
+    ('-5', "'tis")
+    """
+    rest = cell[1:]
+    escaped = cell.startswith(_QUOTE) and (_looks_dangerous(rest) or rest.startswith(_QUOTE))
+    return rest if escaped else cell
+
+
+def _looks_dangerous(text: str) -> bool:
+    return text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA)
+
+
+def _rows(asked: Asked, classes: Sequence[str]) -> Iterator[list[object]]:
+    question = asked.question
+    guess, probability = question.guesses[0] if question.guesses else (None, "")
+    start = [
+        question.question,
+        escape_cell(question.sample),
+        datetime.fromtimestamp(question.at, UTC).isoformat(timespec="seconds"),
+        question.version,
+        question.score,
+        "" if guess is None else escape_cell(classes[guess]),
+        probability,
+        question.state,
+    ]
+    if not asked.answers:
+        yield [*start, "", "", ""]
+    for given in asked.answers:
+        said = "" if given.label is None else escape_cell(classes[given.label])
+        yield [*start, escape_cell(given.annotator), given.kind, said]
+
+
+class _Reader:
+    """Rows of CSV with the number of the line that each ends on."""
+
+    def __init__(self, lines: Iterable[str], delimiter: str) -> None:
+        self._rows = csv.reader(lines, delimiter=delimiter)
+
+    def __next__(self) -> list[str]:
+        return next(self._rows)
+
+    @property
+    def line_num(self) -> int:
+        return self._rows.line_num
+
+
+def _open(stream: Iterable[str]) -> _Reader:
+    """Read with the delimiter of the first line: spreadsheets use that of their country."""
+    lines = iter(stream)
+    first = next(lines, "").removeprefix("\ufeff")
+    delimiter = max(_DELIMITERS, key=first.count)
+    return _Reader(chain([first], lines), delimiter)
+
+
+def _read_header(reader: _Reader) -> list[str]:
+    try:
+        header = [name.strip().lower() for name in next(reader)]
+    except (StopIteration, csv.Error):
+        header = []
+    missing = [name for name in _NEEDED if name not in header]
+    if header and missing:
+        raise LabelError(
+            f"Import: the first line must name the columns, and {' and '.join(missing)} is not "
+            f"among them, got {shortened(','.join(header))}. Fill in a file that "
+            f"`attakit questions export` wrote."
+        )
+    return header
+
+
+def _to_line(number: int, header: Sequence[str], row: Sequence[str]) -> Line | Problem:
+    if len(row) > len(header) and any(row[len(header) :]):
+        return Problem(number, f"it has {len(row)} fields, and the first line {len(header)}")
+    cells = {
+        name: unescape_cell(cell.strip()) for name, cell in zip(header, row, strict=False) if cell
+    }
+    found = {name: cells.get(name) or None for name in (*_NEEDED, "kind", "annotator")}
+    return Line(number, **found)

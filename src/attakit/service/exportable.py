@@ -1,0 +1,72 @@
+"""Versions of a service, as models that can be exported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import nn
+
+from attakit.errors import SettingError, StateError
+from attakit.nn.export import ModelFacts
+from attakit.service.kept_settings import find_settings, open_service
+from attakit.service.models import version_model, version_path
+from attakit.service.settings import InputTable, ServiceSettings
+from attakit.service.storage import Storage, Version
+
+
+def service_model(
+    place: Path, number: int | None = None, database: str | None = None
+) -> tuple[nn.Module, ModelFacts]:
+    """A version of a service's model, with what one must know to use it.
+
+    Parameters
+    ----------
+    place
+        Folder or file of the service.
+    number
+        Of the version; by default the one that answers requests.
+    database
+        URL, where it is not the one in the settings.
+    """
+    settings = find_settings(place)
+    with open_service(settings, database) as storage:
+        version = _find_version(storage, place, number)
+    if not version_path(settings, version.file).exists():
+        raise StateError(
+            f"The weights of version {version.number} are gone: only the newest versions are kept "
+            f"(gate.keep_versions). Export another version."
+        )
+    model: nn.Module = version_model(settings, version.file).model
+    return model, _describe(settings, version)
+
+
+def _find_version(storage: Storage, place: Path, number: int | None) -> Version:
+    known = {version.number: version for version in storage.versions.all()}
+    if number is None:
+        current = storage.versions.current()
+        if current is None:
+            raise StateError(f"The service in {place} has promoted no version yet. Start it once.")
+        number = current.version
+    if number not in known:
+        told = ", ".join(map(str, sorted(known))) or "none"
+        raise SettingError(f"The service in {place} has no version {number}. Its versions: {told}.")
+    return known[number]
+
+
+def _describe(settings: ServiceSettings, version: Version) -> ModelFacts:
+    table = settings.input
+    is_image = table.kind == "image"
+    return ModelFacts(
+        model=settings.model.name,
+        classes=settings.classes,
+        shape=_shape(table),
+        image_size=settings.model.image_size,
+        mean=table.mean[: table.channels] if is_image else None,
+        std=table.std[: table.channels] if is_image else None,
+        origin=f"version {version.number} of a service, after {version.labels} labels",
+        version=version.number,
+    )
+
+
+def _shape(table: InputTable) -> tuple[int, ...]:
+    return table.shape if table.kind == "array" else (table.channels, table.size, table.size)

@@ -1,0 +1,50 @@
+"""Structured logs: one JSON object per line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import IO
+
+_PLAIN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonLines(logging.Formatter):
+    """Writes a record with all that was given as `extra`.
+
+    Examples
+    --------
+    >>> record = logging.makeLogRecord({"name": "a", "levelname": "INFO", "msg": "hello", "n": 2})
+    >>> record.created = 0
+    >>> JsonLines().format(record)
+    '{"at": "1970-01-01T00:00:00+00:00", "level": "info", "from": "a", "what": "hello", "n": 2}'
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "what": record.getMessage(),
+        }
+        extra = {name: value for name, value in vars(record).items() if name not in _PLAIN}
+        if record.exc_info:
+            extra["trace"] = self.formatException(record.exc_info)
+        return json.dumps({**line, **extra}, default=str, ensure_ascii=False)
+
+
+def log_as_json(level: int = logging.INFO, file: IO[str] | None = None) -> None:
+    """Send the logs of the whole process as JSON lines to a file, or to the error stream."""
+    writer = logging.StreamHandler(file or sys.stderr)
+    writer.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [writer]
+    root.setLevel(level)
+    # Requests are logged by the service itself, with the route and who asked.
+    logging.getLogger("uvicorn.access").disabled = True
+    for name in ("uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True

@@ -1,0 +1,210 @@
+"""Answer requests with the promoted model; requests that come together share a forward pass."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attakit.errors import ModelError, StateError, check_count, check_range
+from attakit.records import Prediction
+
+Model = Callable[[Tensor], Prediction]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a model said about the inputs of one request."""
+
+    logits: Tensor  # (inputs, classes)
+    features: Tensor  # (inputs, dim)
+    version: int  # of the model
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    inputs: Tensor
+    answer: Future[Answered]
+    at: float
+
+
+class Predictor:
+    """A thread that answers requests in the order of their arrival, many in one forward pass.
+
+    Parameters
+    ----------
+    model
+        Ready to answer: a `Classifier` with its norm policy set. None if it comes later, with
+        `swap`.
+    version
+        Number of the model, told with every answer.
+    batch_size
+        A forward pass takes at most so many inputs.
+    batch_seconds
+        A request waits so long for others to come along.
+    threads
+        Torch computes with so many threads; 0 leaves them as they are.
+    watch
+        Told the number of inputs of every forward pass.
+
+    Examples
+    --------
+    >>> from attakit.nn import Classifier
+    >>> from attakit.testing import tiny_classifier
+    >>> with Predictor(Classifier(tiny_classifier().eval()), 7) as predictor:
+    ...     answered = predictor.predict(torch.zeros(2, 4))
+    >>> answered.logits.shape, answered.version
+    (torch.Size([2, 3]), 7)
+    """
+
+    def __init__(
+        self,
+        model: Model | None,
+        version: int = 0,
+        *,
+        batch_size: int = 32,
+        batch_seconds: float = 0.002,
+        threads: int = 0,
+        watch: Callable[[int], None] = lambda _size: None,
+    ) -> None:
+        check_count("Predictor", "batch_size", batch_size)
+        check_range("Predictor", "batch_seconds", batch_seconds, at_least=0)
+        self.batch_size = batch_size
+        self.batch_seconds = batch_seconds
+        self.watch = watch
+        self._threads = threads
+        self._serving = (model, version)  # replaced as a whole, so that a swap is atomic
+        self._requests: queue.Queue[_Request | None] = queue.Queue()
+        self._closing = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="predictor", daemon=True)
+        self._thread.start()
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a model."""
+        return self._serving[0] is not None and not self._closed
+
+    @property
+    def version(self) -> int:
+        """Of the model that answers the next request."""
+        return self._serving[1]
+
+    @property
+    def waiting(self) -> int:
+        """Requests that are not in a forward pass yet."""
+        return self._requests.qsize()
+
+    def swap(self, model: Model, version: int) -> None:
+        """Answer with another model from the next forward pass on."""
+        self._serving = (model, version)
+
+    def submit(self, inputs: Tensor) -> Future[Answered]:
+        """Put a request, and get the promise of an answer; never waits."""
+        request = _Request(inputs, Future(), time.monotonic())
+        with self._closing:
+            if self._closed:
+                raise StateError("Predictor: it was closed and answers no more. Start another.")
+            self._requests.put(request)
+        return request.answer
+
+    def predict(self, inputs: Tensor) -> Answered:
+        """Answer a request; waits for it."""
+        return self.submit(inputs).result()
+
+    def close(self) -> None:
+        """Answer what was put, and end the thread."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._requests.put(None)
+        self._thread.join()
+
+    def __enter__(self) -> Predictor:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def _work(self) -> None:
+        if self._threads:
+            torch.set_num_threads(self._threads)
+        last = False
+        while not last:
+            requests, last = self._gather()
+            if requests:
+                self._answer(requests)
+
+    def _gather(self) -> tuple[list[_Request], bool]:
+        """Requests for one pass, and whether they are the last ones."""
+        first = self._requests.get()
+        if first is None:
+            return [], True
+        requests, count = [first], len(first.inputs)
+        deadline = first.at + self.batch_seconds
+        while count < self.batch_size:
+            try:
+                request = self._requests.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                break
+            if request is None:
+                return requests, True
+            requests.append(request)
+            count += len(request.inputs)
+        return requests, False
+
+    def _answer(self, requests: Sequence[_Request]) -> None:
+        model, version = self._serving
+        running = [one for one in requests if one.answer.set_running_or_notify_cancel()]
+        try:
+            answers = self._pass([one.inputs for one in running], model, version)
+        except Exception as error:
+            if len(running) > 1:  # one of them is at fault: the others shall not pay for it
+                for one in running:
+                    self._answer_alone(one, model, version)
+            elif running:
+                running[0].answer.set_exception(error)
+            return
+        for one, answer in zip(running, answers, strict=True):
+            one.answer.set_result(answer)
+
+    def _answer_alone(self, request: _Request, model: Model | None, version: int) -> None:
+        try:
+            (answer,) = self._pass([request.inputs], model, version)
+        except Exception as error:
+            request.answer.set_exception(error)
+        else:
+            request.answer.set_result(answer)
+
+    def _pass(
+        self, inputs: Sequence[Tensor], model: Model | None, version: int
+    ) -> Sequence[Answered]:
+        if model is None:
+            raise StateError("Predictor: no model is loaded yet. Try again in a moment.")
+        if not inputs:
+            return []
+        if not all(len(one) for one in inputs):
+            raise ModelError("Predictor: a request holds no inputs. Send at least one.")
+        with torch.inference_mode():
+            together = torch.cat(list(inputs)) if len(inputs) > 1 else inputs[0]
+            parts = [self._forward(model, part) for part in torch.split(together, self.batch_size)]
+            logits = torch.cat([part.logits for part in parts])
+            features = torch.cat([part.features for part in parts])
+            sizes = [len(one) for one in inputs]
+            return [
+                Answered(*rows, version)
+                for rows in zip(
+                    torch.split(logits, sizes), torch.split(features, sizes), strict=True
+                )
+            ]
+
+    def _forward(self, model: Model, inputs: Tensor) -> Prediction:
+        self.watch(len(inputs))
+        prediction = model(inputs.to(getattr(model, "device", inputs.device)))
+        return Prediction(prediction.logits.cpu(), prediction.features.cpu())

@@ -1,0 +1,83 @@
+"""The learner in a process of its own, started again whenever it dies."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+STABLE = 60.0  # seconds after which an earlier death is forgotten
+PATIENCE = 30.0  # seconds that a turn may take to end when the service stops
+
+
+class Supervisor:
+    """Keeps one process alive until it is told to stop.
+
+    Parameters
+    ----------
+    work
+        What the process does; sent to it, so it must be a function of a module with picklable
+        arguments bound to it.
+    died
+        Called with the exit code each time the process ends by itself.
+    """
+
+    def __init__(
+        self, work: Callable[[], None], *, died: Callable[[int], None] = lambda _code: None
+    ) -> None:
+        self.work = work
+        self.died = died
+        self._stopping = threading.Event()
+        self._process: multiprocessing.process.BaseProcess | None = None
+        self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs at this moment."""
+        return self._process is not None and self._process.is_alive()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, while there is one."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start the process and watch over it."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the process finish what it is doing, then end it."""
+        self._stopping.set()
+        if self._process is not None and self._process.is_alive():
+            self._process.terminate()
+        self._thread.join(PATIENCE)
+        if self._process is not None and self._process.is_alive():
+            log.warning("the learner did not stop in %.0f seconds and is killed", PATIENCE)
+            self._process.kill()
+            self._thread.join()
+
+    def _watch(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            # Spawned, not forked: a fork of a process with threads may hang.
+            self._process = multiprocessing.get_context("spawn").Process(
+                target=self.work, name="learner"
+            )
+            self._process.start()
+            if self._stopping.is_set():  # stop() came while it was being started
+                self._process.terminate()
+            self._process.join()
+            if self._stopping.is_set():
+                return
+            code = self._process.exitcode or 0
+            log.error("the learner ended with code %d and is started again in %.1f s", code, pause)
+            self.died(code)
+            self._stopping.wait(pause)
+            lived = time.monotonic() - began
+            pause = FIRST_PAUSE if lived > STABLE else min(2 * pause, LONGEST_PAUSE)

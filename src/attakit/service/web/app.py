@@ -1,0 +1,135 @@
+"""create_app: the whole service as an ASGI app."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import FastAPI
+
+from attakit import __version__
+from attakit.service.inputs import Inputs
+from attakit.service.predictor import Predictor
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage import Storage
+from attakit.service.web import errors, metrics, predict, questions, samples, status, versions
+from attakit.service.web.limits import Limits, TokenBuckets
+from attakit.service.web.login import login_router, visitor_of
+from attakit.service.web.metrics import Metrics
+from attakit.service.web.observing import Observing
+from attakit.service.web.overview import Estimated, Overview
+from attakit.service.web.pages import Pages, pages_router
+from attakit.service.web.parts import Parts
+from attakit.service.web.security import Guard
+from attakit.service.web.uploads import describe_upload
+from attakit.service.web.writer import SampleWriter
+from attakit.service.webhook import Webhook
+
+_DESCRIPTION = (
+    "A classifier that answers at once, asks people about the few samples worth asking, learns "
+    'from their answers, and promotes what has proven itself. Errors are `{"error": "…"}`.'
+)
+_PREDICTING = 64  # requests that are decoded or wait for the model at the same time
+
+
+def create_app(
+    storage: Storage,
+    predictor: Predictor,
+    settings: ServiceSettings,
+    *,
+    clock: Callable[[], float] = time.time,
+    learning: Callable[[], bool] = lambda: True,
+    accuracy: Callable[[], Estimated | None] = lambda: None,
+) -> FastAPI:
+    """Put a service behind HTTP.
+
+    Parameters
+    ----------
+    storage, predictor
+        They belong to the caller, who closes them after the app.
+    settings
+        Of the service.
+    clock
+        Time of day.
+    learning
+        Whether the learner is alive.
+    accuracy
+        Measures how often answers were right, on the samples drawn for the audit.
+    """
+    overview = Overview(storage, settings, clock=clock, learning=learning, accuracy=accuracy)
+    parts = _make_parts(storage, predictor, settings, clock, overview)
+    app = FastAPI(
+        title="attakit",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
+    app.state.parts = parts
+    errors.install(app)
+    for module in (predict, samples, questions, status, versions, metrics):
+        app.include_router(module.router)
+    _describe(app, settings)
+    pages = Pages()
+    app.include_router(login_router(pages))
+    app.include_router(pages_router(visitor_of, app.openapi, pages))
+    server = settings.server
+    app.add_middleware(
+        Limits,
+        buckets=TokenBuckets(server.requests_per_minute),
+        upload=round(server.request_megabytes * 1e6),
+    )
+    app.add_middleware(Observing, metrics=parts.metrics)
+    return app
+
+
+def _make_parts(
+    storage: Storage,
+    predictor: Predictor,
+    settings: ServiceSettings,
+    clock: Callable[[], float],
+    overview: Overview,
+) -> Parts:
+    counted = Metrics()
+    counted.watch(overview)
+    predictor.watch = counted.count_batch
+    return Parts(
+        storage=storage,
+        predictor=predictor,
+        settings=settings,
+        clock=clock,
+        inputs=Inputs(settings.input, pixels=settings.server.pixels),
+        writer=SampleWriter(storage.samples),
+        guard=Guard(storage.tokens, storage.facts, host=settings.server.host, clock=clock),
+        overview=overview,
+        metrics=counted,
+        predicting=CapacityLimiter(_PREDICTING),
+    )
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    parts: Parts = app.state.parts
+    url = parts.settings.labels.webhook
+    webhook = Webhook(url, parts.storage.questions) if url else None
+    yield
+    if webhook:
+        await to_thread.run_sync(webhook.close)
+    await to_thread.run_sync(parts.writer.close)
+
+
+def _describe(app: FastAPI, settings: ServiceSettings) -> None:
+    """Complete the OpenAPI description by what depends on the settings."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        description = plain()
+        body = describe_upload(settings.input, settings.server.inputs_per_request)
+        description["paths"]["/v1/predict"]["post"]["requestBody"] = body
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,105 @@
+"""Every error is {"error": one sentence}; none tells a path or a stack trace."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from attakit.errors import LabelError, StateError, StreamError, UnknownQuestion
+from attakit.service.web.bodies import Problem
+
+log = logging.getLogger(__name__)
+
+_WORDS = {
+    404: "There is nothing at this address. See /docs for what there is.",
+    405: "This address does not take this method. See /docs for the methods it takes.",
+}
+_DESCRIPTIONS = {
+    400: "The request cannot be read",
+    401: "No token, or one that is not known",
+    403: "The token's role does not allow this, or the request comes from another site",
+    404: "There is no such thing",
+    409: "What is asked for no longer fits the state of things",
+    413: "The request is too large",
+    415: "The content type is not understood",
+    422: "The request is understood, but a value in it is wrong",
+    429: "Too many requests; the header Retry-After says how many seconds to wait",
+    503: "The service is starting or busy; try again",
+}
+
+
+def refuse(status: int, sentence: str, *, retry_after: float | None = None) -> HTTPException:
+    """The error to raise in an endpoint."""
+    headers = {} if retry_after is None else {"Retry-After": str(max(1, round(retry_after)))}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return HTTPException(status, sentence, headers=headers or None)
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What the description of an endpoint says about its errors.
+
+    >>> sorted(documented(404))
+    [400, 401, 403, 404, 413, 422, 429]
+    """
+    always = {400, 401, 403, 413, 422, 429}
+    return {
+        status: {"model": Problem, "description": _DESCRIPTIONS[status]}
+        for status in sorted(always | set(statuses))
+    }
+
+
+def problem(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """An error as it is sent."""
+    return JSONResponse({"error": sentence}, status, headers=headers)
+
+
+def unexpected(error: Exception, where: str) -> JSONResponse:
+    """What is told about an error nobody thought of: a number that finds it in the log."""
+    number = secrets.token_hex(4)
+    log.error("unexpected error", exc_info=error, extra={"id": number, "where": where})
+    return problem(
+        500, f"Something went wrong in the server. It is logged as {number}; tell the operator."
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Let the app answer all errors in this form."""
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    for kind, status in (
+        (StreamError, 422),
+        (UnknownQuestion, 404),
+        (LabelError, 422),
+        (StateError, 503),
+    ):
+        app.add_exception_handler(kind, _telling(status))
+
+
+async def _http_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    plain = {"Not Found", "Method Not Allowed"}
+    sentence = _WORDS[error.status_code] if error.detail in plain else str(error.detail)
+    return problem(error.status_code, sentence, dict(error.headers or {}))
+
+
+async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(step) for step in first["loc"])
+    return problem(422, f"{place}: {first['msg']}. See /docs for what this address takes.")
+
+
+def _telling(status: int) -> Any:
+    async def tell(_request: Request, error: Exception) -> JSONResponse:
+        headers = {"Retry-After": "1"} if status == 503 else None
+        return problem(status, str(error), headers)
+
+    return tell

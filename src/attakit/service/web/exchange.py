@@ -1,0 +1,106 @@
+"""Questions as files for other labelling tools, and the answers that come back."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from attakit.service.exchange import FileFormat, read_answers, write_questions
+from attakit.service.web.bodies import ImportBody
+from attakit.service.web.errors import documented, refuse
+from attakit.service.web.parts import Parts, Service
+from attakit.service.web.security import Administrating
+
+router = APIRouter(prefix="/v1", tags=["exchange"])
+
+_KINDS: dict[FileFormat, tuple[str, str]] = {
+    "jsonl": ("application/jsonl", "questions.jsonl"),
+    "csv": ("text/csv; charset=utf-8", "questions.csv"),
+    "label-studio": ("application/json", "questions.json"),
+}
+_TEXT = {"schema": {"type": "string"}}
+_PROBLEMS = 100
+
+Form = Annotated[FileFormat, Query(alias="format", description="Kind of file")]
+
+
+@router.get(
+    "/export/questions",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "A file",
+            "content": {
+                "application/jsonl": _TEXT,
+                "text/csv": _TEXT,
+                "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+            },
+        },
+        **documented(),
+    },
+    summary="Questions as a file",
+)
+def export(
+    service: Service,
+    _caller: Administrating,
+    form: Form = "jsonl",
+    everything: Annotated[
+        bool, Query(description="Closed questions and their answers too, not open ones alone")
+    ] = False,
+) -> Response:
+    """JSON lines, a table, or tasks for Label Studio."""
+    file = StringIO(newline="")
+    write_questions(
+        service.storage, file, form, classes=service.settings.classes, everything=everything
+    )
+    kind, name = _KINDS[form]
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(file.getvalue(), media_type=kind, headers=headers)
+
+
+@router.post(
+    "/import/answers",
+    responses=documented(415),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/jsonl": _TEXT,
+                "text/csv": _TEXT,
+                "application/json": {"schema": {}},
+            },
+        }
+    },
+    summary="Answers from a file",
+)
+async def take(
+    request: Request, service: Service, caller: Administrating, form: Form = "jsonl"
+) -> ImportBody:
+    """Each line is taken as a whole or not at all; the same file twice changes nothing."""
+    try:
+        text = (await request.body()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise refuse(422, "The file is no text in UTF-8. Save it with that encoding.") from error
+    return await run_in_threadpool(_take, service, text, form, caller.name)
+
+
+def _take(service: Parts, text: str, form: FileFormat, who: str) -> ImportBody:
+    file = StringIO(text, newline="")
+    report = read_answers(service.storage, file, form, who, classes=service.settings.classes)
+    service.overview.changed()
+    refused = [f"Line {one.line}: {one.reason}." for one in report.problems[:_PROBLEMS]]
+    return ImportBody(
+        taken=report.taken,
+        repeated=report.repeated,
+        late=report.late,
+        conflicting=report.conflicting,
+        unknown=report.unknown,
+        refused=report.refused,
+        blank=report.blank,
+        problems=refused,
+    )

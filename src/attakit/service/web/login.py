@@ -1,0 +1,75 @@
+"""POST /login and /logout, and who looks at a page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Depends
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from attakit.service.web.pages import Pages, Visitor, local_path, login_page
+from attakit.service.web.parts import Service, parts_of
+from attakit.service.web.security import check_origin
+from attakit.service.web.sessions import COOKIE, LASTING
+
+_LONGEST_FORM = 10_000  # bytes
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form that a page sent."""
+    body = (await request.body())[:_LONGEST_FORM].decode("utf-8", "replace")
+    return {name: values[0] for name, values in parse_qs(body).items()}
+
+
+Form = Annotated[dict[str, str], Depends(read_form)]
+
+
+def visitor_of(request: Request) -> Visitor | None:
+    """Who looks at a page; None if nobody is logged in."""
+    caller = parts_of(request).guard.identify(request)
+    return None if caller is None else Visitor(caller.name, caller.role, caller.csrf)
+
+
+def login_router(pages: Pages) -> APIRouter:
+    """Make the router of what the log-in page sends."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.post("/login")
+    async def log_in(request: Request, form: Form, service: Service) -> Response:
+        check_origin(request)
+        following = form.get("next", "/")
+        address = request.client.host if request.client else "unknown"
+        try:
+            token = form.get("token", "")
+            cookie = await run_in_threadpool(service.guard.log_in, token, address)
+        except HTTPException as error:
+            wrong = str(error.detail)
+            shown = login_page(pages, following=following, wrong=wrong, status=error.status_code)
+            shown.headers.update(error.headers or {})
+            return shown
+        response = RedirectResponse(local_path(following), 303)
+        response.set_cookie(
+            COOKIE,
+            cookie,
+            max_age=round(LASTING),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return response
+
+    @router.post("/logout")
+    async def log_out(request: Request, form: Form, service: Service) -> Response:
+        check_origin(request)
+        session = service.guard.sessions.read(request.cookies.get(COOKIE, ""))
+        if session and service.guard.sessions.is_csrf(session, form.get("csrf", "")):
+            await run_in_threadpool(service.guard.sessions.end, session)
+        response = RedirectResponse("/login", 303)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
+
+    return router

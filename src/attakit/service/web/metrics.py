@@ -1,0 +1,116 @@
+"""GET /metrics: numbers for Prometheus, in a registry of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fastapi import APIRouter
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
+
+from attakit.service.web.errors import documented
+from attakit.service.web.overview import Overview
+from attakit.service.web.security import Known
+
+router = APIRouter(tags=["operation"])
+
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Metrics:
+    """What is counted while serving.
+
+    >>> metrics = Metrics()
+    >>> metrics.count_inputs(3)
+    >>> b"attakit_inputs_total 3.0" in metrics.text()
+    True
+    """
+
+    def __init__(self) -> None:
+        registry = CollectorRegistry()
+        self.registry = registry
+        self._requests = Counter(
+            "attakit_requests",
+            "Requests by what came of them",
+            ("method", "route", "status"),
+            registry=registry,
+        )
+        self._latency = Histogram(
+            "attakit_request_seconds",
+            "Seconds from request to response",
+            ("route",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._inputs = Counter("attakit_inputs", "Inputs that were answered", registry=registry)
+        self._batch = Histogram(
+            "attakit_batch_size", "Inputs of a forward pass", buckets=_SIZES, registry=registry
+        )
+
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, route, str(status)).inc()
+        self._latency.labels(route).observe(seconds)
+
+    def count_inputs(self, count: int) -> None:
+        self._inputs.inc(count)
+
+    def count_batch(self, size: int) -> None:
+        self._batch.observe(size)
+
+    def watch(self, overview: Overview) -> None:
+        """Tell numbers of the database too, counted when they are asked for."""
+        self.registry.register(_State(overview))
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+class _State(Collector):
+    def __init__(self, overview: Overview) -> None:
+        self._overview = overview
+
+    def describe(self) -> Iterable[Metric]:
+        return []  # so that registering does not ask the database
+
+    def collect(self) -> Iterable[Metric]:
+        status = self._overview.status()
+        labels = status.labels
+        questions = GaugeMetricFamily("attakit_questions", "Questions by state", labels=("state",))
+        for state in ("open", "answered", "skipped", "expired"):
+            questions.add_metric([state], getattr(labels, state))
+        yield questions
+        gauges = {
+            "attakit_questions_asked": ("Questions put so far", labels.asked),
+            "attakit_budget_left": ("Questions that may be put; absent: no limit", labels.left),
+            "attakit_version": ("Version that answers", status.version),
+            "attakit_turn": ("Newest turn of the learner", status.turn),
+            "attakit_waiting": ("Samples the learner has not looked at", status.waiting),
+            "attakit_learning": ("1 while the learner works", status.learning == "running"),
+            "attakit_alarms": ("Newest alarms", len(status.alarms)),
+            "attakit_last_alarm_seconds": (
+                "When the newest alarm was",
+                status.alarms[0].at if status.alarms else None,
+            ),
+        }
+        for name, (words, value) in gauges.items():
+            if value is not None:
+                yield GaugeMetricFamily(name, words, value=float(value))
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"content": {CONTENT_TYPE_LATEST: {"schema": {"type": "string"}}}},
+        **documented(),
+    },
+    summary="Numbers for Prometheus",
+)
+def metrics(request: Request, _caller: Known) -> Response:
+    """Requests, latencies, batch sizes, questions, budget, version and alarms."""
+    return Response(request.app.state.parts.metrics.text(), media_type=CONTENT_TYPE_LATEST)

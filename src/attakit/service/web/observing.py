@@ -1,0 +1,96 @@
+"""Around every request: headers for safety, a number for Prometheus, a line in the log."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from attakit.service.web.errors import unexpected
+from attakit.service.web.metrics import Metrics
+
+log = logging.getLogger("attakit.access")
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        "font-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_QUIET = {"/healthz", "/readyz", "/metrics"}
+
+
+class Observing:
+    """Adds headers, counts and logs requests, and lets no unexpected error through.
+
+    Parameters
+    ----------
+    app
+        What is behind.
+    metrics
+        Where requests are counted.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _add_headers(message, scope["path"])
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watch)
+        except Exception as error:
+            response = unexpected(error, route_of(scope))
+            if not status:
+                await response(scope, receive, watch)
+        finally:
+            self._note(scope, status, time.perf_counter() - start)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = route_of(scope)
+        self.metrics.count_request(scope["method"], route, status, seconds)
+        caller = scope.get("state", {}).get("caller")
+        level = logging.DEBUG if scope["path"] in _QUIET else logging.INFO
+        log.log(
+            level,
+            "request",
+            extra={
+                "method": scope["method"],
+                "route": route,
+                "status": status,
+                "milliseconds": round(1000 * seconds, 2),
+                "who": getattr(caller, "name", None),
+            },
+        )
+
+
+def route_of(scope: Scope) -> str:
+    """The pattern of the address: there are few of them, however many addresses are tried."""
+    return str(getattr(scope.get("route"), "path", "other"))
+
+
+def _add_headers(message: Message, path: str) -> None:
+    headers = MutableHeaders(scope=message)
+    for name, value in _HEADERS.items():
+        headers.setdefault(name, value)
+    if not path.startswith("/static/"):
+        headers.setdefault("Cache-Control", "no-store")

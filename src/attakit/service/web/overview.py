@@ -1,0 +1,212 @@
+"""How the service is doing, counted from the database at most once a second."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Protocol
+
+from attakit.service.settings import LabelTable, ServiceSettings
+from attakit.service.storage import Storage
+from attakit.service.storage.records import Event, QuestionCounts, Turn
+from attakit.service.web.bodies import (
+    AccuracyBody,
+    AlarmBody,
+    DriftBody,
+    LabelsBody,
+    Learning,
+    Series,
+    StatusBody,
+    TurnBody,
+)
+
+_CACHE_SECONDS = 1.0
+_MINUTE = 60.0
+_ALARMS = 20
+
+Numbers = Mapping[str, float]
+
+
+class Estimated(Protocol):
+    """A share that was measured on some samples, with its confidence interval."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def low(self) -> float: ...
+
+    @property
+    def high(self) -> float: ...
+
+    @property
+    def count(self) -> int: ...
+
+
+class Overview:
+    """Numbers for the dashboard.
+
+    Parameters
+    ----------
+    storage, settings
+        Of the service.
+    clock
+        Time of day.
+    learning
+        Whether the learner is alive.
+    accuracy
+        Measures how often answers were right, on the samples drawn for the audit.
+    ticks
+        Seconds, for what is counted anew only once in a while.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        settings: ServiceSettings,
+        *,
+        clock: Callable[[], float] = time.time,
+        learning: Callable[[], bool] = lambda: True,
+        accuracy: Callable[[], Estimated | None] = lambda: None,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._storage = storage
+        self._settings = settings
+        self._clock = clock
+        self._learning = learning
+        self._measure = accuracy
+        self._ticks = ticks
+        self._lock = Lock()
+        self._served: deque[tuple[float, int]] = deque()
+        self._known: tuple[float, StatusBody] | None = None
+
+    def count_served(self, count: int) -> None:
+        """Remember that so many inputs were answered now."""
+        with self._lock:
+            self._served.append((self._clock(), count))
+            self._drop_old()
+
+    def may_ask(self) -> bool:
+        """Whether a sample that comes now may be put up for labelling."""
+        status = self.status()
+        return status.learning != "paused" and status.labels.left != 0
+
+    def changed(self) -> None:
+        """Count anew next time: somebody just changed something and wants to see it."""
+        self._known = None
+
+    def status(self) -> StatusBody:
+        """All that the head of the dashboard shows; a second old at most."""
+        known, now = self._known, self._ticks()
+        if known is None or now - known[0] >= _CACHE_SECONDS:
+            known = (now, self._look())
+            self._known = known
+        return known[1]
+
+    def series(self, points: int) -> Series:
+        """The newest turns, oldest first, and the alarms."""
+        turns = reversed(self._storage.turns.recent(points))
+        return Series(turns=[_turn(*one) for one in turns], alarms=self._alarms(_ALARMS))
+
+    def budget_left(self) -> int | None:
+        """Questions that may still be put; None without a limit."""
+        return self.status().labels.left
+
+    def _look(self) -> StatusBody:
+        storage = self._storage
+        promotion = storage.versions.current()
+        return StatusBody(
+            version=promotion.version if promotion else None,
+            promoted_at=promotion.at if promotion else None,
+            learning=self._state(),
+            throughput=self._throughput(),
+            served=storage.samples.count(),
+            waiting=storage.samples.untaken_count(),
+            labels=labels_body(storage.questions.counts(), self._settings.labels),
+            accuracy=_accuracy(self._measure()),
+            agreement=self._agreement(),
+            alarms=self._alarms(_ALARMS),
+            turn=storage.turns.last(),
+        )
+
+    def _state(self) -> Learning:
+        if self._storage.facts.get("paused", False):
+            return "paused"
+        return "running" if self._learning() else "stopped"
+
+    def _agreement(self) -> float | None:
+        """As the newest gate that looked at it measured it."""
+        gates = [one.gate.numbers for one in self._storage.versions.all() if one.gate]
+        measured = [_finite(numbers.get("trust")) for numbers in gates]
+        return next((value for value in reversed(measured) if value is not None), None)
+
+    def _alarms(self, limit: int) -> list[AlarmBody]:
+        return [_alarm(event) for event in self._storage.events.recent(limit, kind="alarm")]
+
+    def _throughput(self) -> float:
+        with self._lock:
+            self._drop_old()
+            return sum(count for _, count in self._served) / _MINUTE
+
+    def _drop_old(self) -> None:
+        while self._served and self._served[0][0] <= self._clock() - _MINUTE:
+            self._served.popleft()
+
+
+def labels_body(counts: QuestionCounts, table: LabelTable) -> LabelsBody:
+    """What became of the questions; one that brings no label costs nothing in the end.
+
+    >>> counts = QuestionCounts(asked=5, open=1, answered=2, skipped=2)
+    >>> labels_body(counts, LabelTable(budget=10)).left
+    7
+    >>> labels_body(counts, LabelTable(budget=10, policy="majority", answers=3)).left
+    1
+    """
+    limit = table.budget if isinstance(table.budget, int) else None
+    people = table.answers if table.policy == "majority" else 1
+    spent = people * (counts.open + counts.answered)
+    return LabelsBody(
+        asked=counts.asked,
+        answered=counts.answered,
+        open=counts.open,
+        expired=counts.expired,
+        skipped=counts.skipped + counts.none,
+        budget=limit,
+        left=None if limit is None else max(0, limit - spent),
+    )
+
+
+def _turn(turn: Turn, numbers: Numbers | None) -> TurnBody:
+    told = {name: _finite(value) for name, value in (numbers or {}).items()}
+    labels = told.get("labels")
+    return TurnBody(
+        turn=turn.number,
+        at=turn.at,
+        entropy=told.get("entropy"),
+        drift=DriftBody(
+            entropy=told.get("drift_entropy"),
+            mix=told.get("drift_mix"),
+            distance=told.get("drift_distance"),
+        ),
+        labels=None if labels is None else round(labels),
+        accuracy=told.get("accuracy"),
+    )
+
+
+def _accuracy(found: Estimated | None) -> AccuracyBody | None:
+    if found is None:
+        return None
+    return AccuracyBody(value=found.value, low=found.low, high=found.high, count=found.count)
+
+
+def _alarm(event: Event) -> AlarmBody:
+    details = event.details
+    what = str(details.get("what", event.kind))
+    return AlarmBody(at=event.at, what=what, text=str(details.get("text", what)))
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

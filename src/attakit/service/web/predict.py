@@ -1,0 +1,107 @@
+"""POST /v1/predict: many inputs in, what the model says out."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+
+import torch
+from anyio import to_thread
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+from torch import Tensor
+
+from attakit.errors import StreamError
+from attakit.nn import softmax_entropy
+from attakit.service.predictor import Answered
+from attakit.service.storage.records import Served
+from attakit.service.web.bodies import Predictions
+from attakit.service.web.errors import documented, refuse
+from attakit.service.web.parts import Parts, Service
+from attakit.service.web.security import Predicting
+from attakit.service.web.uploads import Upload, read_upload
+
+router = APIRouter(tags=["predictions"])
+
+_QUEUE = 256  # requests that may wait for their turn; further ones are told to come back
+
+
+@router.post(
+    "/v1/predict",
+    responses={200: {"model": Predictions}, **documented(415, 503)},
+    summary="Ask the model about one or many inputs",
+)
+async def predict(request: Request, service: Service, _caller: Predicting) -> Response:
+    """Classify images or arrays. The answer never waits for learning.
+
+    Send image files as multipart `files`, or JSON with `images` (base64), or JSON with `arrays`
+    (nested numbers) where the model takes arrays. A sample may be put up for labelling later.
+    """
+    if service.predicting.statistics().tasks_waiting > _QUEUE:
+        raise refuse(503, "Too many requests wait already. Try again in a moment.", retry_after=1)
+    upload = await read_upload(request, service.settings.server.inputs_per_request)
+    content = await to_thread.run_sync(_answer, service, upload, limiter=service.predicting)
+    return Response(content, media_type="application/json")
+
+
+def _answer(service: Parts, upload: Upload) -> bytes:
+    inputs, contents = _decode(service, upload)
+    answered = service.predictor.predict(service.inputs.stack(inputs))
+    served, probabilities = _judge(service, answered, contents)
+    open_to_ask = service.overview.may_ask() and service.writer.put(served)
+    service.metrics.count_inputs(len(served))
+    service.overview.count_served(len(served))
+    return _written(service.settings.classes, served, probabilities, asked=open_to_ask)
+
+
+def _decode(service: Parts, upload: Upload) -> tuple[list[Tensor], list[bytes]]:
+    if upload.arrays:
+        arrays = [service.inputs.read_array(numbers) for numbers in upload.arrays]
+        return arrays, [service.inputs.encode(array) for array in arrays]
+    return [service.inputs.read_image(file) for file in upload.files], list(upload.files)
+
+
+def _judge(
+    service: Parts, answered: Answered, contents: Sequence[bytes]
+) -> tuple[list[Served], Tensor]:
+    probabilities = answered.logits.softmax(dim=1)
+    if not torch.isfinite(probabilities).all():
+        raise StreamError(
+            "The model gives no finite numbers for an input: its values are too large. "
+            "Scale the inputs as those the model was trained on."
+        )
+    confidences, guesses = probabilities.max(dim=1)
+    rows = zip(
+        contents,
+        guesses.tolist(),
+        confidences.tolist(),
+        softmax_entropy(answered.logits).tolist(),
+        strict=True,
+    )
+    now = service.clock()
+    served = [
+        Served(uuid.uuid4().hex, content, answered.version, guess, confidence, entropy, now)
+        for content, guess, confidence, entropy in rows
+    ]
+    return served, probabilities
+
+
+def _written(
+    classes: Sequence[str], served: Sequence[Served], probabilities: Tensor, *, asked: bool
+) -> bytes:
+    """The response, as `Predictions` describes it; checking it would cost more than predicting."""
+    predictions = [
+        {
+            "sample": one.sample,
+            "class": classes[one.guess],
+            "label": one.guess,
+            "probabilities": dict(zip(classes, row, strict=True)),
+            "entropy": max(0.0, one.entropy),
+            "version": one.version,
+            "asked": "undecided" if asked else "no",
+        }
+        for one, row in zip(served, probabilities.tolist(), strict=True)
+    ]
+    return json.dumps({"predictions": predictions}, allow_nan=False).encode()

@@ -1,0 +1,156 @@
+"""/v1/questions: lease one, answer it, take the answer back, give the question back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from attakit.service.storage.records import GivenAnswer, Lease, Question
+from attakit.service.web.bodies import (
+    Done,
+    GivenAnswerBody,
+    GuessBody,
+    LeaseBody,
+    LeaseRequest,
+    NewAnswer,
+    OutcomeBody,
+    QuestionBody,
+    QuestionNumber,
+    Questions,
+    UndoRequest,
+)
+from attakit.service.web.errors import documented, refuse
+from attakit.service.web.parts import Parts, Service
+from attakit.service.web.security import Labelling
+
+router = APIRouter(prefix="/v1/questions", tags=["questions"])
+
+
+@router.get("", responses=documented(), summary="Recent questions")
+def recent(
+    service: Service,
+    _caller: Labelling,
+    limit: Annotated[int, Query(ge=1, le=1000, description="How many at most")] = 50,
+) -> Questions:
+    """Newest first, with who answered what and when."""
+    questions = service.storage.questions.recent(limit)
+    return Questions(
+        questions=[
+            _question(service, one, service.storage.questions.answers(one.question))
+            for one in questions
+        ]
+    )
+
+
+@router.post(
+    "/lease",
+    response_model=LeaseBody,
+    responses={204: {"description": "There is nothing to ask now"}, **documented()},
+    summary="Get a question to answer",
+)
+def lease(
+    service: Service, caller: Labelling, body: LeaseRequest | None = None
+) -> LeaseBody | Response:
+    """The oldest open question that nobody else is looking at; the same again until it is
+    answered, given back, or the lease runs out."""
+    besides = () if body is None else body.besides
+    found = service.storage.questions.lease(caller.name, besides)
+    return Response(status_code=204) if found is None else _lease(service, found)
+
+
+@router.post("/undo", responses=documented(409), summary="Take back your last answer")
+def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
+    """Possible until the answer counts, some seconds after it was given; the question is yours
+    again."""
+    question = service.storage.questions.undo(caller.name, body.key, body.besides)
+    if question is None:
+        raise refuse(409, "You gave no answer that can still be taken back. Go on with the next.")
+    service.overview.changed()
+    until = service.clock() + service.settings.labels.lease_seconds
+    return _lease(service, Lease(question, caller.name, until))
+
+
+@router.post("/{question}/answer", responses=documented(404), summary="Answer a question")
+def answer(
+    question: QuestionNumber, body: NewAnswer, service: Service, caller: Labelling
+) -> OutcomeBody:
+    """Say which class it is. Posting the same key twice is harmless.
+
+    The outcome is "repeated" for a key that was posted before, "late" after the question was
+    closed, and "conflict" if another answer counts already.
+    """
+    _check_label(body, len(service.settings.classes))
+    outcome = service.storage.questions.answer(
+        question, caller.name, body.kind, body.label, body.key
+    )
+    service.overview.changed()
+    return OutcomeBody(outcome=outcome)
+
+
+@router.post("/{question}/release", responses=documented(404), summary="Give a question back")
+def release(question: QuestionNumber, service: Service, caller: Labelling) -> Done:
+    """Let somebody else have it."""
+    if not service.storage.questions.get([question]):
+        raise refuse(404, "No question has this number. Lease one first.")
+    service.storage.questions.release(question, caller.name)
+    return Done()
+
+
+def _check_label(body: NewAnswer, classes: int) -> None:
+    if body.kind == "label" and (body.label is None or body.label >= classes):
+        raise refuse(
+            422,
+            f"An answer of kind 'label' needs a label from 0 to {classes - 1}. See /v1/classes.",
+        )
+    if body.kind != "label" and body.label is not None:
+        raise refuse(422, f"An answer of kind {body.kind!r} has no label. Send label: null.")
+
+
+def _lease(service: Parts, found: Lease) -> LeaseBody:
+    question = found.question
+    status = service.overview.status()
+    return LeaseBody(
+        question=question.question,
+        sample=question.sample,
+        image=f"/v1/samples/{question.sample}/image",
+        guesses=_guesses(service, question),
+        until=found.until,
+        open=service.storage.questions.counts().open,
+        answered_by_you=service.storage.questions.answered_by(found.annotator),
+        budget_left=status.labels.left,
+    )
+
+
+def _guesses(service: Parts, question: Question) -> list[GuessBody]:
+    classes = service.settings.classes
+    return [
+        GuessBody(label=label, class_=classes[label], probability=probability)
+        for label, probability in question.guesses
+    ]
+
+
+def _question(service: Parts, question: Question, answers: Sequence[GivenAnswer]) -> QuestionBody:
+    return QuestionBody(
+        question=question.question,
+        sample=question.sample,
+        at=question.at,
+        version=question.version,
+        score=question.score,
+        state=question.state,
+        label=question.label,
+        settled=question.settled,
+        guesses=_guesses(service, question),
+        answers=[
+            GivenAnswerBody(
+                who=one.annotator,
+                kind=one.kind,
+                label=one.label,
+                at=one.at,
+                withdrawn=one.withdrawn,
+            )
+            for one in answers
+        ],
+    )

@@ -1,0 +1,82 @@
+"""/v1/samples: what became of a sample; its picture; forgetting it. And /v1/classes."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from attakit.service.storage.records import Served
+from attakit.service.web.bodies import Asked, Classes, Done, SampleBody, SampleName
+from attakit.service.web.errors import documented, refuse
+from attakit.service.web.parts import Parts, Service
+from attakit.service.web.security import Administrating, Known, Labelling
+
+router = APIRouter(tags=["samples"])
+
+_ASKED: dict[str, Asked] = {
+    "undecided": "undecided",
+    "asked": "yes",
+    "not asked": "no",
+    "forgotten": "forgotten",
+}
+
+
+@router.get("/v1/samples/{sample}", responses=documented(404), summary="What became of a sample")
+def look(sample: SampleName, service: Service, _caller: Known) -> SampleBody:
+    """Tell what was answered, and whether people are asked about it."""
+    served = _find(service, sample)
+    state = service.storage.samples.state(sample) or "undecided"
+    return SampleBody(
+        sample=sample,
+        at=served.at,
+        class_=service.settings.classes[served.guess],
+        confidence=served.confidence,
+        entropy=served.entropy,
+        version=served.version,
+        asked=_ASKED[state],
+    )
+
+
+@router.get(
+    "/v1/samples/{sample}/image",
+    response_class=Response,
+    responses={
+        200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}},
+        **documented(404),
+    },
+    summary="The picture of a sample",
+)
+def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
+    """A PNG file, drawn anew from the pixels that were sent."""
+    content = _find(service, sample).content
+    picture = service.inputs.picture(content) if content else None
+    if picture is None:
+        raise refuse(404, "This sample has no picture, or it is no longer kept.")
+    return Response(picture, media_type="image/png")
+
+
+@router.delete("/v1/samples/{sample}", responses=documented(404), summary="Forget a sample")
+def forget(sample: SampleName, service: Service, caller: Administrating) -> Done:
+    """Remove its image, its label and what was learned from it; the log keeps that it was done."""
+    service.writer.flush()
+    done = service.storage.samples.forget(sample, caller.name)
+    if not done and service.storage.samples.state(sample) != "forgotten":
+        raise _unknown()
+    return Done()
+
+
+@router.get("/v1/classes", responses=documented(), summary="Names of the classes, by number")
+async def classes(service: Service, _caller: Known) -> Classes:
+    """The classes the model knows."""
+    return Classes(classes=list(service.settings.classes))
+
+
+def _find(service: Parts, sample: str) -> Served:
+    served = service.writer.find(sample) or service.storage.samples.get(sample)
+    if served is None:
+        raise _unknown()
+    return served
+
+
+def _unknown() -> Exception:
+    return refuse(404, "No sample has this name, or it is no longer kept. Check the name.")

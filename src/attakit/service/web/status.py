@@ -1,0 +1,56 @@
+"""/v1/status and /v1/series for the dashboard; /healthz and /readyz for whoever runs the server."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from attakit.service.web.bodies import HealthBody, Problem, Series, StatusBody
+from attakit.service.web.errors import documented, refuse
+from attakit.service.web.parts import Service
+from attakit.service.web.security import Labelling
+
+log = logging.getLogger(__name__)
+
+router = APIRouter(tags=["operation"])
+
+_NOT_READY: dict[int | str, dict[str, Any]] = {
+    503: {"model": Problem, "description": "Not ready yet"}
+}
+
+
+@router.get("/v1/status", responses=documented(), summary="How the service is doing")
+def status(service: Service, _caller: Labelling) -> StatusBody:
+    """Throughput, labels, accuracy with its interval, alarms."""
+    return service.overview.status()
+
+
+@router.get("/v1/series", responses=documented(), summary="Numbers along time")
+def series(
+    service: Service,
+    _caller: Labelling,
+    points: Annotated[int, Query(ge=1, le=2000, description="How many turns at most")] = 200,
+) -> Series:
+    """Entropy, drift, labels and accuracy for each turn of the learner, oldest first."""
+    return service.overview.series(points)
+
+
+@router.get("/healthz", summary="Whether the server runs")
+async def healthy() -> HealthBody:
+    """It does, if this is answered."""
+    return HealthBody(status="ok")
+
+
+@router.get("/readyz", responses=_NOT_READY, summary="Whether requests can be answered")
+def ready(service: Service) -> HealthBody:
+    """A model is loaded, and the database answers."""
+    if not service.predictor.ready:
+        raise refuse(503, "No model is loaded yet. Try again in a moment.", retry_after=1)
+    try:
+        service.storage.facts.get("paused", False)
+    except Exception as error:  # whatever the database's driver raises
+        log.exception("the database does not answer")
+        raise refuse(503, "The database does not answer. Look at the log.") from error
+    return HealthBody(status="ok")

@@ -1,0 +1,134 @@
+"""Read the inputs of a request, in whichever of the three forms they come."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+
+from attakit.service.settings import InputTable
+from attakit.service.web.errors import refuse
+
+_FORMS = "Send multipart 'files', or JSON with 'images' (base64) or 'arrays' (nested numbers)."
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Inputs as they came: the bytes of files, or nested lists."""
+
+    files: Sequence[bytes] = ()
+    arrays: Sequence[object] = ()
+
+
+class _InMemory(MultiPartParser):
+    spool_max_size = 0  # never to disk: the size of a request is limited already
+
+
+async def read_upload(request: Request, most: int) -> Upload:
+    """Read the inputs of a request, of which there may be so many at most."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        upload = await _read_files(request, most)
+    elif kind == "application/json":
+        upload = _read_json(await request.body())
+    else:
+        raise refuse(415, f"The content type {kind[:100]!r} is not understood. {_FORMS}")
+    count = len(upload.files) + len(upload.arrays)
+    if count == 0:
+        raise refuse(422, f"The request holds no inputs. {_FORMS}")
+    if count > most:
+        raise _too_many(most)
+    return upload
+
+
+def describe_upload(table: InputTable, most: int) -> dict[str, Any]:
+    """The request body of /v1/predict, for the OpenAPI description."""
+    files = _listed({"type": "string", "format": "binary"}, most)
+    if table.kind == "image":
+        images = _listed({"type": "string", "format": "byte", "minLength": 4}, most)
+        return {
+            "required": True,
+            "content": {
+                "multipart/form-data": {"schema": _only("files", files)},
+                "application/json": {"schema": _only("images", images)},
+            },
+        }
+    array: dict[str, Any] = {"type": "number", "minimum": -1e30, "maximum": 1e30}
+    for length in reversed(table.shape):
+        array = {"type": "array", "items": array, "minItems": length, "maxItems": length}
+    return {
+        "required": True,
+        "content": {"application/json": {"schema": _only("arrays", _listed(array, most))}},
+    }
+
+
+def _listed(items: dict[str, Any], most: int) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
+
+
+def _only(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: schema},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+async def _read_files(request: Request, most: int) -> Upload:
+    parser = _InMemory(request.headers, request.stream(), max_files=most, max_fields=0)
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise refuse(
+            400, f"The form cannot be read: {error.message.rstrip('.')}. {_FORMS}"
+        ) from error
+    except (KeyError, ValueError) as error:  # a head without boundary, or one that is garbage
+        raise refuse(400, f"The form cannot be read. {_FORMS}") from error
+    parts = form.multi_items()
+    try:
+        files = [
+            await part.read()
+            for name, part in parts
+            if name == "files" and isinstance(part, UploadFile)
+        ]
+    finally:
+        await form.close()
+    if len(files) != len(parts):
+        raise refuse(422, f"The form holds something other than 'files'. {_FORMS}")
+    return Upload(files=files)
+
+
+def _read_json(body: bytes) -> Upload:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise refuse(400, "The request is no JSON that can be read. Check its form.") from error
+    if not isinstance(content, dict) or len(content) != 1:
+        raise refuse(422, f"The JSON must hold 'images' or 'arrays', and only that. {_FORMS}")
+    ((name, values),) = content.items()
+    if name not in ("images", "arrays") or not isinstance(values, list):
+        raise refuse(422, f"The JSON must hold a list named 'images' or 'arrays'. {_FORMS}")
+    if name == "arrays":
+        return Upload(arrays=values)
+    return Upload(files=[_from_base64(value) for value in values])
+
+
+def _from_base64(value: object) -> bytes:
+    try:
+        if not isinstance(value, str):
+            raise TypeError
+        return base64.b64decode(value.encode("ascii"), validate=True)
+    except (TypeError, UnicodeEncodeError, binascii.Error) as error:
+        raise refuse(422, "An image is no base64 text. Encode the bytes of its file.") from error
+
+
+def _too_many(most: int) -> Exception:
+    return refuse(413, f"The request holds more than {most} inputs. Split it.")

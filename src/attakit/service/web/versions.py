@@ -1,0 +1,73 @@
+"""/v1/versions: the models that were saved, and which one answers. And /v1/learning."""
+
+from __future__ import annotations
+
+import math
+
+from fastapi import APIRouter
+
+from attakit.service.storage.records import Gate
+from attakit.service.web.bodies import (
+    Done,
+    GateBody,
+    LearningBody,
+    LearningRequest,
+    VersionBody,
+    VersionNumber,
+    Versions,
+)
+from attakit.service.web.errors import documented, refuse
+from attakit.service.web.parts import Service
+from attakit.service.web.security import Administrating, Labelling
+
+router = APIRouter(tags=["versions"])
+
+_PROMOTIONS = 10_000
+
+
+@router.get("/v1/versions", responses=documented(), summary="All versions, newest first")
+def versions(service: Service, _caller: Labelling) -> Versions:
+    """What each had to prove, whether it did, and which one answers."""
+    current = service.storage.versions.current()
+    promoted = {one.version for one in service.storage.versions.promotions(_PROMOTIONS)}
+    bodies = [
+        VersionBody(
+            version=one.number,
+            turn=one.turn,
+            labels=one.labels,
+            at=one.at,
+            gate=None if one.gate is None else _gate(one.gate),
+            promoted=one.number in promoted,
+            current=current is not None and one.number == current.version,
+        )
+        for one in service.storage.versions.all()
+    ]
+    return Versions(versions=bodies[::-1])
+
+
+@router.post(
+    "/v1/versions/{number}/promote", responses=documented(404), summary="Let a version answer"
+)
+def promote(number: VersionNumber, service: Service, caller: Administrating) -> Done:
+    """Roll back (or forward) to any version that was saved."""
+    if number not in {one.number for one in service.storage.versions.all()}:
+        raise refuse(404, "No version has this number. See /v1/versions for those there are.")
+    service.storage.versions.promote(number, f"Chosen by {caller.name}.", caller.name)
+    service.overview.changed()
+    return Done()
+
+
+@router.post("/v1/learning", responses=documented(), summary="Pause or resume learning")
+def learning(body: LearningRequest, service: Service, caller: Administrating) -> LearningBody:
+    """While it is paused, predictions go on, nobody is asked, and the model stays as it is."""
+    service.storage.facts.set("paused", body.paused)
+    service.storage.events.add("paused" if body.paused else "resumed", caller.name)
+    service.overview.changed()
+    return LearningBody(paused=body.paused)
+
+
+def _gate(gate: Gate) -> GateBody:
+    numbers = {
+        name: value if math.isfinite(value) else None for name, value in gate.numbers.items()
+    }
+    return GateBody(passed=gate.passed, reason=gate.reason, numbers=numbers, at=gate.at)

@@ -1,0 +1,100 @@
+"""Tell another program that there are new questions."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+import httpx2
+
+from attakit.errors import SettingError
+from attakit.service.storage.questions import QuestionStore
+
+log = logging.getLogger(__name__)
+
+_PAUSES = (1.0, 5.0, 30.0, 120.0)  # seconds between attempts
+_TIMEOUT = 10.0
+
+
+class Webhook:
+    """A thread that looks for new questions, and posts how many there are to an address.
+
+    The body is {"event": "questions", "new": …, "newest": …, "open": …}. What could not be
+    delivered is told together with what came since; nothing ever waits for the other side.
+
+    Parameters
+    ----------
+    url
+        Where to; http or https.
+    questions
+        Of the storage.
+    every
+        Seconds between two looks.
+    pauses
+        Seconds between attempts that fail; the last one is repeated.
+    send
+        Posts a body to an address and raises if it was not taken.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        questions: QuestionStore,
+        *,
+        every: float = 2.0,
+        pauses: Sequence[float] = _PAUSES,
+        send: Callable[[str, dict[str, object]], None] | None = None,
+    ) -> None:
+        _check_url(url)
+        self._url = url
+        self._questions = questions
+        self._every = every
+        self._pauses = pauses
+        self._send = send or _post
+        self._told = self._newest()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="webhook", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, without waiting for the other side."""
+        self._ending.set()
+        self._thread.join(timeout=1.0)
+
+    def _work(self) -> None:
+        failures = 0
+        while not self._ending.wait(self._pause(failures)):
+            try:
+                self._tell()
+                failures = 0
+            except Exception as error:  # whatever the network or the database does
+                failures += 1
+                log.warning("webhook failed", extra={"attempt": failures, "error": str(error)})
+
+    def _pause(self, failures: int) -> float:
+        return self._pauses[min(failures, len(self._pauses)) - 1] if failures else self._every
+
+    def _tell(self) -> None:
+        newest = self._newest()
+        if newest > self._told:
+            counts = self._questions.counts()
+            new = newest - self._told
+            body = {"event": "questions", "new": new, "newest": newest, "open": counts.open}
+            self._send(self._url, body)
+            self._told = newest
+
+    def _newest(self) -> int:
+        recent = self._questions.recent(1)
+        return recent[0].question if recent else 0
+
+
+def _post(url: str, body: dict[str, object]) -> None:
+    httpx2.post(url, json=body, timeout=_TIMEOUT, follow_redirects=False).raise_for_status()
+
+
+def _check_url(url: str) -> None:
+    if not url.startswith(("http://", "https://")):
+        raise SettingError(
+            f"Webhook: [labels] webhook must be an http or https address, got {url!r}."
+        )

@@ -1,0 +1,142 @@
+"""A service in this process: a tiny model, a database in a folder of the test, and a client."""
+
+from dataclasses import dataclass, field
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+from torch import nn
+
+from attakit.nn import Classifier, seeded
+from attakit.service.predictor import Predictor
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage import LabelRules, Question, Served, Storage, Version, open_storage
+from attakit.service.web import create_app
+
+CLASSES = ("cat", "dog", "owl")
+
+
+@dataclass
+class Clock:
+    now: float = 1_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+def image_model():
+    with seeded(0, "image model"):
+        return nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
+def array_model():
+    with seeded(0, "array model"):
+        return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
+@dataclass
+class Live:
+    """A running service and what it is made of."""
+
+    client: TestClient
+    storage: Storage
+    predictor: Predictor
+    clock: Clock
+    asked: list[int] = field(default_factory=list)
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def parts(self):
+        return self.client.app.state.parts
+
+    def forget_what_was_seen(self):
+        """Look at tokens anew, as happens after a second."""
+        self.parts.guard.forget()
+
+    def serve(self, count=1):
+        """Have pictures answered and kept; returns the names of the samples."""
+        files = [("files", ("a.png", png(colour=40 * n), "image/png")) for n in range(count)]
+        response = self.client.post("/v1/predict", files=files)
+        assert response.status_code == 200, response.text
+        assert self.parts.writer.flush()
+        self.parts.overview.changed()
+        return [one["sample"] for one in response.json()["predictions"]]
+
+    def ask(self, count=1):
+        """Put questions about new samples, as the learner does."""
+        samples = self.serve(count)
+        numbers = self.storage.questions.put(
+            [
+                Question(0, sample, 0, 0, "learn", 0, 1.0, ((1, 0.6), (0, 0.4)), self.clock())
+                for sample in samples
+            ]
+        )
+        self.asked += numbers
+        self.parts.overview.changed()
+        return list(numbers)
+
+    def sample(self, name="s1", content=None):
+        """Keep a sample that was answered in some other way."""
+        self.storage.samples.add([Served(name, content, 0, 1, 0.9, 0.3, self.clock())])
+        return name
+
+
+def png(size=16, colour=120, mode="RGB", form="PNG"):
+    file = BytesIO()
+    fill = colour if mode != "RGB" else (colour, 20, 200 - colour % 200)
+    Image.new(mode, (size, size), fill).save(file, form)
+    return file.getvalue()
+
+
+def noise(size=16, seed=0):
+    file = BytesIO()
+    pixels = np.random.default_rng(seed).integers(0, 256, (size, size, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts services with settings of the test's own."""
+    running = []
+
+    def begin(*, base_url="http://localhost", model=image_model, rules=None, **tables):
+        tables.setdefault("input", {"size": 8})
+        settings = ServiceSettings(folder=tmp_path, classes=CLASSES, **tables)
+        clock = Clock()
+        labels = rules or LabelRules(settle_seconds=5, classes=len(CLASSES))
+        storage = open_storage(tmp_path / str(len(running)), labels=labels, clock=clock)
+        storage.versions.add(Version(0, -1, "source.safetensors", "abc", 0, clock()))
+        storage.versions.promote(0, "The source model.", "service")
+        predictor = Predictor(Classifier(model()).eval(), 0, batch_seconds=0)
+        client = TestClient(
+            create_app(storage, predictor, settings, clock=clock), base_url=base_url
+        )
+        client.__enter__()
+        live = Live(client, storage, predictor, clock)
+        running.append(live)
+        return live
+
+    yield begin
+    for live in running:
+        live.client.__exit__(None, None, None)
+        live.predictor.close()
+        live.storage.close()
+
+
+@pytest.fixture
+def picture():
+    """Makes the bytes of a small noisy image file."""
+    return noise
+
+
+@pytest.fixture
+def live(start):
+    return start()
+
+
+@pytest.fixture
+def arrays(start):
+    return start(input={"kind": "array", "shape": (4,)}, model=array_model)

@@ -1,0 +1,268 @@
+"""Tokens, sessions, cross-site requests and foreign names of the host."""
+
+import pytest
+
+from attakit.service.web.sessions import COOKIE, Sessions
+
+
+@pytest.fixture
+def guarded(start):
+    """A service with a token for each role; `tokens` by role."""
+    live = start(server={"host": "0.0.0.0"}, base_url="http://service.example")
+    live.tokens = {
+        role: live.storage.tokens.create(role + "-user", role)
+        for role in ("predict", "label", "admin")
+    }
+    return live
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+def log_in(live, role="label"):
+    response = live.client.post(
+        "/login", data={"token": live.tokens[role], "next": "/label"}, follow_redirects=False
+    )
+    assert response.status_code == 303, response.text
+    return live.parts.guard.sessions.csrf(
+        live.parts.guard.sessions.read(live.client.cookies[COOKIE])
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/v1/predict", {"predict", "admin"}),
+        ("GET", "/v1/samples/x", {"predict", "label", "admin"}),
+        ("GET", "/v1/samples/x/image", {"label", "admin"}),
+        ("DELETE", "/v1/samples/x", {"admin"}),
+        ("GET", "/v1/classes", {"predict", "label", "admin"}),
+        ("POST", "/v1/questions/lease", {"label", "admin"}),
+        ("GET", "/v1/questions", {"label", "admin"}),
+        ("GET", "/v1/status", {"label", "admin"}),
+        ("GET", "/v1/series", {"label", "admin"}),
+        ("GET", "/v1/versions", {"label", "admin"}),
+        ("POST", "/v1/versions/0/promote", {"admin"}),
+        ("POST", "/v1/learning", {"admin"}),
+        ("GET", "/metrics", {"predict", "label", "admin"}),
+    ],
+)
+def test_each_role_may_do_its_part_and_no_more(guarded, method, path, allowed):
+    codes = {
+        role: guarded.client.request(method, path, headers=bearer(token)).status_code
+        for role, token in guarded.tokens.items()
+    }
+
+    assert {role for role, code in codes.items() if code != 403} == allowed
+    assert guarded.client.request(method, path).status_code == 401
+
+
+@pytest.mark.parametrize("header", ["Bearer wrong", "Bearer ", "Basic YTpi", "bearer\tx"])
+def test_a_wrong_token_is_refused(guarded, header):
+    response = guarded.client.get("/v1/classes", headers={"Authorization": header})
+
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == "Bearer"
+    assert set(response.json()) == {"error"}
+
+
+def test_a_revoked_token_is_refused(guarded):
+    guarded.storage.tokens.revoke("label-user")
+
+    response = guarded.client.get("/v1/classes", headers=bearer(guarded.tokens["label"]))
+
+    assert response.status_code == 401
+
+
+def test_health_needs_no_token(guarded):
+    assert guarded.client.get("/healthz").status_code == 200
+    assert guarded.client.get("/readyz").status_code == 200
+
+
+def test_a_session_opens_the_pages_and_reads(guarded):
+    log_in(guarded)
+
+    assert guarded.client.get("/label").status_code == 200
+    assert guarded.client.get("/v1/status").status_code == 200
+
+
+def test_the_cookie_is_kept_from_scripts_and_other_sites(guarded):
+    response = guarded.client.post(
+        "/login", data={"token": guarded.tokens["label"]}, follow_redirects=False
+    )
+
+    cookie = response.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert guarded.tokens["label"] not in response.headers["set-cookie"]
+
+
+def test_over_https_the_cookie_is_secure(start):
+    live = start(server={"host": "0.0.0.0"}, base_url="https://service.example")
+    token = live.storage.tokens.create("ann", "label")
+
+    response = live.client.post("/login", data={"token": token}, follow_redirects=False)
+
+    assert "; secure" in response.headers["set-cookie"].lower()
+
+
+def test_a_change_by_cookie_needs_the_csrf_token(guarded):
+    csrf = log_in(guarded)
+
+    missing = guarded.client.post("/v1/questions/lease")
+    wrong = guarded.client.post("/v1/questions/lease", headers={"X-CSRF-Token": csrf[:-1] + "0"})
+    odd = guarded.client.post("/v1/questions/lease", headers={"X-CSRF-Token": "é".encode()})
+    right = guarded.client.post("/v1/questions/lease", headers={"X-CSRF-Token": csrf})
+
+    assert (missing.status_code, wrong.status_code, odd.status_code) == (403, 403, 403)
+    assert right.status_code == 204
+
+
+def test_a_change_by_cookie_from_another_site_is_refused(guarded):
+    csrf = log_in(guarded)
+
+    response = guarded.client.post(
+        "/v1/questions/lease", headers={"X-CSRF-Token": csrf, "Origin": "http://evil.example"}
+    )
+
+    assert response.status_code == 403
+
+
+def test_the_session_of_a_revoked_token_ends(guarded):
+    log_in(guarded)
+    guarded.storage.tokens.revoke("label-user")
+    guarded.forget_what_was_seen()
+
+    assert guarded.client.get("/v1/status").status_code == 401
+
+
+def test_a_session_ends_after_a_while(guarded):
+    log_in(guarded)
+    guarded.clock.now += 13 * 3600
+
+    assert guarded.client.get("/v1/status").status_code == 401
+
+
+def test_after_logging_out_a_copied_cookie_is_worth_nothing(guarded):
+    csrf = log_in(guarded)
+    cookie = guarded.client.cookies[COOKIE]
+
+    guarded.client.post("/logout", data={"csrf": csrf})
+    guarded.client.cookies.set(COOKIE, cookie)
+
+    assert guarded.client.get("/v1/status").status_code == 401
+    assert Sessions(guarded.storage.facts, clock=guarded.clock).read(cookie) is None
+
+
+def test_nobody_else_can_log_a_person_out(guarded):
+    log_in(guarded)
+    cookie = guarded.client.cookies[COOKIE]
+
+    guarded.client.post("/logout", data={"csrf": "guess"})
+    guarded.client.cookies.set(COOKIE, cookie)
+
+    assert guarded.client.get("/v1/status").status_code == 200
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "x.y", "e30.x", ".", "ü.ü"])
+def test_a_made_up_cookie_is_no_session(guarded, cookie):
+    headers = {"Cookie": f"{COOKIE}={cookie}".encode()}
+
+    assert guarded.client.get("/v1/status", headers=headers).status_code == 401
+
+
+def test_logging_in_is_slowed_down_after_some_wrong_tokens(guarded):
+    codes = [guarded.client.post("/login", data={"token": "guess"}).status_code for _ in range(6)]
+    right = guarded.client.post("/login", data={"token": guarded.tokens["admin"]})
+
+    assert codes == [401] * 5 + [429]
+    assert right.status_code == 429
+    assert int(right.headers["retry-after"]) >= 1
+
+
+def test_logging_in_leads_to_no_other_site(guarded):
+    response = guarded.client.post(
+        "/login",
+        data={"token": guarded.tokens["label"], "next": "//evil.example"},
+        follow_redirects=False,
+    )
+
+    assert response.headers["location"] == "/"
+
+
+def test_on_loopback_without_tokens_everything_is_open(live):
+    assert live.client.get("/v1/status").status_code == 200
+    assert live.client.post("/v1/learning", json={"paused": True}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "[::1", "10.0.0.1"])
+def test_an_open_server_answers_under_its_own_name_only(live, host):
+    response = live.client.get("/v1/status", headers={"Host": host})
+
+    assert response.status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"])
+def test_an_open_server_is_known_by_the_names_of_loopback(live, host):
+    assert live.client.get("/v1/status", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:1"},
+        {"Origin": "http://[x"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_an_open_server_takes_no_changes_from_other_sites(live, headers):
+    response = live.client.post("/v1/learning", json={"paused": True}, headers=headers)
+
+    assert response.status_code == 403
+    assert live.storage.facts.get("paused", False) is False
+
+
+def test_an_open_server_takes_changes_from_its_own_pages(live):
+    headers = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+
+    assert live.client.post("/v1/learning", json={"paused": True}, headers=headers).is_success
+
+
+def test_a_first_token_closes_an_open_server(live):
+    assert live.client.get("/v1/status").status_code == 200
+
+    live.storage.tokens.create("ann", "admin")
+    live.forget_what_was_seen()
+
+    assert live.client.get("/v1/status").status_code == 401
+
+
+def test_beyond_loopback_nothing_is_open_even_without_tokens(start):
+    live = start(server={"host": "0.0.0.0"})
+
+    assert live.client.get("/v1/status").status_code == 401
+
+
+def test_people_on_one_machine_get_different_questions_by_name(live):
+    first, second = live.ask(2)
+
+    ann = live.client.post("/v1/questions/lease", headers={"X-Annotator": "Ann%20%C3%96"})
+    bob = live.client.post("/v1/questions/lease", headers={"X-Annotator": "bob"})
+
+    assert (ann.json()["question"], bob.json()["question"]) == (first, second)
+
+
+def test_every_response_carries_the_headers_for_safety(live):
+    for path in ("/", "/v1/status", "/nothing", "/healthz"):
+        headers = live.client.get(path).headers
+
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe-inline" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+        assert headers["cache-control"] == "no-store"
