@@ -63,7 +63,9 @@ def test_fields_are_told_in_words(reference):
     assert [(f.name, f.kind, f.required) for f in shown.body] == [
         ("key", "text", True),
         ("kind", '"label" | "skip"', False),
-        ("inner", "list of {number, name}", True),
+        ("inner", "list of object", True),
+        ("inner[].number", "whole number", True),
+        ("inner[].name", "text or null", False),
     ]
     assert [(f.name, f.kind) for f in shown.parameters] == [("question", "whole number")]
     assert [(f.name, f.kind) for f in shown.result] == [
@@ -85,4 +87,6 @@ def test_commands_can_be_tried(reference):
     ]
     assert series.endswith('"http://here:8000/v1/series?points=200"')
     assert '-F "files=@image.png"' in operation(reference, "/v1/files").command
-    assert operation(reference, "/v1/samples/{sample}").command.startswith("curl -X DELETE ")
+    forget = operation(reference, "/v1/samples/{sample}").command
+    assert forget.startswith("curl -X DELETE ")
+    assert forget.endswith("/v1/samples/SAMPLE")

@@ -44,6 +44,7 @@ function likeliest(question) {
 }
 
 function outcome(question, classes, guess) {
+  if (question.state === "open" && question.answers.some((answer) => !answer.withdrawn)) return "being decided";
   if (question.state !== "answered") return STATES[question.state] ?? question.state;
   return make("span", { class: question.label === guess ? "agrees" : "differs" }, classes[question.label] ?? String(question.label));
 }
