@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +169,8 @@ class Client:
         Of the service, such as "http://localhost:8000".
     token
         Made with `attakit token`; not needed for an open service on this machine.
+    annotator
+        Who answers questions, on an open service; elsewhere the token says it.
     timeout
         Seconds to wait for an answer.
     pauses
@@ -181,11 +184,14 @@ class Client:
         url: str,
         token: str | None = None,
         *,
+        annotator: str | None = None,
         timeout: float = 30.0,
         pauses: Sequence[float] = _PAUSES,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        if annotator is not None:
+            headers["X-Annotator"] = quote(annotator)
         self._http = httpx2.Client(
             base_url=url, headers=headers, timeout=timeout, transport=transport
         )
@@ -229,7 +235,12 @@ class Client:
         return None if response.status_code == 204 else _lease(response.json())
 
     def answer(
-        self, question: int, label: int | None = None, *, kind: str = "label", key: str | None = None
+        self,
+        question: int,
+        label: int | None = None,
+        *,
+        kind: str = "label",
+        key: str | None = None,
     ) -> str:
         """Answer a question; returns "accepted", "repeated", "late" or "conflict".
 
@@ -263,7 +274,9 @@ class Client:
         """All versions, newest first."""
         body = self._send("GET", "/v1/versions")["versions"]
         empty = {"passed": None, "reason": None}
-        return tuple(_make(Version, {**one, **(one["gate"] or empty), "at": one["at"]}) for one in body)
+        return tuple(
+            _make(Version, {**one, **(one["gate"] or empty), "at": one["at"]}) for one in body
+        )
 
     def promote(self, version: int) -> None:
         """Let a version answer from now on."""

@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Collection, Sequence
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
 from attakit.nn.classifier import Classifier
-from attakit.queries import Answer, Oracle, Stateful
+from attakit.queries import Answer, Oracle, SampleId, Stateful
 from attakit.records import Batch, Moment, Prediction, Rows, Selection, Step, Training
 from attakit.store.anchors import Anchors
 
-__all__ = ["Method", "Oracle", "Reporter", "Selector", "Stateful", "Trainer"]
+__all__ = ["Forgets", "Method", "Oracle", "Reporter", "Selector", "Stateful", "Trainer"]
 
 
 class Method(Stateful, Protocol):
@@ -32,6 +32,14 @@ class Method(Stateful, Protocol):
 
     def learn(self, answers: Sequence[Answer]) -> Training:
         """Use the labels that have arrived: maybe none, late, or from several batches."""
+
+
+@runtime_checkable
+class Forgets(Protocol):
+    """A method that keeps samples, and lets go of some when it must."""
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove inputs and labels of these samples. What was learned from them stays learned."""
 
 
 class Selector(Protocol):

@@ -23,6 +23,7 @@ from attakit.cli import (
     pretrain,
     questions,
     run,
+    serve,
     validate,
 )
 from attakit.cli.talking import say
@@ -70,6 +71,7 @@ app.command()(run.run)
 app.command()(bench.bench)
 app.command()(corrupt.corrupt)
 app.add_typer(validate.app, name="validate")
+app.command()(serve.serve)
 app.command()(export.export)
 app.add_typer(questions.app, name="questions")
 app.command()(look.table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from attakit.errors import LabelError, UnknownQuestion
@@ -15,6 +15,7 @@ from attakit.queries import Answer, Query, SampleId
 log = logging.getLogger(__name__)
 
 EXPIRED = "expired"
+FORGOTTEN = -1  # stands for a label that was removed
 
 
 class Ledger:
@@ -89,11 +90,15 @@ class Ledger:
         """Those repeats whose label was another than the one first given."""
         return self._conflicting
 
+    def knows(self, query: Query) -> bool:
+        """Whether a question was put."""
+        return query in self._open or query in self._settled
+
     def ask(self, queries: Sequence[Query]) -> None:
         """Spend and record questions, all of them or none."""
         new: set[Query] = set()
         for query in queries:
-            if query in self._open or query in self._settled or query in new:
+            if self.knows(query) or query in new:
                 raise LabelError(
                     f"Ledger: {_describe(query)} was asked before. Ask each question once."
                 )
@@ -109,6 +114,14 @@ class Ledger:
     def expire(self) -> tuple[Answer, ...]:
         """Close every open question without a label, and refund it."""
         return self.settle([Answer(query, None, EXPIRED) for query in self._open])
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove what people said about these samples. That they said something stays counted."""
+        gone = set(samples)
+        self._settled = {
+            query: FORGOTTEN if label is not None and query.sample in gone else label
+            for query, label in self._settled.items()
+        }
 
     def state_dict(self) -> dict[str, Any]:
         labels = self._settled.values()
@@ -133,7 +146,7 @@ class Ledger:
         self._conflicting = state["conflicting"]
 
     def _checked(self, answer: Answer) -> Answer:
-        if answer.query not in self._open and answer.query not in self._settled:
+        if not self.knows(answer.query):
             raise UnknownQuestion(
                 f"Ledger: {answer.annotator} answered {_describe(answer.query)}, which was never "
                 f"asked. An oracle may only answer the questions it was given."
@@ -156,7 +169,7 @@ class Ledger:
     def _count_repeat(self, answer: Answer) -> None:
         self._repeated += 1
         kept = self._settled[answer.query]
-        if None not in (kept, answer.label) and kept != answer.label:
+        if {None, FORGOTTEN}.isdisjoint((kept, answer.label)) and kept != answer.label:
             self._conflicting += 1
             log.warning(
                 "%s was answered %s before and is now answered %s by %s: the first answer stays.",

@@ -12,7 +12,7 @@ late; labelled samples can be kept and drawn again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 
 import torch
@@ -25,13 +25,13 @@ from attakit.methods.base import BaseMethod
 from attakit.methods.tent import Tent
 from attakit.nn.norm import moving_statistics, uses_batch_statistics
 from attakit.nn.trainable import trainable_parameters
-from attakit.protocols import Selector
-from attakit.queries import Answer
+from attakit.protocols import Forgets, Selector
+from attakit.queries import Answer, SampleId
 from attakit.randomness import generator
 from attakit.records import Batch, Choice, LabelledRows, Prediction, Selection, Step, Training
 from attakit.select.uniform import Uniform
 from attakit.store.anchors import Anchors
-from attakit.store.stored_rows import covered_rows
+from attakit.store.stored_rows import covered_rows, is_among
 from attakit.store.waiting import Waiting, waiting_rows
 from attakit.train.descent import descend
 
@@ -159,6 +159,14 @@ class Enhanced(BaseMethod):
         if losses:
             numbers["labelled_loss"] = losses[-1]
         return Training(inside.updates + len(losses), numbers)
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        for store in (self.waiting, self.kept, self.latest):
+            store.forget(samples)
+        gone = set(samples)
+        self.labelled = [name for name in self.labelled if not is_among(SampleId(name), gone)]
+        if isinstance(self.method, Forgets):
+            self.method.forget(samples)
 
     def _choose(self, rows: LabelledRows, allowance: int, step: int) -> Choice:
         already = set(self.labelled)

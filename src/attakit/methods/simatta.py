@@ -14,7 +14,7 @@ themselves to the model.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -145,6 +145,10 @@ class SimATTA(BaseMethod):
         return self.trainer.fit(
             self.model, self.low_entropy_anchors, self.high_entropy_anchors, self.step_count
         )
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        for store in (self.low_entropy_anchors, self.high_entropy_anchors, self.waiting):
+            store.forget(samples)
 
     def _unsure(self, entropy: Tensor) -> list[int]:
         """U_h(t): what the adapting model is unsure about (Algorithm 1, line 4)."""

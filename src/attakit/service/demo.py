@@ -10,42 +10,71 @@ import base64
 import logging
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from attakit.bench.data import Task, load_task
 from attakit.bench.demo import METHODS
 from attakit.bench.experiment import StreamTable
 from attakit.bench.load import parse_experiment
 from attakit.bench.models import weights_file
-from attakit.client import Client, ClientError
+from attakit.client import Client
+from attakit.errors import ServiceError
 from attakit.randomness import generator
 from attakit.report.images import encode_picture
-from attakit.service.load import parse_settings
-from attakit.service.settings import ServiceSettings
 from attakit.stream.digits import MEAN, STD
 
 log = logging.getLogger(__name__)
 
 BATCH = 5  # images per request
+RATE = 20.0  # images per second
 WRONG = 0.1  # share of wrong answers
 DELAY = 1.0  # seconds a simulated person thinks
 
 
-def demo_settings(folder: Path, *, port: int = 8000) -> ServiceSettings:
-    """Settings for the digits; the source model must have been trained before."""
+def demo_tables(folder: Path) -> dict[str, Any]:
+    """The tables of a service for the digits, whose source model must have been trained before."""
     task = load_task(StreamTable())
-    return parse_settings(
-        {
-            "folder": folder,
-            "classes": task.classes,
-            "model": {"weights": weights_file(parse_experiment({}), task)},
-            "input": {"size": 28, "channels": 1, "mean": [MEAN], "std": [STD]},
-            "method": METHODS["simatta"],
-            "labels": {"budget": 400, "settle_seconds": 2.0},
-            "learning": {"batch_size": 50, "batch_seconds": 5.0},
-            "server": {"port": port},
-        }
-    )
+    return {
+        "folder": str(folder),
+        "classes": task.classes,
+        "model": {"weights": str(weights_file(parse_experiment({}), task))},
+        "input": {"size": 28, "channels": 1, "mean": [MEAN], "std": [STD]},
+        "method": METHODS["simatta"],
+        "labels": {"budget": 400, "settle_seconds": 2.0},
+        "learning": {"batch_size": 50, "batch_seconds": 5.0},
+    }
+
+
+@contextmanager
+def lively(address: str, *, rate: float = RATE) -> Iterator[None]:
+    """Inside, a service is visited by digits and answered by simulated people.
+
+    Parameters
+    ----------
+    address
+        Of the service.
+    rate
+        Images per second.
+    """
+    task = load_task(StreamTable())
+    visitors = Visitors(task, rate=rate)
+    people = SimulatedPeople(visitors.truth, len(task.classes))
+    stop = threading.Event()
+    with Client(address) as sender, Client(address, annotator="simulated") as answerer:
+        threads = [
+            threading.Thread(target=visitors.send, args=(sender, stop), daemon=True),
+            threading.Thread(target=people.answer, args=(answerer, stop), daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
 
 
 class Visitors:
@@ -61,7 +90,7 @@ class Visitors:
         Of the order.
     """
 
-    def __init__(self, task: Task, *, rate: float = 20.0, seed: int = 0) -> None:
+    def __init__(self, task: Task, *, rate: float = RATE, seed: int = 0) -> None:
         self.task = task
         self.rate = rate
         self.seed = seed
@@ -74,7 +103,7 @@ class Visitors:
                 return
             try:
                 answered = client.predict(images)
-            except ClientError as error:
+            except ServiceError as error:
                 log.warning("the demo could not send images: %s", error)
                 stop.wait(1.0)
                 continue
@@ -136,7 +165,7 @@ class SimulatedPeople:
                 lease = client.lease()
                 if lease is not None:
                     self._answer_one(client, lease.question, lease.sample)
-            except ClientError as error:
+            except ServiceError as error:
                 log.warning("a simulated person could not answer: %s", error)
 
     def _answer_one(self, client: Client, question: int, sample: str) -> None:

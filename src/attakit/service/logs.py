@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import IO
 
 _PLAIN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -48,3 +51,16 @@ def log_as_json(level: int = logging.INFO, file: IO[str] | None = None) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+
+
+@contextmanager
+def logging_to(path: Path | None) -> Iterator[None]:
+    """Inside, logs go as JSON lines to the end of a file; None is the error stream."""
+    if path is None:
+        log_as_json()
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        log_as_json(file=file)
+        yield

@@ -2,6 +2,16 @@
 
 from attakit.store.anchors import Anchors
 from attakit.store.snapshot import load_snapshot, save_snapshot
+from attakit.store.tensor_file import load_state, save_state
 from attakit.store.waiting import UNKNOWN, Waiting, waiting_rows
 
-__all__ = ["UNKNOWN", "Anchors", "Waiting", "load_snapshot", "save_snapshot", "waiting_rows"]
+__all__ = [
+    "UNKNOWN",
+    "Anchors",
+    "Waiting",
+    "load_snapshot",
+    "load_state",
+    "save_snapshot",
+    "save_state",
+    "waiting_rows",
+]

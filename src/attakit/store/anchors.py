@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from attakit.errors import check_count
 from attakit.queries import SampleId
 from attakit.randomness import generator
 from attakit.records import LabelledRows
-from attakit.store.stored_rows import StoredRows
+from attakit.store.stored_rows import StoredRows, is_among
 
 
 class Anchors(StoredRows):
@@ -89,6 +89,17 @@ class Anchors(StoredRows):
         place = int(generator(self.seed, "reservoir", self.seen).integers(self.seen))
         if place < self.capacity:
             kept[place] = position
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove samples, and every copy of them, as if they had never been kept.
+
+        How many were ever added stays: it decides the chances of later ones.
+        """
+        if self._rows is not None:
+            gone = set(samples)
+            names = self._rows.samples
+            stays = [place for place, name in enumerate(names) if not is_among(name, gone)]
+            self._rows = self._rows.take(stays)
 
     def hand_over(self) -> LabelledRows | None:
         """Give everything away and begin anew; None when there is nothing."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from attakit.queries import SampleId
+from attakit.queries import Query, SampleId
 from attakit.records import LabelledRows, Prediction, Rows
 
 REFRESH_BATCH = 100
+_COPY = re.compile(r" \(copy \d+\)$")
 
 
 class StoredRows:
@@ -44,6 +46,24 @@ class StoredRows:
             features=torch.cat([part.features for part in parts]),
             logits=torch.cat([part.logits for part in parts]),
         )
+
+
+def anchor_name(query: Query) -> SampleId:
+    """What the sample of an answered question is called where it is kept.
+
+    >>> anchor_name(Query(SampleId("cat.png"), step=3, copy=1))
+    'cat.png (copy 1)'
+    """
+    return query.sample if query.copy == 0 else SampleId(f"{query.sample} (copy {query.copy})")
+
+
+def is_among(name: SampleId, samples: Collection[SampleId]) -> bool:
+    """Whether a kept sample is one of those named, or a copy of one.
+
+    >>> is_among(SampleId("cat.png (copy 1)"), {SampleId("cat.png")})
+    True
+    """
+    return name in samples or SampleId(_COPY.sub("", name)) in samples
 
 
 def covered_rows(stores: Sequence[StoredRows], like: Rows) -> Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attakit.queries import Answer, Query, SampleId
 from attakit.records import Batch, LabelledRows, Prediction, Selection
-from attakit.store.stored_rows import StoredRows
+from attakit.store.stored_rows import StoredRows, anchor_name
 
 UNKNOWN = -1
 
@@ -66,12 +66,19 @@ class Waiting(StoredRows):
             return None
         useful = [place for place in answered if labels[self._queries[place]] is not None]
         rows = self._rows.take(useful)
-        names = tuple(_anchor_name(self._queries[place]) for place in useful)
+        names = tuple(anchor_name(self._queries[place]) for place in useful)
         values = [labels[self._queries[place]] for place in useful]
-        stays = [place for place in range(len(self)) if self._queries[place] not in labels]
-        self._rows = self._rows.take(stays)
-        self._queries = [self._queries[place] for place in stays]
+        self._keep([place for place in range(len(self)) if self._queries[place] not in labels])
         return replace(rows, samples=names, labels=rows.labels.new_tensor(values))
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove samples; an answer to them that still comes is ignored."""
+        gone = set(samples)
+        self._keep([at for at, query in enumerate(self._queries) if query.sample not in gone])
+
+    def _keep(self, places: list[int]) -> None:
+        self._rows = None if self._rows is None else self._rows.take(places)
+        self._queries = [self._queries[place] for place in places]
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -99,7 +106,3 @@ def waiting_rows(batch: Batch, inputs: Tensor, prediction: Prediction) -> Labell
     return LabelledRows(
         batch.samples, inputs, unknown, prediction.features, prediction.logits, weights
     )
-
-
-def _anchor_name(query: Query) -> SampleId:
-    return query.sample if query.copy == 0 else SampleId(f"{query.sample} (copy {query.copy})")

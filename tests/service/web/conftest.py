@@ -31,7 +31,7 @@ def image_model():
         return nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 8), nn.ReLU(), nn.Linear(8, 3))
 
 
-def array_model():
+def small_array_model():
     with seeded(0, "array model"):
         return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
 
@@ -46,6 +46,7 @@ class Live:
     clock: Clock
     asked: list[int] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
+    samples: list[str] = field(default_factory=list)
 
     @property
     def parts(self):
@@ -62,7 +63,9 @@ class Live:
         assert response.status_code == 200, response.text
         assert self.parts.writer.flush()
         self.parts.overview.changed()
-        return [one["sample"] for one in response.json()["predictions"]]
+        names = [one["sample"] for one in response.json()["predictions"]]
+        self.samples += names
+        return names
 
     def ask(self, count=1):
         """Put questions about new samples, as the learner does."""
@@ -127,6 +130,11 @@ def start(tmp_path):
 
 
 @pytest.fixture
+def array_model():
+    return small_array_model
+
+
+@pytest.fixture
 def picture():
     """Makes the bytes of a small noisy image file."""
     return noise
@@ -139,4 +147,4 @@ def live(start):
 
 @pytest.fixture
 def arrays(start):
-    return start(input={"kind": "array", "shape": (4,)}, model=array_model)
+    return start(input={"kind": "array", "shape": (4,)}, model=small_array_model)

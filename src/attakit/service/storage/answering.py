@@ -10,12 +10,16 @@ from sqlalchemy import Connection, Row, select
 
 from attakit.errors import LabelError, UnknownQuestion
 from attakit.service.storage.asking import drop_surplus_leases, give_lease
-from attakit.service.storage.deciding import Vote, decide
+from attakit.service.storage.deciding import Decision, Vote, decide
 from attakit.service.storage.events import add_event
 from attakit.service.storage.records import AnswerKind, LabelRules, Outcome, Question
 from attakit.service.storage.rows import to_question
+from attakit.service.storage.storable import is_number, is_text
 from attakit.service.storage.tables import answers, leases, questions
 from attakit.service.storage.votes import is_vote, votes_on
+
+_LONGEST_KEY = 200
+_MOST_CLASSES = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class Said:
 
 def check_said(said: Said, classes: int | None) -> None:
     """Raise `LabelError` unless kind and label go together."""
+    check_key(said.key)
     who = f"Questions: the answer of {said.annotator!r} to question {said.question}"
     if said.kind not in ("label", "skip", "none"):
         raise LabelError(f"{who} must be of kind label, skip or none, got {said.kind!r}.")
@@ -38,10 +43,21 @@ def check_said(said: Said, classes: int | None) -> None:
         if said.label is not None:
             raise LabelError(f"{who} is of kind {said.kind} and must have no label.")
         return
-    fits = isinstance(said.label, int) and not isinstance(said.label, bool) and said.label >= 0
-    if not fits or (classes is not None and said.label is not None and said.label >= classes):
-        known = "from 0 on" if classes is None else f"from 0 to {classes - 1}"
-        raise LabelError(f"{who} must have a class {known} as its label, got {said.label!r}.")
+    most = _MOST_CLASSES if classes is None else classes
+    is_whole = isinstance(said.label, int) and not isinstance(said.label, bool)
+    if not is_whole or said.label not in range(most):
+        raise LabelError(
+            f"{who} must have a class from 0 to {most - 1} as its label, got {said.label!r}."
+        )
+
+
+def check_key(key: str) -> None:
+    """Raise `LabelError` unless a key can be kept."""
+    if not 0 < len(key) <= _LONGEST_KEY or not is_text(key):
+        raise LabelError(
+            f"Questions: a key must have 1 to {_LONGEST_KEY} ordinary characters, such as those "
+            f"of a random identifier."
+        )
 
 
 def take_answer(connection: Connection, said: Said, rules: LabelRules, now: float) -> Outcome:
@@ -67,7 +83,8 @@ def take_answer(connection: Connection, said: Said, rules: LabelRules, now: floa
     add_event(connection, now, "answer", said.annotator, **told)
     drop_lease(connection, said.question, said.annotator)
     if outcome == "accepted":
-        count_votes(connection, said.question, rules)
+        decision = _count_votes(connection, said.question, rules)
+        drop_surplus_leases(connection, said.question, decision.wanted, now)
     return outcome
 
 
@@ -100,17 +117,12 @@ def take_back(
     )
     told = {"question": newest.question, "answer": newest.answer}
     add_event(connection, now, "undo", annotator, **told)
-    _show_again(connection, newest.question, annotator, rules, now, besides)
+    decision = _count_votes(connection, newest.question, rules)
+    # Whoever was shown the question since makes room for the one who had it before.
+    drop_surplus_leases(connection, newest.question, max(decision.wanted - 1, 0), now)
+    if decision.wanted:
+        give_lease(connection, newest.question, annotator, rules, now, besides)
     return to_question(find_question(connection, newest.question))
-
-
-def count_votes(connection: Connection, question: int, rules: LabelRules) -> int:
-    """Keep with a question how many people are still wanted, and when it was decided."""
-    decision = decide(rules, votes_on(connection, question))
-    this = questions.update().where(questions.c.question == question)
-    connection.execute(this.values(wanted=decision.wanted, decided=decision.at))
-    drop_surplus_leases(connection, question, decision.wanted)
-    return decision.wanted
 
 
 def drop_lease(connection: Connection, question: int, annotator: str) -> None:
@@ -121,9 +133,8 @@ def drop_lease(connection: Connection, question: int, annotator: str) -> None:
 
 def find_question(connection: Connection, question: int) -> Row[Any]:
     """The row of a question; raises `UnknownQuestion` if it was never asked."""
-    row = connection.execute(
-        select(questions).where(questions.c.question == question)
-    ).one_or_none()
+    this = select(questions).where(questions.c.question == question)
+    row = connection.execute(this).one_or_none() if is_number(question) else None
     if row is None:
         raise UnknownQuestion(
             f"Questions: question {question} was never asked. Answer one that was given to you."
@@ -176,19 +187,9 @@ def _newest_open_vote(connection: Connection, annotator: str) -> Row[Any] | None
     return connection.execute(query.limit(1)).one_or_none()
 
 
-def _show_again(
-    connection: Connection,
-    question: int,
-    annotator: str,
-    rules: LabelRules,
-    now: float,
-    besides: Sequence[int],
-) -> None:
-    """Give the lease back to who takes back; whoever came later makes room."""
-    connection.execute(leases.delete().where(leases.c.until <= now))
+def _count_votes(connection: Connection, question: int, rules: LabelRules) -> Decision:
+    """Keep with a question how many people are still wanted, and when it was decided."""
     decision = decide(rules, votes_on(connection, question))
-    drop_surplus_leases(connection, question, max(decision.wanted - 1, 0))
     this = questions.update().where(questions.c.question == question)
     connection.execute(this.values(wanted=decision.wanted, decided=decision.at))
-    if decision.wanted:
-        give_lease(connection, question, annotator, rules, now, besides)
+    return decision

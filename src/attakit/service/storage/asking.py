@@ -78,10 +78,10 @@ def lease_question(
     """
     connection.execute(leases.delete().where(leases.c.until <= now))
     others = select(questions).where(
-        questions.c.state == "open", questions.c.question.not_in(besides)
+        _can_be_shown(rules, now), questions.c.question.not_in(besides)
     )
     held = connection.execute(_held(others, annotator)).one_or_none()
-    row = held or connection.execute(_oldest_free(others, annotator, rules, now)).one_or_none()
+    row = held or connection.execute(_oldest_free(others, annotator)).one_or_none()
     if row is None:
         return None
     until = give_lease(connection, row.question, annotator, rules, now, besides)
@@ -111,7 +111,7 @@ def _held(some: Select[Any], annotator: str) -> Select[Any]:
     return held.where(leases.c.annotator == annotator).limit(1)
 
 
-def _oldest_free(some: Select[Any], annotator: str, rules: LabelRules, now: float) -> Select[Any]:
+def _oldest_free(some: Select[Any], annotator: str) -> Select[Any]:
     shown = (
         select(func.count())
         .select_from(leases)
@@ -119,11 +119,14 @@ def _oldest_free(some: Select[Any], annotator: str, rules: LabelRules, now: floa
         .scalar_subquery()
     )
     free = some.where(
-        questions.c.at > now - rules.expiry_seconds,
         questions.c.wanted > shown,
         ~_has_voted(annotator),
     )
     return free.order_by(questions.c.question).limit(1)
+
+
+def _can_be_shown(rules: LabelRules, now: float) -> ColumnElement[bool]:
+    return and_(questions.c.state == "open", questions.c.at > now - rules.expiry_seconds)
 
 
 def _has_voted(annotator: str) -> ColumnElement[bool]:
@@ -132,8 +135,9 @@ def _has_voted(annotator: str) -> ColumnElement[bool]:
     )
 
 
-def drop_surplus_leases(connection: Connection, question: int, places: int) -> None:
-    """Keep no more leases of a question than people are wanted; the newest go first."""
+def drop_surplus_leases(connection: Connection, question: int, places: int, now: float) -> None:
+    """Keep no more live leases of a question than there are places; the newest go first."""
+    connection.execute(leases.delete().where(leases.c.until <= now))
     held = select(leases.c.annotator).where(leases.c.question == question)
     surplus: Sequence[str] = connection.scalars(held.order_by(leases.c.until)).all()[places:]
     if surplus:

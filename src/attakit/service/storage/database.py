@@ -19,6 +19,8 @@ FILE = "service.sqlite"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _LOCK = 0x61747461  # any number that other programs on the same database do not use
 _BUSY_SECONDS = 30
+# A web server has some forty threads; what is written (images, hashes) is not for error messages.
+_COMMON: dict[str, Any] = {"pool_size": 10, "max_overflow": 40, "hide_parameters": True}
 
 
 class Database:
@@ -142,12 +144,12 @@ def _make_engine(url: URL) -> Any:
     """Connect so that a committed transaction survives a loss of power."""
     if url.get_backend_name() != "sqlite":
         try:
-            return create_engine(url, pool_pre_ping=True, hide_parameters=True)
+            return create_engine(url, pool_pre_ping=True, **_COMMON)
         except ModuleNotFoundError:
             raise MissingExtra(
                 "Storage: PostgreSQL needs psycopg. Install it with: pip install attakit[postgres]"
             ) from None
-    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": _BUSY_SECONDS})
+    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS}, **_COMMON)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

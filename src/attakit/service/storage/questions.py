@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Select, func, select
 
 from attakit.service.storage.answering import (
     Said,
+    check_key,
     check_said,
     drop_lease,
     find_question,
@@ -66,8 +67,9 @@ class QuestionStore:
             return lease_question(connection, annotator, self._rules, now, besides)
 
     def release(self, question: int, annotator: str) -> None:
-        """Show a question to this person no longer."""
+        """Show a question to this person no longer; raises `UnknownQuestion` if it is none."""
         with self._database.write() as connection:
+            find_question(connection, question)
             drop_lease(connection, question, annotator)
 
     def answer(
@@ -103,6 +105,7 @@ class QuestionStore:
 
         None if there is no such answer. They keep what they hold `besides`.
         """
+        check_key(key)
         now = self._database.clock()
         with self._database.write() as connection:
             return take_back(connection, annotator, key, self._rules, now, besides)
@@ -126,14 +129,8 @@ class QuestionStore:
 
     def get(self, ids: Sequence[int]) -> tuple[Question, ...]:
         """Questions by number, in the order given; raises `UnknownQuestion` for a wrong number."""
-        found = {
-            one.question: one
-            for one in self._find(select(questions).where(questions.c.question.in_(ids)))
-        }
-        if missing := [one for one in ids if one not in found]:
-            with self._database.read() as connection:
-                find_question(connection, missing[0])
-        return tuple(found[one] for one in ids)
+        with self._database.read() as connection:
+            return tuple(to_question(find_question(connection, one)) for one in ids)
 
     def counts(self) -> QuestionCounts:
         """How many questions were put, and what became of them."""
@@ -176,6 +173,7 @@ class QuestionStore:
             .order_by(answers.c.answer)
         )
         with self._database.read() as connection:
+            find_question(connection, question)
             return tuple(to_answer(row) for row in connection.execute(query))
 
     def audited(self, window: int) -> tuple[Question, ...]:

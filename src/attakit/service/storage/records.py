@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from attakit.errors import check_choice, check_count, check_range
 
 Purpose = Literal["learn", "audit"]
 QuestionState = Literal["open", "answered", "skipped", "none", "expired", "forgotten"]
@@ -176,6 +178,12 @@ class LabelRules:
     settle_seconds: float = 5.0
     expiry_seconds: float = 86_400.0
     classes: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("LabelRules", "policy", self.policy, get_args(Policy))
+        check_count("LabelRules", "answers", self.answers)
+        for name in ("lease_seconds", "settle_seconds", "expiry_seconds"):
+            check_range("LabelRules", name, getattr(self, name), at_least=0)
 
     @property
     def places(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, Subquery, and_, exists, func, or_, select
 
-from attakit.service.storage.tables import questions, samples
+from attakit.service.storage.tables import questions, samples, turns
 
 
 def remove_contents(
@@ -42,7 +42,28 @@ def remove_contents(
         )
     )
     removed = samples.update().where(samples.c.number.in_(doomed)).values(content=None, size=0)
-    return connection.execute(removed).rowcount
+    count = connection.execute(removed).rowcount
+    _remove_traces(connection, oldest, saved_turn)
+    return count
+
+
+def _remove_traces(connection: Connection, oldest: float, saved_turn: int) -> None:
+    """Remove rows that lost their content and were never asked about, and old lists of samples."""
+    connection.execute(
+        samples.delete().where(
+            samples.c.content.is_(None),
+            samples.c.forgotten.is_(None),
+            _is_saved(saved_turn),
+            ~exists().where(questions.c.sample == samples.c.sample),
+        )
+    )
+    old = and_(turns.c.number <= saved_turn, turns.c.at < oldest)
+    connection.execute(turns.update().where(old).values(samples=[]))
+
+
+def _is_saved(saved_turn: int) -> ColumnElement[bool]:
+    """Whether the learner needs a sample no more when it goes on from its checkpoint."""
+    return or_(samples.c.turn.is_(None), samples.c.turn <= saved_turn)
 
 
 def _spare(saved_turn: int, audit_window: int) -> Subquery:
@@ -58,7 +79,7 @@ def _spare(saved_turn: int, audit_window: int) -> Subquery:
         )
         .where(
             samples.c.content.is_not(None),
-            samples.c.turn <= saved_turn,
+            _is_saved(saved_turn),
             ~exists().where(questions.c.sample == samples.c.sample, questions.c.state == "open"),
             samples.c.sample.not_in(_audited_samples(audit_window)),
         )

@@ -13,6 +13,7 @@ from attakit.service.storage.forgetting import forget_sample
 from attakit.service.storage.records import SampleState, Served
 from attakit.service.storage.retention import remove_contents
 from attakit.service.storage.rows import to_served
+from attakit.service.storage.storable import is_text
 from attakit.service.storage.tables import questions, samples, turns
 
 
@@ -31,10 +32,11 @@ class SampleStore:
 
     def get(self, sample: str) -> Served | None:
         """One sample with its content, if it is known."""
+        if not is_text(sample):
+            return None
+        query = select(samples).where(samples.c.sample == sample)
         with self._database.read() as connection:
-            row = connection.execute(
-                select(samples).where(samples.c.sample == sample)
-            ).one_or_none()
+            row = connection.execute(query).one_or_none()
         return None if row is None else to_served(row)
 
     def contents(self, names: Sequence[str]) -> dict[str, bytes]:
@@ -61,12 +63,14 @@ class SampleStore:
         return None if oldest is None else float(oldest)
 
     def count(self) -> int:
-        """How many samples ever came."""
+        """How many samples ever came, also those that were removed since."""
         with self._database.read() as connection:
             return int(connection.scalar(select(func.max(samples.c.number))) or 0)
 
     def state(self, sample: str) -> SampleState | None:
         """What became of a sample; None if it is not known."""
+        if not is_text(sample):
+            return None
         query = select(
             samples.c.forgotten,
             exists().where(questions.c.sample == samples.c.sample).label("asked"),
@@ -88,6 +92,9 @@ class SampleStore:
         self, images: int, days: float, megabytes: float, saved_turn: int, audit_window: int = 200
     ) -> int:
         """Remove the oldest contents that are beyond a limit and that nobody needs any more.
+
+        Of a sample that was never asked about nothing is left. Samples that wait for the learner
+        are removed too, oldest first: a learner that stands still must not fill the disk.
 
         Parameters
         ----------
@@ -111,6 +118,8 @@ class SampleStore:
 
     def forget(self, sample: str, who: str) -> bool:
         """Remove content, guesses and labels of a sample for good; False if there is nothing."""
+        if not is_text(sample):
+            return False
         with self._database.write() as connection:
             done = forget_sample(connection, sample, who, self._database.clock())
         if done:

@@ -47,6 +47,7 @@ samples = Table(
     Column("turn", Integer, index=True),  # of the learner that took it; null before
     Column("forgotten", Float),
     Column("forgotten_turn", Integer),  # of the learner that dropped it from its memory
+    sqlite_autoincrement=True,  # the number of a row that was removed is not given again
 )
 
 questions = Table(

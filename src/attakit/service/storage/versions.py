@@ -141,7 +141,8 @@ def _next_number(connection: Connection) -> int:
 
 
 def _check_known(connection: Connection, number: int) -> None:
-    if connection.scalar(select(versions.c.number).where(versions.c.number == number)) is None:
+    # Asked with all numbers, for one from outside may be larger than the database can read.
+    if number not in connection.scalars(select(versions.c.number)).all():
         raise StateError(
             f"Versions: there is no version {number}. The newest is "
             f"{_next_number(connection) - 1}; choose one that was saved."

@@ -15,7 +15,16 @@ from attakit.service.inputs import Inputs
 from attakit.service.predictor import Predictor
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage import Storage
-from attakit.service.web import errors, metrics, predict, questions, samples, status, versions
+from attakit.service.web import (
+    errors,
+    exchange,
+    metrics,
+    predict,
+    questions,
+    samples,
+    status,
+    versions,
+)
 from attakit.service.web.limits import Limits, TokenBuckets
 from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
@@ -71,7 +80,7 @@ def create_app(
     )
     app.state.parts = parts
     errors.install(app)
-    for module in (predict, samples, questions, status, versions, metrics):
+    for module in (predict, samples, questions, status, versions, exchange, metrics):
         app.include_router(module.router)
     _describe(app, settings)
     pages = Pages()

@@ -1,0 +1,76 @@
+"""Follow the promotions: whatever version is promoted, answers from the next forward pass on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from attakit.errors import AttaError
+from attakit.service.predictor import Model, Predictor
+from attakit.service.storage.records import Version
+from attakit.service.storage.versions import VersionStore
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.5  # seconds between two looks
+
+
+class Follower:
+    """A thread that looks which version is promoted, and swaps the model of a predictor.
+
+    A version whose file cannot be read is left alone, and the one that answers goes on.
+
+    Parameters
+    ----------
+    versions
+        Where promotions are written down.
+    predictor
+        Answers requests.
+    load
+        Makes a model that is ready to answer from a version.
+    """
+
+    def __init__(
+        self, versions: VersionStore, predictor: Predictor, load: Callable[[Version], Model]
+    ) -> None:
+        self.versions = versions
+        self.predictor = predictor
+        self.load = load
+        self._unreadable: int | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+        self._thread.join()
+
+    def look(self) -> None:
+        """Swap the model, if another version is promoted than the one that answers."""
+        promotion = self.versions.current()
+        if promotion is None or promotion.version == self._unreadable:
+            return
+        if self.predictor.ready and promotion.version == self.predictor.version:
+            return
+        known = {version.number: version for version in self.versions.all()}
+        try:
+            model = self.load(known[promotion.version])
+        except AttaError as error:
+            self._unreadable = promotion.version
+            log.error("version %d is promoted but cannot be used: %s", promotion.version, error)
+            return
+        self._unreadable = None
+        self.predictor.swap(model, promotion.version)
+        log.info("version %d answers: %s", promotion.version, promotion.reason)
+
+    def _follow(self) -> None:
+        while not self._stop.wait(PAUSE):
+            try:
+                self.look()
+            except Exception:  # a database that is away for a moment must not end the watch
+                log.exception("the promoted version cannot be looked up")

@@ -1,0 +1,1 @@
+"""The learner: takes samples in turns, asks people, trains, and lets proven models answer."""

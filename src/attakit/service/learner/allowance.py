@@ -1,0 +1,137 @@
+"""How many questions a turn may put: within the budget, the hour, and a share for the audit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from attakit.label.budget import Budget
+from attakit.service.settings import LabelTable
+
+HOUR = 3600.0
+_ROUNDING = 1e-9
+_ALONE = 1  # audit questions in a turn where the method itself never asks
+
+
+class PacedBudget(Budget):
+    """A budget of which each turn may spend only a part.
+
+    Parameters
+    ----------
+    limit
+        Questions that may be had in all; None sets no limit.
+
+    Attributes
+    ----------
+    cap
+        Questions that the present turn may put.
+
+    Examples
+    --------
+    >>> budget = PacedBudget(10)
+    >>> budget.cap = 3
+    >>> budget.allowance, budget.remaining
+    (3, 10)
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        super().__init__(limit)
+        self.cap = 0
+
+    @property
+    def allowance(self) -> int:
+        """What the method may ask for in this turn."""
+        return max(0, min(super().allowance, self.cap))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Questions put so far, refunds not subtracted."""
+
+    learn: int = 0
+    audit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Questions that a turn may put: by choice of the method, and drawn for the audit."""
+
+    learn: int
+    audit: int
+
+
+def question_cost(table: LabelTable) -> int:
+    """Labels of the budget that one question costs: one for each person who must answer it.
+
+    >>> question_cost(LabelTable(policy="majority", answers=3)), question_cost(LabelTable())
+    (3, 1)
+    """
+    return table.answers if table.policy == "majority" else 1
+
+
+def question_limit(table: LabelTable) -> int | None:
+    """How many questions the budget of labels pays for; None without a limit.
+
+    >>> question_limit(LabelTable(budget=10, policy="majority", answers=3))
+    3
+    """
+    return None if table.budget == "unlimited" else table.budget // question_cost(table)
+
+
+def hourly_limit(table: LabelTable) -> float:
+    """How many questions may be put within an hour; infinite without a limit."""
+    return math.inf if table.per_hour == "unlimited" else table.per_hour // question_cost(table)
+
+
+def share_out(
+    share: float,
+    available: float,
+    batch_size: int,
+    asked: Asked,
+    random: np.random.Generator,
+    *,
+    method_asks: bool = True,
+) -> Allowance:
+    """Divide what a turn may ask between the method and the audit.
+
+    The audit follows the method: of all questions put so far, `share` shall be its own. A fraction
+    is rounded up or down at random, so that the share is right on average.
+
+    Parameters
+    ----------
+    share
+        Of the audit among all questions.
+    available
+        Questions that may be put now; may be infinite.
+    batch_size
+        Samples in the turn: nobody can ask about more.
+    asked
+        So far.
+    random
+        Rounds.
+    method_asks
+        Whether the method ever asks; beside one that does not, the audit sets its own pace.
+
+    Examples
+    --------
+    >>> share_out(0.2, 10, 50, Asked(learn=8, audit=0), np.random.default_rng(0))
+    Allowance(learn=7, audit=2)
+    """
+    due = _audit_due(share, asked, random, method_asks=method_asks)
+    audit = int(max(0, min(due, available, batch_size)))
+    rest = available - audit
+    learn = rest if math.isinf(rest) else math.ceil(rest * (1 - share) - _ROUNDING)
+    return Allowance(int(max(0, min(learn, batch_size - audit))), audit)
+
+
+def _audit_due(
+    share: float, asked: Asked, random: np.random.Generator, *, method_asks: bool
+) -> int:
+    if share == 0:
+        return 0
+    if share == 1 or not method_asks:
+        return _ALONE
+    owed = asked.learn * share / (1 - share) - asked.audit
+    return math.floor(max(0.0, owed) + _ROUNDING + random.random() * (1 - 2 * _ROUNDING))

@@ -1,0 +1,148 @@
+"""The audit slice: what people said about samples that were drawn at random.
+
+The method never sees these samples, so they judge every model alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import torch
+from torch import Tensor
+
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place
+from attakit.nn.entropy import softmax_entropy
+from attakit.service.storage.storage import Storage
+
+Decode = Callable[[bytes], Tensor]
+
+SURE_SHARE = 1 / 3  # of the audit samples: those about which the source model is surest
+_CHUNK = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A share that was measured on some samples, with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    count: int
+
+
+def estimate(right: int, count: int, confidence: float) -> Estimate:
+    """A share with Wilson's score interval.
+
+    >>> found = estimate(right=8, count=10, confidence=0.95)
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.49, 0.943)
+    """
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share = right / count
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    half /= 1 + z * z / count
+    return Estimate(share, max(0.0, middle - half), min(1.0, middle + half), count)
+
+
+def served_accuracy(storage: Storage, window: int, confidence: float) -> Estimate | None:
+    """How often what was really answered to requests was right; None without audit answers."""
+    found = [
+        (question.label, served.guess)
+        for question in storage.questions.audited(window)
+        if (served := storage.samples.get(question.sample)) is not None
+    ]
+    if not found:
+        return None
+    return estimate(sum(label == guess for label, guess in found), len(found), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSample:
+    """One sample of the audit slice."""
+
+    sample: str
+    label: int | None  # None: people say it is of no class, so every guess is wrong
+    settled: float
+
+
+class Audit:
+    """The newest audit samples whose contents are kept, and what models say about them.
+
+    Parameters
+    ----------
+    storage
+        Holds samples and answers.
+    decode
+        Makes an input of a content.
+    window
+        Newest answers that count.
+    """
+
+    def __init__(self, storage: Storage, decode: Decode, window: int) -> None:
+        self._storage = storage
+        self._decode = decode
+        self._window = window
+        self._inputs: dict[str, Tensor] = {}
+        self._guesses: dict[int, dict[str, tuple[int, float]]] = {}  # by version and sample
+
+    def samples(self) -> tuple[AuditSample, ...]:
+        """The audit slice as it is now, newest first."""
+        questions = self._storage.questions.audited(self._window)
+        names = [question.sample for question in questions]
+        self._read([name for name in names if name not in self._inputs])
+        self._inputs = {name: self._inputs[name] for name in names if name in self._inputs}
+        return tuple(
+            AuditSample(one.sample, one.label, one.settled or 0.0)
+            for one in questions
+            if one.sample in self._inputs
+        )
+
+    def look(
+        self, version: int, model: Classifier, samples: Sequence[AuditSample]
+    ) -> tuple[list[int], list[float]]:
+        """What a version says about some samples, and how unsure it is."""
+        old = self._guesses.get(version, {})
+        known = {name: seen for name, seen in old.items() if name in self._inputs}
+        new = [one.sample for one in samples if one.sample not in known]
+        for at in range(0, len(new), _CHUNK):
+            part = new[at : at + _CHUNK]
+            inputs = torch.stack([self._inputs[name] for name in part])
+            known.update(zip(part, _judge(model, inputs), strict=True))
+        self._guesses[version] = known
+        found = [known[one.sample] for one in samples]
+        return [guess for guess, _ in found], [entropy for _, entropy in found]
+
+    def drop(self, keep: Sequence[int]) -> None:
+        """Remember what these versions said, and no others."""
+        self._guesses = {version: self._guesses.get(version, {}) for version in keep}
+
+    def _read(self, names: Sequence[str]) -> None:
+        contents = self._storage.samples.contents(names) if names else {}
+        self._inputs.update({name: self._decode(content) for name, content in contents.items()})
+
+
+def _judge(model: Classifier, inputs: Tensor) -> list[tuple[int, float]]:
+    with torch.no_grad():
+        logits = model(place(inputs, model.device)).logits
+    return list(zip(logits.argmax(dim=1).tolist(), softmax_entropy(logits).tolist(), strict=True))
+
+
+def trust(
+    labels: Sequence[int | None], guesses: Sequence[int], entropies: Sequence[float]
+) -> tuple[float, int]:
+    """How often people agree with the source model where it is surest, and on how many samples.
+
+    Somebody who answers at random agrees with it as rarely there as anywhere.
+
+    >>> trust([1, 2, 0], [1, 0, 1], [0.1, 0.5, 0.9])
+    (1.0, 1)
+    """
+    count = math.ceil(len(labels) * SURE_SHARE)
+    surest = sorted(range(len(labels)), key=lambda at: (entropies[at], at))[:count]
+    agreed = sum(labels[at] == guesses[at] for at in surest)
+    return (agreed / count if count else 0.0), count

@@ -1,0 +1,89 @@
+"""Versions of the model as files: the source model, candidates, and reading them back."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+from torch import nn
+
+from attakit.errors import StateError
+from attakit.nn.classifier import Classifier
+from attakit.nn.weights import load_weights, save_weights, weights_hash
+from attakit.service.learner.memory import Memory
+from attakit.service.storage.records import Turn, Version
+from attakit.service.storage.versions import VersionStore
+
+SOURCE = 0
+LEARNER = "learner"
+_SOURCE_TURN = -1
+_LOOK_BACK = 100  # promotions of one version in a row are rare
+_SOURCE_FILE = "source.safetensors"
+
+
+class VersionFiles:
+    """The folder of versions.
+
+    Parameters
+    ----------
+    folder
+        Holds one safetensors file for each version.
+    versions
+        Say which there are.
+    source
+        The source model; versions differ from it in their weights alone.
+    """
+
+    def __init__(self, folder: Path, versions: VersionStore, source: Classifier) -> None:
+        self.folder = folder
+        self.source = source
+        self._versions = versions
+
+    def begin(self, at: float) -> None:
+        """Make the source model version 0 and let it answer, if the folder is new."""
+        weights = weights_hash(self.source)
+        known = self._versions.all()
+        if not known:
+            save_weights(self.source, self.folder / _SOURCE_FILE)
+            self._versions.add(Version(SOURCE, _SOURCE_TURN, _SOURCE_FILE, weights, 0, at))
+        elif known[0].weights != weights:
+            raise StateError(
+                f"The learner: the folder {self.folder} was begun with the source model "
+                f"{known[0].weights}, now it is {weights}. Give the same weights, or another "
+                f"folder."
+            )
+        if self._versions.current() is None:
+            self._versions.promote(SOURCE, "It is the source model.", LEARNER, key="source")
+
+    def write(self, model: nn.Module, turn: Turn, memory: Memory) -> Version:
+        """Save a candidate; harmless if done twice for one turn."""
+        file = f"turn-{turn.number:09d}.safetensors"
+        save_weights(model, self.folder / file)
+        number = self._versions.next_number()
+        received = memory.ledger.received
+        return self._versions.add(
+            Version(number, turn.number, file, weights_hash(model), received, turn.at)
+        )
+
+    def load(self, version: Version) -> Classifier:
+        """A version as it would answer requests: in the source model's shape and norm policy."""
+        if version.number == SOURCE:
+            return self.source
+        model = copy.deepcopy(self.source)
+        load_weights(model, self.folder / version.file)
+        return model.eval()
+
+    def clean(self, keep: int) -> None:
+        """Delete the files of old versions, but not of those that answer or might again."""
+        known = self._versions.all()
+        needed = {SOURCE, *(version.number for version in known[-keep:])}
+        needed.update(serving_versions(self._versions))
+        for version in known:
+            if version.number not in needed:
+                (self.folder / version.file).unlink(missing_ok=True)
+
+
+def serving_versions(versions: VersionStore) -> tuple[int, ...]:
+    """The version that answers now, and the one that answered before it, if there was another."""
+    order = [promotion.version for promotion in versions.promotions(limit=_LOOK_BACK)]
+    return tuple(dict.fromkeys(order))[:2]

@@ -1,0 +1,56 @@
+"""Checkpoints: the learner's memory on disk, from which the later turns can be replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attakit.errors import StateError
+from attakit.service.learner.memory import Memory
+from attakit.service.storage.facts import Facts
+from attakit.store.tensor_file import load_state, save_state
+
+SAVED_TURN = "saved_turn"
+_NAME = "turn-{:09d}.safetensors"
+
+
+class Checkpoints:
+    """Keeps the newest memory of the learner in a folder.
+
+    Parameters
+    ----------
+    folder
+        Holds the file.
+    facts
+        Say, once a file is safe, which turn it was written after: what older turns took from the
+        samples is then no longer needed.
+    """
+
+    def __init__(self, folder: Path, facts: Facts) -> None:
+        self.folder = folder
+        self._facts = facts
+
+    def save(self, memory: Memory) -> None:
+        """Write the memory; older files go once it is safe."""
+        new = self.folder / _NAME.format(memory.turn)
+        save_state(new, memory.state_dict())
+        self._facts.set(SAVED_TURN, memory.turn)
+        for path in self._files():
+            if path != new:
+                path.unlink(missing_ok=True)
+
+    def load(self, memory: Memory) -> bool:
+        """Bring the memory to the newest checkpoint; False if there was never one."""
+        files = self._files()
+        saved = self._facts.get(SAVED_TURN, -1)
+        if not files:
+            if saved >= 0:
+                raise StateError(
+                    f"The learner: its checkpoint after turn {saved} is missing in {self.folder}. "
+                    f"Put it back, or start the service in a new folder."
+                )
+            return False
+        memory.load_state_dict(load_state(files[-1]))
+        return True
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob(_NAME.replace("{:09d}", "*")))

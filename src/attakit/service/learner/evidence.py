@@ -1,0 +1,153 @@
+"""What a candidate must prove, as plain arithmetic on what models and people say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from attakit.service.learner.audit import trust
+from attakit.service.settings import GateTable
+from attakit.service.storage.records import Gate
+
+_PSEUDO = 0.5  # of an answer, added to each of the four cells (Agresti and Min 2005)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much more often one model is right than another, on the same samples."""
+
+    value: float
+    low: float  # bounds that hold with the confidence asked for, each by itself
+    high: float
+    count: int
+
+
+def paired_difference(
+    labels: Sequence[int | None], new: Sequence[int], old: Sequence[int], confidence: float
+) -> Difference:
+    """The difference of two accuracies with the interval of Agresti and Min for matched pairs.
+
+    >>> found = paired_difference([0] * 10, [0] * 10, [0] * 5 + [1] * 5, confidence=0.9)
+    >>> round(found.value, 2), found.low > 0
+    (0.5, True)
+    """
+    gained = sum(a == label != b for label, a, b in zip(labels, new, old, strict=True))
+    lost = sum(b == label != a for label, a, b in zip(labels, new, old, strict=True))
+    count = len(labels) + 4 * _PSEUDO
+    change = gained - lost
+    spread = math.sqrt(max(0.0, gained + lost + 2 * _PSEUDO - change**2 / count)) / count
+    half = NormalDist().inv_cdf(confidence) * spread
+    value = change / len(labels) if labels else 0.0
+    return Difference(value, change / count - half, change / count + half, len(labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known about a candidate.
+
+    Parameters
+    ----------
+    labels
+        What people said about the audit samples; None where no class fits.
+    candidate, serving, source
+        What each model says about them.
+    source_entropies
+        How unsure the source model is about them.
+    source_like
+        How often candidate and serving model agree with the pseudo-labels of the source-like
+        samples that the method keeps; None where it keeps none.
+    """
+
+    labels: Sequence[int | None]
+    candidate: Sequence[int]
+    serving: Sequence[int]
+    source: Sequence[int]
+    source_entropies: Sequence[float]
+    source_like: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that a candidate must prove."""
+
+    passed: bool
+    text: str
+    numbers: dict[str, float]
+
+
+def judge(table: GateTable, seen: Evidence) -> Gate:
+    """Let a candidate pass if it proves everything; else say, in a sentence, what it does not."""
+    numbers: dict[str, float] = {}
+    proven = []
+    for check in _checks(table, seen):
+        numbers |= check.numbers
+        if not check.passed:
+            return Gate(False, f"Held back: {check.text}.", numbers)
+        proven.append(check.text)
+    return Gate(True, f"Passed: {'; '.join(proven)}.", numbers)
+
+
+def _checks(table: GateTable, seen: Evidence) -> Iterator[Check]:
+    """In the order in which they make sense: each one relies on those before it."""
+    yield _enough(table, seen)
+    yield _trusted(table, seen)
+    yield _not_worse(table, seen, seen.serving, "serving")
+    yield _keeps_the_source(table, seen)
+    yield _not_worse(table, seen, seen.source, "source")
+
+
+def _enough(table: GateTable, seen: Evidence) -> Check:
+    count = len(seen.labels)
+    if count < table.audit_needed:
+        text = f"there are too few audit answers to judge it, {count} of {table.audit_needed}"
+        return Check(False, text, {"audit_answers": count})
+    return Check(True, f"judged by {count} audit answers", {"audit_answers": count})
+
+
+def _trusted(table: GateTable, seen: Evidence) -> Check:
+    share, count = trust(seen.labels, seen.source, seen.source_entropies)
+    told = (
+        f"people agree with the source model on {share:.0%} of the {count} samples that it is "
+        f"surest about"
+    )
+    passed = share >= table.trust
+    if not passed:
+        told += f", which is less than {table.trust:.0%}, so the answers look random"
+    return Check(passed, told, {"trust": share, "trust_samples": count})
+
+
+def _not_worse(table: GateTable, seen: Evidence, other: Sequence[int], name: str) -> Check:
+    found = paired_difference(seen.labels, seen.candidate, other, table.confidence)
+    right = [
+        sum(guess == label for guess, label in zip(guesses, seen.labels, strict=True))
+        / len(seen.labels)
+        for guesses in (seen.candidate, other)
+    ]
+    passed = found.low >= -table.audit_margin
+    told = (
+        f"right on {right[0]:.1%} of the audit, the {name} model on {right[1]:.1%} (at "
+        f"{table.confidence:.0%} confidence at least {100 * found.low:+.1f} points apart, "
+        f"{-100 * table.audit_margin:+.1f} allowed)"
+    )
+    numbers = {
+        "candidate_accuracy": right[0],
+        f"{name}_accuracy": right[1],
+        f"{name}_difference": found.value,
+        f"{name}_difference_low": found.low,
+    }
+    return Check(passed, told, numbers)
+
+
+def _keeps_the_source(table: GateTable, seen: Evidence) -> Check:
+    if seen.source_like is None:
+        return Check(True, "the method keeps no source-like samples to be checked on", {})
+    candidate, serving = seen.source_like
+    told = (
+        f"agrees with {candidate:.1%} of the source-like samples, the serving model with "
+        f"{serving:.1%} ({100 * table.source_margin:.1f} points less allowed)"
+    )
+    passed = candidate >= serving - table.source_margin
+    numbers = {"candidate_source_like": candidate, "serving_source_like": serving}
+    return Check(passed, told, numbers)

@@ -1,0 +1,163 @@
+"""The gate: only a candidate that has proven itself answers requests, and only while it does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from attakit.errors import ModelError
+from attakit.nn.classifier import Classifier
+from attakit.records import LabelledRows
+from attakit.service.learner.audit import Audit, AuditSample
+from attakit.service.learner.candidates import LEARNER, SOURCE, VersionFiles, serving_versions
+from attakit.service.learner.evidence import Evidence, judge, paired_difference
+from attakit.service.learner.memory import Memory
+from attakit.service.settings import GateTable
+from attakit.service.storage.records import Gate, Promotion, Version
+from attakit.service.storage.versions import VersionStore
+from attakit.store.anchors import Anchors
+
+log = logging.getLogger(__name__)
+
+ROLL_BACK_NEEDED = 10  # audit answers since a promotion, before it is doubted
+_CHUNK = 100
+_LOOK_BACK = 100
+
+
+class Gatekeeper:
+    """Judges candidates, promotes those that pass, and takes back a promotion that went wrong.
+
+    Parameters
+    ----------
+    table
+        What must be proven.
+    versions
+        Records it.
+    files
+        Hold the models.
+    audit
+        What people said about samples drawn at random.
+    """
+
+    def __init__(
+        self, table: GateTable, versions: VersionStore, files: VersionFiles, audit: Audit
+    ) -> None:
+        self.table = table
+        self._versions = versions
+        self._files = files
+        self._audit = audit
+        self._models: dict[int, Classifier] = {}
+
+    def look(self, memory: Memory) -> None:
+        """Judge what is new, doubt what answers, and clear up. Harmless if done twice."""
+        self._judge_new(source_like_rows(memory))
+        if self.table.roll_back:
+            self._doubt()
+        self._files.clean(self.table.keep_versions)
+        kept = (SOURCE, *serving_versions(self._versions))
+        self._audit.drop(kept)
+        self._models = {number: one for number, one in self._models.items() if number in kept}
+
+    def _judge_new(self, anchors: LabelledRows | None) -> None:
+        *older, newest = self._versions.all()
+        for version in older:
+            if version.gate is None and version.number != SOURCE:
+                told = f"Held back: version {newest.number} came before it could be judged."
+                self._versions.gate(version.number, Gate(False, told))
+        if newest.number == SOURCE:
+            return
+        if newest.gate is None:
+            newest = replace(newest, gate=self._judge(newest, anchors))
+            assert newest.gate is not None
+            self._versions.gate(newest.number, newest.gate)
+            log.info("Version %d: %s", newest.number, newest.gate.reason)
+        if newest.gate is not None and newest.gate.passed:
+            self._promote(newest.number, newest.gate.reason)
+
+    def _promote(self, number: int, reason: str) -> None:
+        # With a key, so that what people chose since is not undone after a restart.
+        promoted = {one.version for one in self._versions.promotions(limit=_LOOK_BACK)}
+        if number not in promoted:
+            self._versions.promote(number, reason, LEARNER, key=f"gate {number}")
+
+    def _judge(self, candidate: Version, anchors: LabelledRows | None) -> Gate:
+        serving = self._serving()
+        if candidate.weights == serving.weights:
+            return Gate(False, f"Held back: it is the same as version {serving.number}.")
+        try:
+            model = self._model(candidate)
+        except ModelError as error:
+            return Gate(False, f"Held back: its weights cannot be used ({error})")
+        samples = self._audit.samples()
+        source, entropies = self._audit.look(SOURCE, self._files.source, samples)
+        agreement = None
+        if anchors is not None:
+            agreement = (_agreement(model, anchors), _agreement(self._model(serving), anchors))
+        return judge(
+            self.table,
+            Evidence(
+                labels=[sample.label for sample in samples],
+                candidate=self._guesses(candidate, samples),
+                serving=self._guesses(serving, samples),
+                source=source,
+                source_entropies=entropies,
+                source_like=agreement,
+            ),
+        )
+
+    def _doubt(self) -> None:
+        """Go back to the version before, if the present one turns out to be worse."""
+        now = self._versions.current()
+        numbers = serving_versions(self._versions)
+        if now is None or now.who != LEARNER or len(numbers) < 2:
+            return  # what people chose is theirs to take back
+        samples = [one for one in self._audit.samples() if one.settled > now.at]
+        if len(samples) < min(ROLL_BACK_NEEDED, self.table.audit_needed):
+            return
+        known = {version.number: version for version in self._versions.all()}
+        present, before = (self._guesses(known[number], samples) for number in numbers)
+        labels = [sample.label for sample in samples]
+        found = paired_difference(labels, present, before, self.table.confidence)
+        if found.high < 0:
+            self._roll_back(now, numbers[1], found.value, len(samples))
+
+    def _roll_back(self, now: Promotion, before: int, value: float, count: int) -> None:
+        reason = (
+            f"Rolled back: on {count} audit answers since its promotion, version {now.version} is "
+            f"right {-100 * value:.1f} points less often than version {before}."
+        )
+        log.warning(reason)
+        self._versions.promote(before, reason, LEARNER, key=f"back from {now.version} {now.at}")
+
+    def _serving(self) -> Version:
+        current = self._versions.current()
+        number = SOURCE if current is None else current.version
+        return next(version for version in self._versions.all() if version.number == number)
+
+    def _guesses(self, version: Version, samples: Sequence[AuditSample]) -> list[int]:
+        if not samples:
+            return []
+        return self._audit.look(version.number, self._model(version), samples)[0]
+
+    def _model(self, version: Version) -> Classifier:
+        if version.number not in self._models:
+            self._models[version.number] = self._files.load(version)
+        return self._models[version.number]
+
+
+def source_like_rows(memory: Memory) -> LabelledRows | None:
+    """The samples with the source model's labels that a method keeps; None if it keeps none."""
+    anchors = getattr(memory.method, "low_entropy_anchors", None)
+    return anchors.rows if isinstance(anchors, Anchors) and len(anchors) else None
+
+
+def _agreement(model: Classifier, rows: LabelledRows) -> float:
+    parts = zip(torch.split(rows.inputs, _CHUNK), torch.split(rows.labels, _CHUNK), strict=True)
+    with torch.no_grad():
+        right = sum(
+            int((model(inputs).logits.argmax(dim=1) == labels).sum()) for inputs, labels in parts
+        )
+    return right / len(rows)

@@ -1,0 +1,139 @@
+"""The learner as one object: it resumes, and then looks, again and again, whether a turn is due."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+from collections.abc import Callable
+
+from attakit.bench.build import build_method
+from attakit.label.ledger import Ledger
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import prepare
+from attakit.service.learner.allowance import PacedBudget, question_limit
+from attakit.service.learner.audit import Audit, Decode, served_accuracy
+from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.checkpoint import SAVED_TURN, Checkpoints
+from attakit.service.learner.drift import Drift
+from attakit.service.learner.gate import Gatekeeper
+from attakit.service.learner.memory import Memory
+from attakit.service.learner.pace import PacedSelector
+from attakit.service.learner.planner import Planner
+from attakit.service.learner.turns import TurnTaker
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage.records import Turn
+from attakit.service.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+VERSIONS_FOLDER = "versions"
+CHECKPOINTS_FOLDER = "checkpoints"
+
+
+class LiveLearner:
+    """Learns from what the service serves and from what people answer.
+
+    Its state is a function of the log of turns: stopped at any moment, `resume` brings it back to
+    where it would be.
+
+    Parameters
+    ----------
+    settings
+        Of the service.
+    storage
+        Shared with the server.
+    source
+        The source model; it is copied.
+    decode
+        Makes an input of a stored content.
+    clock
+        Tells the time.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        storage: Storage,
+        source: Classifier,
+        decode: Decode,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = settings
+        self.storage = storage
+        self.memory = build_memory(settings, source)
+        self._clock = clock
+        frozen = prepare(copy.deepcopy(source), source.device).eval()
+        folder = settings.folder
+        self._files = VersionFiles(folder / VERSIONS_FOLDER, storage.versions, frozen)
+        self._checkpoints = Checkpoints(folder / CHECKPOINTS_FOLDER, storage.facts)
+        self._planner = Planner(settings, storage, self.memory, clock)
+        self._turns = TurnTaker(settings, storage, self.memory, self._files, decode)
+        audit = Audit(storage, decode, settings.gate.audit_window)
+        self._gate = Gatekeeper(settings.gate, storage.versions, self._files, audit)
+
+    def resume(self) -> int:
+        """Come to the state after the last planned turn; returns how many turns were replayed."""
+        self._files.begin(self._clock())
+        self._checkpoints.load(self.memory)
+        turns = self.storage.turns.after(self.memory.turn)
+        for turn in turns:
+            self._take(turn)
+        if turns:
+            log.info("Replayed %d turns, up to turn %d.", len(turns), self.memory.turn)
+        self._gate.look(self.memory)
+        return len(turns)
+
+    def look(self) -> bool:
+        """Take the next turn if one is due; returns whether it was."""
+        self.storage.questions.settle()
+        turn = self._planner.plan()
+        if turn is None:
+            return False
+        self.storage.turns.plan(turn)
+        self._take(turn)
+        self._gate.look(self.memory)
+        return True
+
+    def clean(self) -> int:
+        """Remove contents beyond the limits; returns how many."""
+        table = self.settings.retention
+        return self.storage.samples.clean(
+            table.images,
+            table.days,
+            table.megabytes,
+            self.storage.facts.get(SAVED_TURN, -1),
+            self.settings.gate.audit_window,
+        )
+
+    def save(self) -> None:
+        """Write a checkpoint now."""
+        if self.memory.turn > self.storage.facts.get(SAVED_TURN, -1):
+            self._checkpoints.save(self.memory)
+
+    def _take(self, turn: Turn) -> None:
+        numbers = self._turns.take(turn)
+        table = self.settings.gate
+        found = served_accuracy(self.storage, table.audit_window, table.confidence)
+        if found is not None:
+            numbers |= {
+                "accuracy": found.value,
+                "accuracy_low": found.low,
+                "accuracy_high": found.high,
+                "accuracy_count": float(found.count),
+            }
+        self.storage.turns.finish(turn.number, numbers)
+        # At once after forgetting, since the checkpoint before still holds the sample.
+        if turn.forgotten or (turn.number + 1) % self.settings.learning.checkpoint_every == 0:
+            self._checkpoints.save(self.memory)
+
+
+def build_memory(settings: ServiceSettings, source: Classifier) -> Memory:
+    """The memory of a learner that has seen nothing yet."""
+    method = build_method(settings.method, source, settings.seed)
+    selector = getattr(method, "selector", None)
+    if selector is not None:
+        method.selector = PacedSelector(selector)  # type: ignore[attr-defined]
+    ledger = Ledger(PacedBudget(question_limit(settings.labels)))
+    return Memory(method, ledger, Drift(settings.drift.delta))

@@ -1,0 +1,154 @@
+"""People: the oracle of the learner, over the table of questions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attakit.label.ledger import Ledger
+from attakit.nn.entropy import softmax_entropy
+from attakit.queries import Answer, Query, SampleId
+from attakit.records import Prediction
+from attakit.service.storage.questions import QuestionStore
+from attakit.service.storage.records import Purpose, Question, Turn
+
+log = logging.getLogger(__name__)
+
+ANNOTATOR = "people"
+GUESSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the asking model thinks of a sample."""
+
+    entropy: float
+    guesses: tuple[tuple[int, float], ...]  # class index and probability, likeliest first
+
+
+def views(samples: Sequence[SampleId], prediction: Prediction) -> dict[SampleId, View]:
+    """What a prediction says about each sample, as it is shown to people.
+
+    >>> import torch
+    >>> seen = views(["a"], Prediction(torch.tensor([[0.0, 9.0]]), torch.zeros(1, 1)))
+    >>> seen["a"].guesses[0][0]
+    1
+    """
+    likeliest = prediction.logits.softmax(dim=1).topk(min(GUESSES, prediction.logits.shape[1]))
+    rows = zip(
+        samples,
+        softmax_entropy(prediction.logits).tolist(),
+        likeliest.indices.tolist(),
+        likeliest.values.tolist(),
+        strict=True,
+    )
+    return {
+        name: View(entropy, tuple(zip(classes, chances, strict=True)))
+        for name, entropy, classes, chances in rows
+    }
+
+
+class People:
+    """Puts the questions of a turn, and hands over exactly the outcomes that the turn names.
+
+    Parameters
+    ----------
+    questions
+        The table.
+    ledger
+        Knows which questions were put.
+    """
+
+    def __init__(self, questions: QuestionStore, ledger: Ledger) -> None:
+        self._questions = questions
+        self._ledger = ledger
+        self._turn = Turn(-1, (), 0)
+        self._version = 0
+        self._views: Mapping[SampleId, View] = {}
+        self._settled: tuple[Question, ...] = ()
+
+    def begin(self, turn: Turn, version: int, seen: Mapping[SampleId, View]) -> None:
+        """Say which turn it is, from which version the asking model was made, and what it sees."""
+        self._turn = turn
+        self._version = version
+        self._views = seen
+        self._settled = self._questions.get(turn.settled)
+
+    @property
+    def settled(self) -> tuple[Question, ...]:
+        """The outcomes that the turn names."""
+        return self._settled
+
+    @property
+    def pending(self) -> int:
+        """Questions whose outcome was not handed over yet."""
+        return len(self._ledger.open)
+
+    def ask(self, queries: Sequence[Query]) -> None:
+        """Put what the method wants to know."""
+        self._put(queries, "learn")
+
+    def ask_audit(self, queries: Sequence[Query]) -> None:
+        """Put what was drawn at random, and is never learned from."""
+        self._put(queries, "audit")
+
+    def collect(self) -> tuple[Answer, ...]:
+        """The outcomes that the method may learn from."""
+        return self._outcomes("learn")
+
+    def collect_audit(self) -> tuple[Answer, ...]:
+        """The outcomes of the audit: they settle the account, and go no further."""
+        return self._outcomes("audit")
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """There is nothing to load: the table is its own record."""
+
+    def _put(self, queries: Sequence[Query], purpose: Purpose) -> None:
+        self._questions.put([self._question(query, purpose) for query in queries])
+
+    def _question(self, query: Query, purpose: Purpose) -> Question:
+        view = self._views[query.sample]
+        return Question(
+            question=0,
+            sample=query.sample,
+            turn=query.step,
+            copy=query.copy,
+            purpose=purpose,
+            version=self._version,
+            score=view.entropy,
+            guesses=view.guesses,
+            at=self._turn.at,
+        )
+
+    def _outcomes(self, purpose: Purpose) -> tuple[Answer, ...]:
+        # What was said about a forgotten sample is gone, and so it stays paid for: a refund would
+        # make the budget depend on whether the learner was stopped before or after.
+        wanted = [
+            one for one in self._settled if one.purpose == purpose and one.state != "forgotten"
+        ]
+        answers = [Answer(to_query(one), one.label, ANNOTATOR) for one in wanted]
+        return tuple(answer for answer in answers if self._is_paid(answer.query))
+
+    def _is_paid(self, query: Query) -> bool:
+        """Whether the ledger knows a question; one it lost is paid for now.
+
+        A turn that is taken again after a crash may ask something else only where one of its
+        samples was forgotten meanwhile.
+        """
+        if self._ledger.knows(query):
+            return True
+        log.warning("The question about sample %s is not in the ledger.", query.sample)
+        if self._ledger.budget.remaining < 1:
+            return False
+        self._ledger.ask([query])
+        return True
+
+
+def to_query(question: Question) -> Query:
+    """A question of the table as the loop knows it."""
+    return Query(SampleId(question.sample), question.turn, question.copy)

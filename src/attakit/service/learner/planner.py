@@ -1,0 +1,106 @@
+"""The planner: decides when the next turn is due, and what it holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from attakit.randomness import generator
+from attakit.service.learner.allowance import HOUR, Allowance, hourly_limit, share_out
+from attakit.service.learner.memory import Memory
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage.records import Question, Turn
+from attakit.service.storage.storage import Storage
+
+PAUSED = "paused"
+
+
+class Planner:
+    """Looks at what waits, and makes a turn of it.
+
+    A turn is due when a batch is full or its oldest sample has waited long enough, when outcomes
+    of questions wait to be learned from, or when samples must be forgotten. While learning is
+    paused, only forgetting goes on.
+
+    Parameters
+    ----------
+    settings
+        Of the service.
+    storage
+        Says what waits.
+    memory
+        Of the learner, after the turn before.
+    clock
+        Tells the time.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        storage: Storage,
+        memory: Memory,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._memory = memory
+        self._clock = clock
+
+    def plan(self) -> Turn | None:
+        """The next turn, or None if nothing is due. Writes nothing."""
+        forgotten = self._storage.samples.to_forget()
+        if self._storage.facts.get(PAUSED, False):
+            return self._turn((), (), forgotten) if forgotten else None
+        samples = self._batch() if self._batch_is_due() else ()
+        settled = self._storage.questions.settled()
+        if not (samples or settled or forgotten):
+            return None
+        return self._turn(samples, settled, forgotten)
+
+    def _batch_is_due(self) -> bool:
+        table = self._settings.learning
+        oldest = self._storage.samples.oldest_untaken()
+        if oldest is None:
+            return False
+        waited = self._clock() - oldest >= table.batch_seconds
+        return waited or self._storage.samples.untaken_count() >= table.batch_size
+
+    def _batch(self) -> tuple[str, ...]:
+        found = self._storage.samples.untaken(self._settings.learning.batch_size)
+        return tuple(served.sample for served in found)
+
+    def _turn(
+        self, samples: Sequence[str], settled: Sequence[Question], forgotten: Sequence[str]
+    ) -> Turn:
+        number = self._memory.turn + 1
+        # One generator, used in one order: first it rounds, then it draws.
+        random = generator(self._settings.seed, "audit", number)
+        share = self._settings.labels.audit_share
+        allowed = Allowance(0, 0)
+        if samples:
+            allowed = share_out(
+                share,
+                self._available(),
+                len(samples),
+                self._memory.asked,
+                random,
+                method_asks=self._memory.selector is not None,
+            )
+        places = (
+            sorted(random.choice(len(samples), allowed.audit, replace=False)) if samples else ()
+        )
+        return Turn(
+            number=number,
+            samples=tuple(samples),
+            allowance=allowed.learn,
+            audit=tuple(samples[place] for place in places),
+            settled=tuple(question.question for question in settled),
+            forgotten=tuple(forgotten),
+            at=self._clock(),
+        )
+
+    def _available(self) -> float:
+        """Questions that may be put now."""
+        asked = self._storage.questions.asked_since(self._clock() - HOUR)
+        this_hour = hourly_limit(self._settings.labels) - asked
+        return max(0.0, min(self._memory.ledger.budget.remaining, this_hour))

@@ -1,0 +1,235 @@
+"""One turn of the learner. What it does depends on its row in the log and the memory alone."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from attakit.engine.loop import answer, learn
+from attakit.errors import StreamError
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place
+from attakit.nn.weights import weights_hash
+from attakit.queries import Query, SampleId
+from attakit.records import Batch, Moment, Prediction, Step
+from attakit.service.learner.allowance import PacedBudget
+from attakit.service.learner.audit import Decode
+from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.drift import Reading
+from attakit.service.learner.memory import Memory
+from attakit.service.learner.people import People, views
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage.records import Turn
+from attakit.service.storage.storage import Storage
+
+log = logging.getLogger(__name__)
+
+_ALARMS = 200  # newest alarms among which that of a turn taken again is looked for
+
+
+class TurnTaker:
+    """Takes turns, the same way however often.
+
+    Parameters
+    ----------
+    settings
+        Of the service.
+    storage
+        Holds samples and questions; all that is written there is written once.
+    memory
+        What a turn changes.
+    files
+        Take the candidates.
+    decode
+        Makes an input of a content.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        storage: Storage,
+        memory: Memory,
+        files: VersionFiles,
+        decode: Decode,
+    ) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._memory = memory
+        self._files = files
+        self._decode = decode
+        self._people = People(storage.questions, memory.ledger)
+        self._source_weights = weights_hash(files.source)
+
+    def take(self, turn: Turn) -> dict[str, float]:
+        """Take a turn, and return its numbers for the dashboard."""
+        began = time.perf_counter()
+        memory = self._memory
+        memory.forget([SampleId(sample) for sample in turn.forgotten])
+        inputs = self._inputs(turn)
+        numbers: dict[str, float] = {}
+        if inputs:
+            numbers |= self._meet(turn, inputs)
+        elif turn.settled:
+            numbers |= self._learn_only(turn)
+        if inputs or turn.settled:
+            self._make_candidate(turn)
+        memory.turn = turn.number
+        numbers |= self._account()
+        numbers["seconds"] = time.perf_counter() - began
+        return {name: value for name, value in numbers.items() if math.isfinite(value)}
+
+    def _inputs(self, turn: Turn) -> dict[SampleId, Tensor]:
+        """Inputs by sample, in the order of the turn; those whose content is gone are left out."""
+        contents = self._storage.samples.contents(turn.samples) if turn.samples else {}
+        found = {}
+        for sample in turn.samples:
+            if sample in contents:
+                try:
+                    found[SampleId(sample)] = self._decode(contents[sample])
+                except StreamError as error:
+                    log.warning("Sample %s is left out: %s", sample, error)
+        return found
+
+    def _meet(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> dict[str, float]:
+        """A turn with samples: ask for the audit, let the method answer, ask and learn."""
+        everyone = torch.stack(list(inputs.values()))
+        prediction = self._memory.method.predict(everyone)
+        self._people.begin(turn, self._memory.version, views(tuple(inputs), prediction))
+        reading = self._watch(turn, everyone)
+        self._ask_audit(turn, inputs)
+        moment = self._step(turn, inputs)
+        self._settle(moment)
+        entropies = [view.entropy for view in views(tuple(inputs), prediction).values()]
+        return {
+            **_told(moment),
+            "entropy": sum(entropies) / len(entropies),
+            "drift_entropy": reading.entropy,
+            "drift_mix": reading.mix,
+            "drift_distance": reading.distance,
+            "samples": float(len(inputs)),
+        }
+
+    def _step(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> Moment:
+        """The method's part. It never sees the audit samples: they judge what it learned."""
+        memory = self._memory
+        seen = [name for name in inputs if name not in turn.audit]
+        if not seen:
+            return self._learn(turn)
+        self._set_pace(turn)
+        batch = Batch(turn.number, tuple(seen), torch.stack([inputs[name] for name in seen]))
+        step, seconds = answer(batch, memory.method, memory.ledger)
+        return learn(batch, step, seconds, memory.method, self._people, memory.ledger)
+
+    def _set_pace(self, turn: Turn) -> None:
+        memory = self._memory
+        budget = memory.ledger.budget
+        assert isinstance(budget, PacedBudget)
+        budget.cap = turn.allowance
+        boosted = turn.number <= memory.boosted_until
+        until = memory.clock + (self._settings.drift.boost if boosted else 1.0)
+        if memory.selector is not None:
+            memory.selector.steps = range(int(memory.clock), int(until))
+            memory.selector.left = self._quotas()
+        memory.clock = until
+
+    def _quotas(self) -> dict[int, int] | None:
+        limit = self._settings.labels.per_class
+        if limit == "unlimited":
+            return None
+        asked = self._memory.asked_by_class
+        classes = range(len(self._settings.classes))
+        return {kind: max(0, limit - asked.get(kind, 0)) for kind in classes}
+
+    def _learn_only(self, turn: Turn) -> dict[str, float]:
+        """A turn without samples."""
+        self._people.begin(turn, self._memory.version, {})
+        moment = self._learn(turn)
+        self._settle(moment)
+        return _told(moment)
+
+    def _learn(self, turn: Turn) -> Moment:
+        classes = len(self._settings.classes)
+        nothing = Batch(turn.number, (), torch.zeros(0))
+        step = Step(Prediction(torch.zeros(0, classes), torch.zeros(0, 1)))
+        memory = self._memory
+        return learn(nothing, step, 0.0, memory.method, self._people, memory.ledger)
+
+    def _ask_audit(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> None:
+        queries = [Query(name, turn.number) for name in inputs if name in turn.audit]
+        self._memory.ledger.ask(queries)
+        self._people.ask_audit(queries)
+        self._memory.asked_audit += len(queries)
+
+    def _settle(self, moment: Moment) -> None:
+        """Bring the counts up to date, and settle the audit without telling the method."""
+        memory = self._memory
+        memory.ledger.settle(self._people.collect_audit())
+        memory.asked_learn += len(moment.step.queries)
+        classes = dict(
+            zip(moment.batch.samples, moment.step.prediction.logits.argmax(dim=1), strict=True)
+        )
+        for query in moment.step.queries:
+            memory.count(int(classes[query.sample]), 1)
+        refunded = {given.query for given in moment.answers if given.label is None}
+        for question in self._people.settled:
+            known = Query(SampleId(question.sample), question.turn, question.copy)
+            if known in refunded and question.guesses:
+                memory.count(question.guesses[0][0], -1)
+
+    def _watch(self, turn: Turn, inputs: Tensor) -> Reading:
+        reading = self._memory.drift.observe(_answer(self._files.source, inputs))
+        if reading.alarms:
+            self._memory.boosted_until = turn.number + self._settings.drift.boost_turns
+            told = self._storage.events.recent(_ALARMS, kind="alarm")
+            before = {(one.details.get("turn"), one.details.get("what")) for one in told}
+            for alarm in reading.alarms:
+                if (turn.number, alarm.what) not in before:
+                    self._storage.events.add(
+                        "alarm", "learner", turn=turn.number, what=alarm.what, text=alarm.text
+                    )
+        return reading
+
+    def _make_candidate(self, turn: Turn) -> None:
+        """Save a version every so many turns: of a new model, or of one with new evidence."""
+        memory = self._memory
+        memory.since_candidate += 1
+        model = getattr(memory.method, "adapted_model", None)
+        if memory.since_candidate < self._settings.gate.every or model is None:
+            return
+        weights = weights_hash(model)
+        judged_anew = any(one.purpose == "audit" for one in self._people.settled)
+        if weights == self._source_weights or (weights == memory.weights and not judged_anew):
+            return
+        memory.version = self._files.write(model, turn, memory).number
+        memory.weights = weights
+        memory.since_candidate = 0
+
+    def _account(self) -> dict[str, float]:
+        ledger = self._memory.ledger
+        return {
+            "asked": float(ledger.asked),
+            "labels": float(ledger.received),
+            "refunded": float(ledger.refunded),
+            "left": float(ledger.budget.remaining),
+        }
+
+
+def _answer(model: Classifier, inputs: Tensor) -> Prediction:
+    with torch.no_grad():
+        prediction: Prediction = model(place(inputs, model.device))
+    return prediction
+
+
+def _told(moment: Moment) -> dict[str, float]:
+    return {
+        **moment.step.numbers,
+        **moment.training.numbers,
+        "updates": float(moment.training.updates),
+        "questions": float(len(moment.step.queries)),
+        "answers": float(len(moment.answers)),
+    }

@@ -1,0 +1,157 @@
+"""Put a service together: storage, predictor, learner and pages, started and stopped in order."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from attakit.bench.stopping import ignoring_ctrl_c
+from attakit.errors import SettingError
+from attakit.service.follow import Follower
+from attakit.service.inputs import Inputs
+from attakit.service.kept_settings import keep_settings, open_service
+from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.process import run_learner
+from attakit.service.logs import logging_to
+from attakit.service.models import VERSIONS, source_model
+from attakit.service.predictor import Predictor
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage import Storage
+from attakit.service.supervise import Supervisor
+from attakit.service.web.app import create_app
+
+
+class _Server(uvicorn.Server):
+    """Says when it answers requests."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._tell()
+
+
+def serve(
+    settings: ServiceSettings,
+    *,
+    started: Callable[[str], None] = lambda _address: None,
+    log_file: Path | None = None,
+) -> None:
+    """Run a service until it is told to stop by Ctrl-C or SIGTERM.
+
+    Parameters
+    ----------
+    settings
+        Of the service. With port 0 any free port is taken.
+    started
+        Called with the address once requests are answered.
+    log_file
+        Where the log of server and learner goes; None is the error stream.
+    """
+    with logging_to(log_file), open_service(settings) as storage:
+        check_open_address(settings.server.host, storage)
+        keep_settings(settings)
+        with _listening(settings) as listener, running(settings, storage, log_file) as app:
+            host, port = listener.getsockname()[:2]
+            address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+            _Server(config, lambda: started(address)).run(sockets=[listener])
+
+
+@contextmanager
+def running(
+    settings: ServiceSettings, storage: Storage, log_file: Path | None = None
+) -> Iterator[FastAPI]:
+    """The parts of a service around its app: the promoted model, and the learner beside it."""
+    server = settings.server
+    files = VersionFiles(settings.folder / VERSIONS, storage.versions, source_model(settings))
+    files.begin(time.time())
+    with ExitStack() as stack:
+        predictor = stack.enter_context(
+            Predictor(
+                None,
+                batch_size=server.batch_size,
+                batch_seconds=server.batch_milliseconds / 1000,
+                threads=server.threads,
+            )
+        )
+        follower = Follower(storage.versions, predictor, files.load)
+        follower.look()
+        follower.start()
+        stack.callback(follower.stop)
+        supervisor = Supervisor(
+            partial(learn, settings, os.getpid(), log_file),
+            died=lambda code: storage.events.add("learner died", "server", code=code),
+        )
+        supervisor.start()
+        stack.callback(supervisor.stop)
+        yield create_app(storage, predictor, settings, learning=lambda: supervisor.is_alive)
+
+
+def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) -> None:
+    """What the learner's process does: learn for a service until that one ends.
+
+    Parameters
+    ----------
+    settings
+        Of the service.
+    parent
+        Process that answers requests.
+    log_file
+        As in `serve`.
+    """
+    with logging_to(log_file), ignoring_ctrl_c():  # which reaches all processes of a terminal
+        run_learner(settings, source_model(settings), Inputs(settings.input).decode, parent=parent)
+
+
+@contextmanager
+def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
+    """The socket of a service; it is taken first, so that nothing starts if it cannot be had."""
+    host, port = settings.server.host, settings.server.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise SettingError(
+                f"server: {host}:{port} cannot be listened on ({error.strerror}). Choose another "
+                f"with --port or --host; --port 0 takes any free one."
+            ) from error
+        yield listener
+
+
+def check_open_address(host: str, storage: Storage) -> None:
+    """Raise `SettingError` if strangers could reach a service that has no token."""
+    if not is_loopback(host) and not storage.tokens.any():
+        raise SettingError(
+            f"server.host: {host} can be reached from other machines, and there is no token yet: "
+            f"everybody could do everything. Make one with `attakit token create NAME --role "
+            f"admin`, or listen on 127.0.0.1."
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
+    [True, True, True, False, False]
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

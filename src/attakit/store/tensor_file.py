@@ -1,0 +1,143 @@
+"""A state in one safetensors file: the tensors as they are, everything else in the header.
+
+Reading such a file runs no code, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from attakit.errors import StateError
+
+FORMAT = "attakit state 1"
+
+_Tensors = dict[str, Tensor]
+
+
+def save_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a nested state; after a crash the file is the old one or the new, whole and on disk.
+
+    Parameters
+    ----------
+    path
+        The file; its folder is made if it is missing.
+    state
+        Mappings, lists and tuples of tensors, numbers, texts, switches and None.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     save_state(Path(folder, "a.safetensors"), {"turn": 3, "at": [torch.ones(1), None]})
+    ...     load_state(Path(folder, "a.safetensors"))
+    {'turn': 3, 'at': [tensor([1.]), None]}
+    """
+    tensors: _Tensors = {}
+    header = {"format": FORMAT, "state": json.dumps(_pack(state, tensors))}
+    draft = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, draft, metadata=header)
+        _bring_to_disk(draft)
+        os.replace(draft, path)
+        _bring_to_disk(path.parent)
+    except (OSError, SafetensorError) as error:
+        raise StateError(
+            f"The state cannot be saved in {path} ({error}). Make room there or choose another "
+            f"folder; what was saved before is whole."
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def load_state(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Read a state that `save_state` wrote."""
+    if not path.is_file():
+        raise StateError(f"There is no saved state at {path}.")
+    try:
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise _damaged(path) from error
+    if header.get("format") != FORMAT:
+        raise StateError(
+            f"{path} was written as {header.get('format', 'something else')!r}; this version "
+            f"reads {FORMAT!r}. Continue with the version that wrote it."
+        )
+    try:
+        return dict(_unpack(json.loads(header["state"]), tensors))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(path) from error
+
+
+def _pack(value: Any, tensors: _Tensors) -> Any:
+    """A value as JSON, in which a tensor is named by its place in the file."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Tensor):
+        name = str(len(tensors))
+        # A copy, because safetensors refuses tensors that share memory.
+        tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return {"tensor": name, "channels_last": _is_channels_last(value)}
+    if isinstance(value, Mapping):
+        # As pairs, since keys may be numbers, which JSON would turn into texts.
+        return {"pairs": [[_key(key), _pack(each, tensors)] for key, each in value.items()]}
+    if isinstance(value, tuple):
+        return {"tuple": [_pack(each, tensors) for each in value]}
+    if isinstance(value, list):
+        return [_pack(each, tensors) for each in value]
+    raise StateError(
+        f"A state holds tensors, numbers, texts, lists, mappings and None, got a "
+        f"{type(value).__name__}: {value!r}. Save it as one of these."
+    )
+
+
+def _unpack(packed: Any, tensors: _Tensors) -> Any:
+    if isinstance(packed, list):
+        return [_unpack(each, tensors) for each in packed]
+    if not isinstance(packed, dict):
+        return packed
+    if "tensor" in packed:
+        tensor = tensors[packed["tensor"]]
+        return tensor.to(memory_format=torch.channels_last) if packed["channels_last"] else tensor
+    if "tuple" in packed:
+        return tuple(_unpack(each, tensors) for each in packed["tuple"])
+    return {key: _unpack(value, tensors) for key, value in packed["pairs"]}
+
+
+def _key(key: Any) -> int | str:
+    if isinstance(key, (int, str)) and not isinstance(key, bool):
+        return key
+    raise StateError(f"A key of a state must be a text or a whole number, got {key!r}.")
+
+
+def _is_channels_last(tensor: Tensor) -> bool:
+    # The order in memory decides the order of additions: a resumed run must have the same.
+    return (
+        tensor.ndim == 4
+        and not tensor.is_contiguous()
+        and tensor.is_contiguous(memory_format=torch.channels_last)
+    )
+
+
+def _bring_to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _damaged(path: Path) -> StateError:
+    return StateError(f"{path} is not a saved state, or it is damaged. Put back a copy of it.")

@@ -1,0 +1,122 @@
+"""A service in miniature: a tiny model, SQLite, a clock that is set, and people who obey."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+import torch
+
+from attakit.nn.classifier import Classifier
+from attakit.service.learner.live import LiveLearner
+from attakit.service.learner.process import label_rules
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage.records import Served
+from attakit.service.storage.storage import open_storage
+from attakit.testing import tiny_classifier
+
+
+def encode(row):
+    file = BytesIO()
+    np.save(file, np.asarray(row, dtype=np.float32), allow_pickle=False)
+    return file.getvalue()
+
+
+def decode(content):
+    return torch.from_numpy(np.load(BytesIO(content), allow_pickle=False))
+
+
+class Miniature:
+    """One service folder; the learner can be dropped and made anew, as after a crash."""
+
+    def __init__(self, folder, model=None, **tables):
+        tables.setdefault("learning", {"batch_size": 10, "checkpoint_every": 3})
+        tables.setdefault(
+            "method", {"name": "simatta", "high_entropy_bound": 0.0, "trainer": {"max_updates": 3}}
+        )
+        tables.setdefault("classes", ("a", "b", "c"))
+        self.settings = ServiceSettings(folder=folder, **tables)
+        self.now = 1000.0
+        self.model = tiny_classifier().eval() if model is None else model
+        self.storage = self.open_storage()
+        self.learner = None
+        self.served = 0
+
+    def open_storage(self):
+        rules = label_rules(self.settings.labels, len(self.settings.classes))
+        return open_storage(self.settings.folder, labels=rules, clock=lambda: self.now)
+
+    def start(self):
+        """Make a learner as a new process would, and let it resume."""
+        source = Classifier(self.model)
+        self.learner = LiveLearner(
+            self.settings, self.storage, source, decode, clock=lambda: self.now
+        )
+        self.learner.resume()
+        return self.learner
+
+    def serve(self, rows, guesses=None, version=0):
+        """Let samples come in; returns their names."""
+        names = [f"s{self.served + number}" for number in range(len(rows))]
+        self.served += len(rows)
+        guesses = guesses or [0] * len(rows)
+        self.storage.samples.add(
+            [
+                Served(name, encode(row), version, guess, 0.5, 0.5, self.now)
+                for name, row, guess in zip(names, rows, guesses, strict=True)
+            ]
+        )
+        return names
+
+    def serve_batch(self, number, size=10):
+        random = np.random.default_rng(number)
+        return self.serve(random.normal(size=(size, 4)))
+
+    def answer(self, say, limit=10_000):
+        """Let somebody answer open questions: with a class, or None to skip."""
+        done = 0
+        while done < limit and (lease := self.storage.questions.lease("ada")) is not None:
+            question = lease.question
+            label = say(question)
+            kind = "skip" if label is None else "label"
+            key = f"{question.question}-{self.now}"
+            self.storage.questions.answer(question.question, "ada", kind, label, key)
+            done += 1
+        self.now += self.settings.labels.settle_seconds + 1
+        return done
+
+
+@pytest.fixture
+def miniature(tmp_path):
+    made = []
+
+    def make(name="service", **tables):
+        made.append(Miniature(tmp_path / name, **tables))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.storage.close()
+
+
+def same_state(first, second):
+    """Whether two nested states are equal bit for bit."""
+    if isinstance(first, torch.Tensor):
+        return isinstance(second, torch.Tensor) and (
+            first.dtype == second.dtype
+            and first.shape == second.shape
+            and bool(torch.equal(first, second))
+        )
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(
+            same_state(first[name], second[name]) for name in first
+        )
+    if isinstance(first, (list, tuple)):
+        return len(first) == len(second) and all(
+            same_state(a, b) for a, b in zip(first, second, strict=True)
+        )
+    return first == second
+
+
+@pytest.fixture(name="same_state")
+def give_same_state():
+    return same_state

@@ -1,0 +1,141 @@
+"""The learner is a function of its log: stopped anywhere, it comes back to the same state."""
+
+import random
+
+import pytest
+
+from attakit.service.learner import checkpoint, turns
+from attakit.service.learner.gate import Gatekeeper
+from attakit.service.storage.turns import TurnStore
+
+ROUNDS = 7
+
+
+class Crash(Exception):
+    """As a SIGKILL would, but in this process."""
+
+
+def people(question):
+    """Answers that depend on the question alone; some are skipped."""
+    return None if question.question % 5 == 0 else question.question % 3
+
+
+def play(service, round_number):
+    """What happens in the world between two turns."""
+    service.serve_batch(round_number)
+    service.answer(people, limit=4)
+
+
+def settings():
+    return {
+        "labels": {"budget": 30, "audit_share": 0.3, "per_class": 12},
+        "learning": {"batch_size": 10, "checkpoint_every": 3},
+        "gate": {"audit_needed": 2, "trust": 0.0, "audit_margin": 1.0},
+        "drift": {"delta": 0.9, "boost_turns": 2},
+        "seed": 3,
+    }
+
+
+def world(service):
+    """All that people can see of the outcome, without times and events."""
+    storage = service.storage
+    asked = [
+        (one.sample, one.turn, one.purpose, one.label, one.guesses)
+        for one in storage.questions.recent(1000)
+    ]
+    versions = [(one.number, one.turn, one.weights, one.labels) for one in storage.versions.all()]
+    alarms = [one.details for one in storage.events.recent(1000, kind="alarm")]
+    return asked, versions, storage.versions.current().version, alarms
+
+
+@pytest.fixture
+def unbroken(miniature):
+    service = miniature("unbroken", **settings())
+    service.start()
+    for number in range(ROUNDS):
+        play(service, number)
+        while service.learner.look():
+            pass
+    return service
+
+
+def test_the_run_that_is_compared_with_does_something(unbroken):
+    memory = unbroken.learner.memory
+
+    assert memory.turn >= ROUNDS
+    assert memory.asked_learn > 0
+    assert memory.asked_audit > 0
+    assert memory.ledger.refunded > 0
+    assert memory.version > 0
+
+
+def test_stopped_after_every_turn_it_comes_to_the_same_state(miniature, unbroken, same_state):
+    service = miniature("stopped", **settings())
+    for number in range(ROUNDS):
+        play(service, number)
+        while service.start().look():
+            pass
+
+    assert same_state(service.learner.memory.state_dict(), unbroken.learner.memory.state_dict())
+    assert world(service) == world(unbroken)
+
+
+PLACES = [
+    (turns, "answer"),
+    (turns, "learn"),
+    (turns.TurnTaker, "_settle"),
+    (turns.TurnTaker, "_make_candidate"),
+    (turns.TurnTaker, "_account"),
+    (turns.People, "ask"),
+    (turns.People, "collect"),
+    (turns.VersionFiles, "write"),
+    (checkpoint, "save_state"),
+    (TurnStore, "plan"),
+    (TurnStore, "finish"),
+    (Gatekeeper, "_judge"),
+    (Gatekeeper, "_promote"),
+]
+
+
+def crash_around(monkeypatch, place, name, draw):
+    """Let a function fail, before or after it has done its work, at some of its calls."""
+    real = getattr(place, name)
+
+    def fragile(*arguments, **named):
+        if draw.random() < 0.12:
+            raise Crash
+        result = real(*arguments, **named)
+        if draw.random() < 0.12:
+            raise Crash
+        return result
+
+    monkeypatch.setattr(place, name, fragile)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_stopped_inside_turns_it_comes_to_the_same_state(
+    miniature, unbroken, same_state, monkeypatch, seed
+):
+    draw = random.Random(seed)
+    for place, name in PLACES:
+        crash_around(monkeypatch, place, name, draw)
+    service = miniature("stopped", **settings())
+    crashes = 0
+
+    for number in range(ROUNDS):
+        play(service, number)
+        done = False
+        while not done:
+            try:
+                if service.learner is None:
+                    service.start()
+                done = not service.learner.look()
+            except Crash:
+                service.learner = None
+                crashes += 1
+    monkeypatch.undo()
+    service.start()
+
+    assert crashes > 5
+    assert same_state(service.learner.memory.state_dict(), unbroken.learner.memory.state_dict())
+    assert world(service) == world(unbroken)

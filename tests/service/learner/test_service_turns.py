@@ -1,0 +1,130 @@
+"""Turns of the learner, from samples to questions, labels and candidates."""
+
+import pytest
+
+
+def test_a_full_batch_makes_a_turn_that_asks(miniature):
+    service = miniature()
+    learner = service.start()
+    service.serve_batch(0, size=9)
+    assert not learner.look()
+
+    service.serve_batch(1, size=1)
+
+    assert learner.look()
+    (turn, numbers), *_ = service.storage.turns.recent(1)
+    assert turn.number == 0
+    assert len(turn.samples) == 10
+    assert numbers["samples"] == 10
+    counts = service.storage.questions.counts()
+    assert counts.open == learner.memory.asked_learn + learner.memory.asked_audit > 0
+
+
+def test_a_small_batch_is_taken_after_a_while(miniature):
+    service = miniature()
+    learner = service.start()
+    service.serve_batch(0, size=2)
+    service.now += service.settings.learning.batch_seconds - 1
+    assert not learner.look()
+
+    service.now += 1
+
+    assert learner.look()
+
+
+def test_a_question_tells_what_the_asking_model_thinks(miniature):
+    service = miniature()
+    service.start()
+    service.serve_batch(0)
+    service.learner.look()
+
+    question = service.storage.questions.recent(1)[0]
+
+    assert question.purpose == "learn"
+    assert question.version == 0
+    assert 0 < question.score
+    assert len(question.guesses) == 3
+    chances = [chance for _, chance in question.guesses]
+    assert chances == sorted(chances, reverse=True)
+    assert sum(chances) == pytest.approx(1)
+
+
+def test_answers_that_are_settled_are_learned_from_without_new_samples(miniature):
+    service = miniature()
+    learner = service.start()
+    service.serve_batch(0)
+    learner.look()
+    service.answer(lambda question: 1)
+
+    assert learner.look()
+
+    (turn, numbers), *_ = service.storage.turns.recent(1)
+    assert turn.samples == ()
+    assert len(turn.settled) == learner.memory.ledger.received > 0
+    assert numbers["updates"] > 0
+    assert not learner.look()
+
+
+def test_a_trained_turn_makes_a_candidate_that_is_held_back_without_an_audit(miniature):
+    service = miniature()
+    learner = service.start()
+    service.serve_batch(0)
+    learner.look()
+    service.answer(lambda question: 1)
+    learner.look()
+
+    versions = service.storage.versions.all()
+
+    assert [version.number for version in versions] == [0, 1]
+    assert versions[1].labels == learner.memory.ledger.received
+    assert not versions[1].gate.passed
+    assert "too few audit answers" in versions[1].gate.reason
+    assert service.storage.versions.current().version == 0
+    assert (service.settings.folder / "versions" / versions[1].file).is_file()
+
+
+def test_a_new_folder_begins_with_the_source_model(miniature):
+    service = miniature()
+
+    service.start()
+
+    (source,) = service.storage.versions.all()
+    assert source.number == 0
+    assert service.storage.versions.current().version == 0
+
+
+def test_a_paused_learner_takes_no_turn_but_forgets(miniature):
+    service = miniature()
+    learner = service.start()
+    first = service.serve_batch(0)
+    learner.look()
+    service.storage.facts.set("paused", True)
+    service.serve_batch(1)
+    assert not learner.look()
+
+    service.storage.samples.forget(first[0], "admin")
+
+    assert learner.look()
+    (turn, _), *_ = service.storage.turns.recent(1)
+    assert turn.forgotten == (first[0],)
+    assert turn.samples == ()
+    assert not learner.look()
+
+
+def test_a_forgotten_sample_leaves_memory_and_checkpoint(miniature):
+    service = miniature(labels={"audit_share": 0.0})
+    learner = service.start()
+    service.serve_batch(0)
+    learner.look()
+    service.answer(lambda question: 1)
+    learner.look()
+    kept = learner.memory.method.high_entropy_anchors.rows.samples[0]
+
+    service.storage.samples.forget(kept, "admin")
+    learner.look()
+
+    assert kept not in learner.memory.method.high_entropy_anchors.rows.samples
+    labels = {row[0]: row[-1] for row in learner.memory.ledger.state_dict()["settled"]}
+    assert labels[kept] == -1
+    (checkpoint,) = (service.settings.folder / "checkpoints").iterdir()
+    assert checkpoint.name == f"turn-{learner.memory.turn:09d}.safetensors"

@@ -1,0 +1,74 @@
+import math
+
+import pytest
+
+from attakit.errors import StateError
+from service_records import NOW, ask, say, served, turn
+
+
+def test_a_turn_comes_back_as_it_was_planned(storage):
+    storage.samples.add(served("a", "b"))
+    planned = turn(0, "a", "b", audit=("b",), settled=(), forgotten=())
+    storage.turns.plan(planned)
+
+    assert storage.turns.after(-1) == (planned,)
+    assert storage.turns.after(0) == ()
+
+
+def test_turns_are_numbered_from_zero(storage):
+    assert storage.turns.last() == -1
+    for number in range(3):
+        storage.turns.plan(turn(number))
+
+    assert storage.turns.last() == 2
+    assert [one.number for one in storage.turns.after(0)] == [1, 2]
+
+
+def test_planning_marks_what_a_turn_takes(storage, clock):
+    ask(storage, "a", "b")
+    say(storage, 1, "Ada", 3)
+    clock.sleep(5)
+    storage.questions.settle()
+    storage.turns.plan(turn(0, "a", settled=(1,)))
+
+    assert [one.sample for one in storage.samples.untaken(9)] == ["b"]
+    assert storage.questions.settled() == ()
+
+
+def test_planning_the_same_turn_twice_is_harmless(storage):
+    storage.samples.add(served("a"))
+    storage.turns.plan(turn(0, "a"))
+    storage.turns.plan(turn(0, "a"))
+
+    assert len(storage.turns.after(-1)) == 1
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_turn_out_of_order_is_refused_and_takes_nothing(storage, number):
+    storage.samples.add(served("a", "b"))
+    storage.turns.plan(turn(0, "a"))
+
+    with pytest.raises(StateError, match="the next one is 1"):
+        storage.turns.plan(turn(number, "b"))
+
+    assert storage.samples.untaken_count() == 1
+
+
+def test_what_came_of_a_turn_is_kept_with_numbers_that_are_none(storage):
+    storage.turns.plan(turn(0))
+    storage.turns.plan(turn(1))
+    storage.turns.finish(0, {"entropy": 0.5, "accuracy": math.nan})
+    storage.turns.finish(0, {"entropy": 0.25, "accuracy": math.nan})
+
+    (later, unfinished), (earlier, numbers) = storage.turns.recent(5)
+
+    assert (later.number, unfinished, earlier.number) == (1, None, 0)
+    assert earlier.at == NOW
+    assert numbers["entropy"] == 0.25
+    assert math.isnan(numbers["accuracy"])
+    assert len(storage.turns.recent(1)) == 1
+
+
+def test_a_turn_that_was_never_planned_cannot_be_finished(storage):
+    with pytest.raises(StateError, match="was never planned"):
+        storage.turns.finish(0, {})

@@ -1,0 +1,82 @@
+import pytest
+
+from attakit.errors import StateError
+from attakit.service.storage import Gate, Promotion, Version
+from service_records import NOW
+
+
+def version(number, turn=None):
+    turn = number - 1 if turn is None else turn
+    return Version(number, turn, f"{number}.safetensors", f"hash {number}", labels=5, at=NOW)
+
+
+def test_versions_come_back_with_their_gates(storage):
+    gate = Gate(False, "It is worse.", {"accuracy": 0.5}, NOW)
+    storage.versions.add(version(0))
+    storage.versions.add(version(1))
+    storage.versions.gate(1, gate)
+
+    without, gated = storage.versions.all()
+
+    assert without == version(0)
+    assert gated.gate == gate
+    assert storage.versions.next_number() == 2
+
+
+def test_the_version_of_a_turn_is_recorded_once(storage):
+    assert storage.versions.next_number() == 0
+    first = storage.versions.add(version(0, turn=7))
+    again = storage.versions.add(version(1, turn=7))
+
+    assert first == again == version(0, turn=7)
+    assert len(storage.events.recent(9, kind="version")) == 1
+
+
+def test_a_version_out_of_order_is_refused(storage):
+    with pytest.raises(StateError, match="the next one is 0"):
+        storage.versions.add(version(3))
+
+
+def test_the_first_gate_stays(storage):
+    storage.versions.add(version(0))
+    storage.versions.gate(0, Gate(True, "Good."))
+    storage.versions.gate(0, Gate(False, "Bad."))
+
+    (found,) = storage.versions.all()
+    assert found.gate == Gate(True, "Good.", {}, NOW)
+    (event,) = storage.events.recent(9, kind="gate")
+    assert event.details == {"version": 0, "passed": True, "reason": "Good."}
+
+
+def test_the_newest_promotion_holds(storage, clock):
+    assert storage.versions.current() is None
+    for number in range(2):
+        storage.versions.add(version(number))
+        storage.versions.promote(number, "It is better.", "learner")
+    clock.sleep(1)
+    storage.versions.promote(0, "It looked wrong.", "Ada")
+
+    assert storage.versions.current() == Promotion(0, "It looked wrong.", "Ada", NOW + 1)
+    assert [one.version for one in storage.versions.promotions(2)] == [0, 1]
+    event = storage.events.recent(1, kind="promotion")[0]
+    assert (event.who, event.details) == ("Ada", {"version": 0, "reason": "It looked wrong."})
+
+
+def test_a_turn_that_is_taken_again_does_not_undo_a_roll_back(storage):
+    for number in range(2):
+        storage.versions.add(version(number))
+    assert storage.versions.promote(1, "It is better.", "learner", key="turn 0") is True
+    storage.versions.promote(0, "It looked wrong.", "Ada")
+
+    assert storage.versions.promote(1, "It is better.", "learner", key="turn 0") is False
+    assert storage.versions.current().version == 0
+
+
+@pytest.mark.parametrize("number", [1, -1, 10**30])
+def test_a_version_that_was_never_saved_cannot_be_promoted_or_gated(storage, number):
+    storage.versions.add(version(0))
+
+    with pytest.raises(StateError, match="The newest is 0"):
+        storage.versions.promote(number, "Why not?", "Ada")
+    with pytest.raises(StateError, match="there is no version"):
+        storage.versions.gate(number, Gate(True, "Good."))

@@ -1,0 +1,30 @@
+"""Records for tests of the service: samples as they are served, and questions about them."""
+
+from attakit.service.storage import Question, Served, Turn
+
+NOW = 1_000_000.0
+
+
+def served(*names, at=NOW, content=b"image"):
+    return [Served(name, content, 0, 1, 0.9, 0.3, at) for name in names]
+
+
+def question(sample, *, at=NOW, turn=0, copy=0, purpose="learn", guess=1):
+    guesses = ((guess, 0.6), (guess + 1, 0.4))
+    return Question(0, sample, turn, copy, purpose, 2, 0.7, guesses, at)
+
+
+def turn(number, *samples, **others):
+    return Turn(number, samples, allowance=3, at=NOW, **others)
+
+
+def ask(storage, *names, **others):
+    """Serve samples and ask about them."""
+    storage.samples.add(served(*names))
+    return storage.questions.put([question(name, **others) for name in names])
+
+
+def say(storage, question, who, choice, key=None):
+    """Answer with a class, or with "skip" or "none"."""
+    kind, label = (choice, None) if isinstance(choice, str) else ("label", choice)
+    return storage.questions.answer(question, who, kind, label, key or f"{who} {question} {choice}")
