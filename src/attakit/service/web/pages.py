@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -58,6 +59,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._templates.filters["code"] = mark_code
 
     def render(self, template: str, visitor: Visitor | None, **values: Any) -> str:
         """Fill a template."""
@@ -143,6 +145,20 @@ def local_path(address: str) -> str:
     ('/label', '/', '/')
     """
     return address if address in {"/", "/label", "/docs"} else "/"
+
+
+def mark_code(text: str) -> Markup:
+    """Text with what stands between backticks marked as code.
+
+    >>> mark_code("Send `a < b`.")
+    Markup('Send <code>a &lt; b</code>.')
+    """
+    parts = [escape(part) for part in text.split("`")]
+    marked = [
+        Markup("<code>{}</code>").format(part) if place % 2 else part
+        for place, part in enumerate(parts)
+    ]
+    return Markup("").join(marked)
 
 
 def html(text: str, status: int = 200) -> HTMLResponse:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _METHODS = ("get", "post", "put", "patch", "delete")
+_TEXT = "text"  # where nothing tells what it could be
 _DEEPEST = 4  # schemas within schemas that an example follows
 _Schema = Mapping[str, Any]
 
@@ -149,18 +150,20 @@ class _Reader:
             if found.get("type") != "null":
                 yield found
 
-    def _fields(self, schema: _Schema) -> Iterator[Field]:
+    def _fields(self, schema: _Schema, before: str = "") -> Iterator[Field]:
+        """What an object holds, and what objects within it hold."""
         for variant in self._variants(schema):
+            if variant.get("type") == "array":
+                yield from self._fields(variant.get("items", {}), f"{before}[]")
             required = variant.get("required", ())
             for name, field in variant.get("properties", {}).items():
+                place = f"{before}.{name}" if before else name
                 text = field.get("description", "")
-                yield Field(name, self._kind(field), text, name in required)
+                yield Field(place, self._kind(field), text, name in required)
+                yield from self._fields(field, place)
 
     def _kind(self, schema: _Schema) -> str:
-        """The type in words.
-
-        Nested objects are told by their fields, since their names mean nothing to a reader.
-        """
+        """The type in words."""
         words = [self._word(variant) for variant in self._variants(schema)]
         resolved = self._resolve(schema)
         nothing = any(c.get("type") == "null" for c in resolved.get("anyOf", ()))
@@ -172,7 +175,7 @@ class _Reader:
         if schema.get("type") == "array":
             return f"list of {self._kind(schema.get('items', {}))}"
         if "properties" in schema:
-            return "{" + ", ".join(schema["properties"]) + "}"
+            return "object"
         if schema.get("format") == "binary" or "contentMediaType" in schema:
             return "file"
         words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
@@ -186,8 +189,10 @@ class _Reader:
         parts += self._sending(bodies)
         for parameter in told.get("parameters", ()):
             if parameter.get("in") == "path":
-                value = str(self._example(parameter.get("schema", {})))
-                path = path.replace("{" + parameter["name"] + "}", value)
+                name = parameter["name"]
+                value = self._example(parameter.get("schema", {}))
+                shown = name.upper() if value == _TEXT else str(value)
+                path = path.replace("{" + name + "}", shown)
         query = [p for p in told.get("parameters", ()) if p.get("in") == "query"]
         pairs = [f"{p['name']}={self._example(p.get('schema', {}))}" for p in query]
         address = self._origin + path + ("?" + "&".join(pairs) if pairs else "")
@@ -219,5 +224,5 @@ class _Reader:
             return {name: self._example(field, depth + 1) for name, field in fields}
         if schema.get("type") == "array":
             return [self._example(schema.get("items", {}), depth + 1)]
-        simple = {"integer": 1, "number": 0.5, "boolean": True, "string": "text"}
+        simple = {"integer": 1, "number": 0.5, "boolean": True, "string": _TEXT}
         return simple.get(schema.get("type", ""))

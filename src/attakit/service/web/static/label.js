@@ -4,7 +4,7 @@ import { get, post, Refused } from "./api.js";
 import { describe, flash, showClasses, showQuestion } from "./board.js";
 import { explainWaiting, showCalm } from "./calm.js";
 import { Courier } from "./courier.js";
-import { find, write } from "./dom.js";
+import { find, make, write } from "./dom.js";
 import { classOf } from "./keys.js";
 import { newKey, Outbox, undoKey } from "./outbox.js";
 import { identify } from "./person.js";
@@ -12,8 +12,8 @@ import { Questions } from "./questions.js";
 import { count, whole } from "./words.js";
 
 const POLL = 2_000; // milliseconds between two looks for a question
-const SLOWEST_POLL = 10_000;
-const WATCH = 2_000; // between two looks at the leases
+const SLOWEST_POLL = 5_000;
+const WATCH = 1_000; // between two looks at the leases
 const READING = 6_000; // that a note stays
 const PATIENCE = 300; // seconds without a sign of life, after which questions are given back
 
@@ -23,10 +23,12 @@ let classes = [];
 let outbox;
 let courier;
 let visible = null; // the question on the screen
-let answered = 0;
+let before = null; // answers of this person when the page came, as the server told
+let given = 0; // answers since, without those that were undone
 let poll = POLL;
 let timer = 0;
 let lastSign = performance.now() / 1000;
+let resting = false;
 
 function announce(text) {
   find("#news").textContent = text;
@@ -48,6 +50,7 @@ function show(said = "") {
   const held = questions.shown;
   find("#desk").hidden = !held;
   find("#calm").hidden = Boolean(held);
+  find("#desk").dataset.question = held?.question ?? "";
   find("#skip").disabled = find("#none").disabled = !held;
   if (held && held !== visible) {
     showQuestion(held, (label) => answer("label", label));
@@ -60,24 +63,28 @@ function show(said = "") {
 
 function showNumbers() {
   const { open, left } = questions.counts;
-  write(find("#answered"), whole(answered));
+  const answered = (before ?? 0) + given;
+  write(find("#answered"), before === null && !given ? "–" : whole(answered));
   write(find("#open"), open === undefined ? "–" : whole(open));
   write(find("#left"), left === undefined ? "–" : left === null ? "no limit" : whole(left));
   write(find("#left-name"), left === null ? "on labels" : "budget left");
-  find("#undo").disabled = answered === 0 && history.length === 0;
+  find("#undo").disabled = answered === 0;
 }
 
 const KEPT = {
   offline: (kept) => `Offline${kept ? `, ${count(kept, "answer")} kept` : ""}. You can go on: everything is sent when the connection is back.`,
   busy: (kept) => `The server is busy${kept ? `, ${count(kept, "answer")} kept` : ""}. Trying again by itself.`,
-  "logged out": (kept) => `You are logged out${kept ? `, ${count(kept, "answer")} kept` : ""}. Log in again, and they are sent.`,
+  "logged out": (kept) => `You are logged out${kept ? `, ${count(kept, "answer")} kept` : ""}. Log in again, and you can go on.`,
 };
+
+const loginLink = () => make("a", { href: "/login?next=/label" }, "Log in");
 
 function showConnection() {
   const note = find("#connection");
   const text = KEPT[courier.state]?.(outbox.size) ?? "";
   note.hidden = !text;
-  write(note, text);
+  if (note.dataset.text !== text) note.replaceChildren(text, ...(courier.state === "logged out" ? [" ", loginLink()] : []));
+  note.dataset.text = text;
   if (text && !questions.shown) showCalm("No connection", "The next question comes when the connection is back.");
 }
 
@@ -90,8 +97,7 @@ function answer(kind, label = null) {
   const key = newKey();
   outbox.put({ key, question: held.question, kind, label });
   history.push({ key, held });
-  answered += 1;
-  if (questions.counts.open) questions.counts.open -= 1;
+  given += 1;
   if (kind === "label") flash(label);
   show({ label: `Answered ${classes[label]}.`, skip: "Skipped.", none: "None of these." }[kind]);
   work();
@@ -128,7 +134,7 @@ async function undoOnServer(last) {
 
 function takeBack(put) {
   put();
-  answered = Math.max(0, answered - 1);
+  given -= 1;
   show("Undone.");
 }
 
@@ -139,10 +145,10 @@ const onTheirWay = () => outbox.all().map((kept) => kept.question);
 /** Send what there is, then fetch what is missing; called whenever something may have changed. */
 async function work() {
   clearTimeout(timer);
-  if (!(await courier.send())) return;
+  if (!(await courier.send()) || resting) return;
   try {
-    await questions.fill(onTheirWay);
-    if (!outbox.size && questions.counts.answered !== undefined) answered = questions.counts.answered;
+    if (isHere() || !questions.shown) await questions.fill(onTheirWay);
+    before ??= questions.counts.answered ?? null;
     show();
     if (!questions.shown) await wait();
     courier.reached();
@@ -165,29 +171,47 @@ function schedule() {
   if (!document.hidden) timer = setTimeout(work, poll);
 }
 
+const isHere = () => performance.now() / 1000 - lastSign < PATIENCE;
+
 /** Keep the leases of a person who is there; give back the questions of one who has gone. */
-async function watch() {
+async function watch(all = false) {
   if (courier.state !== "online" || !questions.shown) return;
-  const here = performance.now() / 1000 - lastSign < PATIENCE;
   try {
-    if (here) await questions.renew();
+    if (isHere()) await questions.renew(all);
     else questions.dropEnded();
   } catch (error) {
     courier.lost(error);
   }
   show();
-  if (!questions.shown && !here) rest();
+  if (!questions.shown && !isHere()) rest();
 }
 
 function rest() {
   clearTimeout(timer);
-  showCalm("Taking a break?", "Your questions went back, so that others need not wait for you.", "Go on", work);
+  resting = true;
+  showCalm("Taking a break?", "Your questions went back, so that others need not wait for you.", "Go on", wake);
+}
+
+/** A sign of life. */
+function wake() {
+  lastSign = performance.now() / 1000;
+  if (!resting) return;
+  resting = false;
+  work();
+}
+
+/** Another tab of the same person may have taken the leases meanwhile. */
+async function onVisible() {
+  if (document.hidden) return;
+  wake();
+  await watch(true);
+  work();
 }
 
 /* Hands */
 
 function onKey(event) {
-  lastSign = performance.now() / 1000;
+  wake();
   const busy = event.ctrlKey || event.metaKey || event.altKey || event.repeat || find("dialog[open]");
   if (busy || event.target.matches("input")) return;
   const act = action(event);
@@ -209,14 +233,14 @@ function action(event) {
 
 function listen() {
   addEventListener("keydown", onKey);
-  addEventListener("pointerdown", () => (lastSign = performance.now() / 1000));
+  addEventListener("pointerdown", wake);
   find("#skip").addEventListener("click", () => answer("skip"));
   find("#none").addEventListener("click", () => answer("none"));
   find("#undo").addEventListener("click", undo);
   addEventListener("pagehide", () => questions.release());
   addEventListener("pageshow", (event) => event.persisted && work());
-  document.addEventListener("visibilitychange", () => document.hidden || work());
-  setInterval(watch, WATCH);
+  document.addEventListener("visibilitychange", onVisible);
+  setInterval(() => watch(), WATCH);
 }
 
 function onState() {

@@ -29,7 +29,7 @@ function showAccuracy({ accuracy }) {
 }
 
 function showThroughput({ throughput, served }) {
-  find("#throughput").replaceChildren(short(throughput), make("small", {}, "images/s"));
+  find("#throughput").replaceChildren(`${short(throughput)} `, make("small", {}, "images/s"));
   write(find("#throughput-note"), served ? `${count(served, "image")} answered in all` : "No image has come in yet.");
 }
 
@@ -40,7 +40,7 @@ function showServing({ version, promoted_at: since }) {
 }
 
 function showQuestions({ labels, agreement }) {
-  find("#questions-open").replaceChildren(whole(labels.open), make("small", {}, "open"));
+  find("#questions-open").replaceChildren(`${whole(labels.open)} `, make("small", {}, "open"));
   const trust = Number.isFinite(agreement) ? `. Where the source model is sure, people agree in ${percent(agreement)}.` : "";
   write(find("#questions-note"), labels.asked ? `${whole(labels.answered)} of ${whole(labels.asked)} answered${trust}` : "None was asked yet.");
   write(find("#to-label"), labels.open ? `(${whole(labels.open)})` : "");

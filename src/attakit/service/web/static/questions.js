@@ -3,6 +3,7 @@
 import { post, serverTime } from "./api.js";
 
 const AHEAD = 2;
+const ROUNDING = 1; // second, that the server's time may be told too early
 
 /** A question with its picture on the way, and when its lease ends by this machine's steady clock. */
 class Held {
@@ -16,7 +17,7 @@ class Held {
   }
 
   renewed(lease) {
-    this.length = Math.max(0, lease.until - serverTime());
+    this.length = Math.max(0, lease.until - serverTime() - ROUNDING);
     this.ends = performance.now() / 1000 + this.length;
   }
 
@@ -88,8 +89,8 @@ export class Questions {
   }
 
   /** Ask for more time for what is held; what another person got meanwhile is dropped. */
-  async renew() {
-    for (const held of this.#held.filter((held) => held.remaining < held.length / 2)) {
+  async renew(all = false) {
+    for (const held of this.#held.filter((held) => all || held.remaining < held.length / 2)) {
       const others = this.#held.filter((other) => other !== held).map((other) => other.question);
       const lease = await this.#lease(others);
       if (lease?.question === held.question) held.renewed(lease);

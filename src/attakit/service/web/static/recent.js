@@ -44,11 +44,12 @@ function likeliest(question) {
 }
 
 function outcome(question, classes, guess) {
+  if (question.state === "open" && question.answers.some((answer) => !answer.withdrawn)) return "being decided";
   if (question.state !== "answered") return STATES[question.state] ?? question.state;
   return make("span", { class: question.label === guess ? "agrees" : "differs" }, classes[question.label] ?? String(question.label));
 }
 
 function who(question) {
-  const people = (question.answers ?? []).filter((answer) => !answer.withdrawn).map((answer) => answer.who);
+  const people = (question.answers ?? []).filter((answer) => !answer.withdrawn).map((answer) => answer.who.replace(/^local:/, ""));
   return people.length ? `${[...new Set(people)].join(", ")}, ${ago(question.answers.at(-1).at)}` : `asked ${ago(question.at)}`;
 }

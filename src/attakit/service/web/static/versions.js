@@ -5,6 +5,7 @@ import { ago, count, percent } from "./words.js";
 
 const FEW = 6;
 let all = false;
+const unfolded = new Set();
 
 /** `roll(version)` is asked for when a person wants a version back; without it there are no buttons. */
 export function showVersions(versions, roll) {
@@ -53,14 +54,24 @@ function state(version) {
 }
 
 function reason(version) {
+  const proven = version.gate?.reason.replace(/^(Passed|Held back): /, "").replace(/\.$/, "").split("; ") ?? [];
+  if (proven.length > 2) return checks(version, proven);
   if (version.gate) return version.gate.reason;
   return version.version === 0 ? "The model as it was given, before any learning." : "The gate has not looked at it yet.";
 }
 
-function details(version) {
-  const numbers = Object.entries(version.gate?.numbers ?? {}).filter(([, value]) => Number.isFinite(value)).map(([name, value]) => `${name.replaceAll("_", " ")} ${tell(name, value)}`);
-  return [ago(version.at), count(version.labels, "label"), ...numbers].join(" · ");
+/** What a version has proven, folded up; what was unfolded stays so. */
+function checks(version, proven) {
+  const lines = proven.map((text) => make("li", {}, text[0].toUpperCase() + text.slice(1)));
+  const toggle = (event) => (event.target.open ? unfolded.add(version.version) : unfolded.delete(version.version));
+  return make("details", { open: unfolded.has(version.version), ontoggle: toggle },
+    make("summary", {}, `Passed all ${proven.length} checks`), make("ul", {}, ...lines));
 }
 
-const SHARES = /accuracy|agreement|trust|margin|low|high|bound|share|difference/;
-const tell = (name, value) => (SHARES.test(name) ? percent(value, 1) : String(Number(value.toPrecision(4))));
+function details(version) {
+  const right = Object.entries(version.gate?.numbers ?? {})
+    .filter(([name, value]) => name.endsWith("_accuracy") && Number.isFinite(value))
+    .map(([name, value]) => `${name.replace("_accuracy", "")} ${percent(value, 1)}`);
+  const audit = right.length ? [`right on the audit: ${right.join(", ")}`] : [];
+  return [ago(version.at), count(version.labels, "label"), ...audit].join(" · ");
+}

@@ -1,0 +1,508 @@
+"""The pages as people use them: a real server, a real browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from io import BytesIO
+
+import numpy as np
+import pytest
+import uvicorn
+from PIL import Image
+from torch import nn
+
+from attakit.nn import Classifier, seeded
+from attakit.service.predictor import Predictor
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage import LabelRules, open_storage
+from attakit.service.storage.records import Gate, Question, Served, Version
+from attakit.service.web import create_app
+
+pytestmark = pytest.mark.browser
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+DESKTOP = {"width": 1280, "height": 860}
+PHONE = {"width": 390, "height": 844}
+CLASSES = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay")
+KEYS = "1234567890"  # of the classes, in this order
+THUMB = 44  # pixels that a finger hits
+
+
+def missing(reason):
+    """A developer may lack a browser; the checks that guard the project may not."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
+    except ImportError:
+        missing("playwright is not installed")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = [path for name in names if (path := shutil.which(name))]
+    with sync_playwright() as playwright:
+        path = found[0] if found else playwright.chromium.executable_path
+        if not os.path.exists(path):
+            missing("no Chromium: install it, or run `playwright install chromium`")
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Site:
+    """A running server and what it keeps."""
+
+    address: str
+    storage: object
+    server: uvicorn.Server
+
+    def ask(self, count, start=0):
+        """Put questions about new pictures, as the learner does; returns their numbers."""
+        names = [f"s{number}" for number in range(start, start + count)]
+        now = time.time()
+        self.storage.samples.add(
+            [Served(name, picture(name), 0, 0, 0.5, 1.0, now) for name in names]
+        )
+        guesses = ((3, 0.6), (1, 0.3), (0, 0.1))
+        return self.storage.questions.put(
+            [Question(0, name, 0, 0, "learn", 0, 1.0, guesses, now) for name in names]
+        )
+
+    def said(self, question):
+        """What counts of what people said: kind and label."""
+        given = self.storage.questions.answers(question)
+        return [(answer.kind, answer.label) for answer in given if not answer.withdrawn]
+
+    def wait_for(self, question, *said):
+        deadline = time.monotonic() + 10
+        while self.said(question) != list(said) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert self.said(question) == list(said)
+
+
+def picture(name):
+    file = BytesIO()
+    seed = int(name[1:])
+    pixels = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def make_model():
+    with seeded(0, "pages model"):
+        return Classifier(nn.Sequential(nn.Flatten(), nn.Linear(3 * 64, 4), nn.Linear(4, 10)))
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts servers with rules of the test's own."""
+    running = []
+
+    def begin(**rules):
+        settings = ServiceSettings(folder=tmp_path, classes=CLASSES, input={"size": 8})
+        labels = LabelRules(**({"settle_seconds": 60.0, "classes": 10} | rules))
+        storage = open_storage(tmp_path / str(len(running)), labels=labels)
+        storage.versions.add(Version(0, -1, "source.safetensors", "a", 0, time.time()))
+        storage.versions.promote(0, "The source model.", "service")
+        predictor = Predictor(make_model().eval(), 0, batch_seconds=0)
+        site = serve(create_app(storage, predictor, settings), storage)
+        running.append((*site, predictor))
+        return site[0]
+
+    yield begin
+    for site, thread, predictor in running:
+        site.server.should_exit = True
+        thread.join(20)
+        predictor.close()
+        site.storage.close()
+
+
+def serve(app, storage):
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    options = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(options)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    return Site(f"http://127.0.0.1:{listener.getsockname()[1]}", storage, server), thread
+
+
+@pytest.fixture
+def site(start):
+    return start()
+
+
+@pytest.fixture
+def visit(chromium, site):
+    """Opens pages as different people; in the end nothing may have been complained about."""
+    opened, complaints = [], []
+
+    def open_page(path, name="ada", *, at=site, viewport=DESKTOP, **options):
+        context = chromium.new_context(viewport=viewport, **options)
+        opened.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        if name:
+            page.add_init_script(f"localStorage.setItem('attakit.name', '{name}')")
+        page.on("console", lambda message: note(complaints, message))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda r: r.url.startswith(at.address) or complaints.append(r.url))
+        page.goto(at.address + path)
+        return page
+
+    yield open_page
+    for context in opened:
+        context.close()
+    assert complaints == []
+
+
+def note(complaints, message):
+    """Chromium itself complains about what cannot be reached; that is what some tests are about."""
+    expected = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED", "status of 409", "status of 401")
+    if message.type in ("error", "warning") and not any(e in message.text for e in expected):
+        complaints.append(message.text)
+
+
+def shown(page):
+    """The number of the question on the screen, once there is one."""
+    desk = page.locator("#desk:not([hidden])[data-question]:not([data-question=''])")
+    desk.wait_for()
+    return int(desk.get_attribute("data-question"))
+
+
+def wait_until_shown(page, question):
+    page.locator(f"#desk[data-question='{question}']").wait_for()
+
+
+def break_answers(page, first=lambda route: None):
+    """Let no word about answers through until they are mended by what is returned."""
+    broken = [True]
+
+    def meet(route):
+        if broken:
+            first(route)
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/answer", meet)
+    return broken.clear
+
+
+def test_ten_images_are_labelled_by_keyboard(site, visit):
+    numbers = site.ask(10)
+    page = visit("/label")
+
+    for place, question in enumerate(numbers):
+        wait_until_shown(page, question)
+        page.locator("#picture img.coarse").wait_for()
+        page.keyboard.press(KEYS[place])
+
+    page.get_by_role("heading", name="Nothing for you right now").wait_for()
+    for place, question in enumerate(numbers):
+        site.wait_for(question, ("label", place))
+    assert page.locator("#answered").text_content() == "10"
+
+
+def test_answers_are_undone_skipped_and_refused_by_keyboard(site, visit):
+    first, second, third = site.ask(3)
+    page = visit("/label")
+    wait_until_shown(page, first)
+
+    page.keyboard.press("4")
+    wait_until_shown(page, second)
+    site.wait_for(first, ("label", 3))
+    page.keyboard.press("u")
+    wait_until_shown(page, first)
+    site.wait_for(first)
+    page.keyboard.press("Space")
+    wait_until_shown(page, second)
+    page.keyboard.press("n")
+    wait_until_shown(page, third)
+    page.keyboard.press("2")
+    page.keyboard.press("Backspace")
+    wait_until_shown(page, third)
+    page.keyboard.press("5")
+
+    site.wait_for(first, ("skip", None))
+    site.wait_for(second, ("none", None))
+    site.wait_for(third, ("label", 4))
+
+
+def test_an_answer_that_counts_already_is_not_undone(start, visit):
+    site = start(settle_seconds=0.0)
+    (question,) = site.ask(1)
+    page = visit("/label", at=site)
+    wait_until_shown(page, question)
+    page.keyboard.press("1")
+    site.wait_for(question, ("label", 0))
+    site.storage.questions.settle()
+
+    page.keyboard.press("u")
+
+    page.locator("#told", has_text="no answer that can still be taken back").wait_for()
+    assert site.said(question) == [("label", 0)]
+
+
+def test_buttons_and_tab_answer_too(site, visit):
+    first, second, third = site.ask(3)
+    page = visit("/label")
+    wait_until_shown(page, first)
+
+    page.locator("#classes button", has_text="elk").click()
+    wait_until_shown(page, second)
+    page.locator("#guesses button").first.focus()
+    page.keyboard.press("Tab")
+    focused = page.evaluate("document.activeElement.matches('#guesses :focus-visible')")
+    page.keyboard.press("Enter")
+    wait_until_shown(page, third)
+
+    assert focused
+    site.wait_for(first, ("label", 4))
+    site.wait_for(second, ("label", 1))
+
+
+def test_two_people_at_once_never_see_the_same_question(site, visit):
+    numbers = site.ask(12)
+    pages = {"ada": visit("/label", "ada"), "bob": visit("/label", "bob")}
+    seen = {"ada": [], "bob": []}
+
+    for turn in range(12):
+        for name, page in pages.items():
+            if page.locator("#desk").is_visible() or turn < 4:
+                question = shown(page)
+                seen[name].append(question)
+                page.keyboard.press("1")
+                site.wait_for(question, ("label", 0))
+
+    assert min(len(each) for each in seen.values()) >= 3
+    assert sorted(seen["ada"] + seen["bob"]) == list(numbers)
+    who = {n: site.storage.questions.answers(n)[0].annotator for n in numbers}
+    assert {n for n in numbers if who[n].endswith("ada")} == set(seen["ada"])
+
+
+def test_a_question_stays_with_who_looks_at_it_and_goes_on_when_they_leave(start, visit):
+    site = start(lease_seconds=5.0)
+    (question,) = site.ask(1)
+    ada = visit("/label", "ada", at=site)
+    wait_until_shown(ada, question)
+    bob = visit("/label", "bob", at=site)
+    bob.get_by_role("heading", name="Nothing for you right now").wait_for()
+
+    ada.wait_for_timeout(6_500)
+    assert bob.locator("#desk").is_hidden()
+    ada.goto(site.address + "/docs")
+
+    wait_until_shown(bob, question)
+
+
+def test_answers_are_kept_while_the_connection_is_lost(site, visit):
+    numbers = site.ask(5)
+    page = visit("/label")
+    wait_until_shown(page, numbers[0])
+    page.wait_for_load_state("networkidle")
+
+    page.context.set_offline(True)
+    for place in range(3):
+        wait_until_shown(page, numbers[place])
+        page.keyboard.press(KEYS[place])
+
+    page.locator("#connection", has_text="Offline, 3 answers kept").wait_for()
+    assert all(site.said(question) == [] for question in numbers)
+    page.keyboard.press("u")
+    page.locator("#connection", has_text="Offline, 2 answers kept").wait_for()
+    wait_until_shown(page, numbers[2])
+    page.keyboard.press("9")
+    page.context.set_offline(False)
+    page.locator("#connection").wait_for(state="hidden")
+    for place, label in enumerate([0, 1, 8]):
+        site.wait_for(numbers[place], ("label", label))
+    wait_until_shown(page, numbers[3])
+
+
+def test_an_undo_of_an_answer_that_may_have_arrived_is_sent_after_it(site, visit):
+    first, second = site.ask(2)
+    page = visit("/label")
+    wait_until_shown(page, first)
+    # The server takes the answer, but its word of it is lost.
+    mend = break_answers(page, lambda route: route.fetch())
+    page.keyboard.press("1")
+    page.locator("#connection", has_text="Offline, 1 answer kept").wait_for()
+    assert site.said(first) == [("label", 0)]
+
+    page.keyboard.press("u")
+    wait_until_shown(page, first)
+    page.keyboard.press("2")
+    mend()
+
+    page.locator("#connection").wait_for(state="hidden")
+    wait_until_shown(page, second)
+    assert site.said(first) == [("label", 1)]
+
+
+def test_answers_survive_a_reload(site, visit):
+    first, second = site.ask(2)
+    page = visit("/label")
+    wait_until_shown(page, first)
+    mend = break_answers(page)
+    page.keyboard.press("7")
+    page.locator("#connection", has_text="1 answer kept").wait_for()
+
+    page.reload()
+    page.locator("#connection", has_text="1 answer kept").wait_for()
+    assert site.said(first) == []
+    mend()
+
+    page.locator("#connection").wait_for(state="hidden")
+    wait_until_shown(page, second)
+    assert site.said(first) == [("label", 6)]
+
+
+def test_waiting_ends_by_itself(site, visit):
+    page = visit("/label")
+    page.get_by_role("heading", name="Nothing to ask right now").wait_for()
+
+    (question,) = site.ask(1)
+
+    wait_until_shown(page, question)
+    page.locator("#news", has_text="The model guesses dog 60 %").wait_for(state="attached")
+
+
+def test_a_name_is_asked_once_on_an_open_server(site, visit):
+    (question,) = site.ask(1)
+    page = visit("/label", name=None)
+
+    page.get_by_label("Name").fill("Zoë Ω")
+    page.get_by_role("button", name="Start labelling").click()
+    wait_until_shown(page, question)
+    page.reload()
+    wait_until_shown(page, question)
+    page.keyboard.press("1")
+
+    site.wait_for(question, ("label", 0))
+    assert site.storage.questions.answers(question)[0].annotator.endswith("Zoë Ω")
+
+
+def test_the_dashboard_updates_by_itself(site, visit):
+    page = visit("/")
+    page.get_by_role("heading", name="Nothing has come in yet").wait_for()
+
+    (question,) = site.ask(1)
+
+    page.locator("#questions-open", has_text="1 open").wait_for()
+    page.locator("[data-open-count]", has_text="1").wait_for()
+    page.locator("#recent img.coarse").wait_for()
+    assert page.locator("#welcome").is_hidden()
+    site.storage.questions.answer(question, "bob", "label", 3, "k")
+    page.locator("#recent", has_text="bob").wait_for()
+
+
+def add_candidates(site):
+    now = time.time()
+    site.storage.versions.add(Version(1, 3, "1.safetensors", "b", 9, now))
+    site.storage.versions.gate(1, Gate(True, "Better by 4 points.", {"audit_accuracy": 0.9}, now))
+    site.storage.versions.promote(1, "Passed the gate.", "learner")
+    site.storage.versions.add(Version(2, 5, "2.safetensors", "c", 14, now))
+    site.storage.versions.gate(2, Gate(False, "Worse on the source set.", {}, now))
+
+
+def test_a_version_is_rolled_back_after_a_confirmation(site, visit):
+    add_candidates(site)
+    page = visit("/")
+    page.locator("[data-version='1']", has_text="serves now").wait_for()
+    page.locator("[data-version='2']", has_text="Worse on the source set.").wait_for()
+
+    page.locator("[data-version='0'] button").click()
+    page.get_by_role("button", name="Cancel").click()
+    assert site.storage.versions.current().version == 1
+    page.locator("[data-version='0'] button").click()
+    page.get_by_role("button", name="Use version 0").click()
+
+    page.locator("[data-version='0']", has_text="serves now").wait_for()
+    assert site.storage.versions.current().version == 0
+
+
+def test_learning_is_paused_and_resumed(site, visit):
+    page = visit("/")
+
+    page.get_by_role("button", name="Pause learning").click()
+    page.locator("#facts", has_text="Learning is paused").wait_for()
+    assert site.storage.facts.get("paused", False) is True
+    page.get_by_role("button", name="Resume learning").click()
+
+    page.locator("#facts", has_text="Learning is paused").wait_for(state="detached")
+    assert site.storage.facts.get("paused", False) is False
+
+
+def test_a_person_logs_in_labels_and_logs_out(site, visit):
+    token = site.storage.tokens.create("grace", "label")
+    (question,) = site.ask(1)
+    time.sleep(1.1)  # whether there are tokens is looked up once a second
+    page = visit("/label", name=None)
+
+    page.get_by_label("Token").fill("wrong")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").filter(has_text="not known").wait_for()
+    page.get_by_label("Token").fill(token)
+    page.keyboard.press("Enter")
+    wait_until_shown(page, question)
+    page.keyboard.press("3")
+    site.wait_for(question, ("label", 2))
+    assert site.storage.questions.answers(question)[0].annotator == "grace"
+    page.goto(site.address + "/")
+    page.locator("#questions-open").wait_for()
+    assert page.locator("#learning").is_hidden()  # only administrators may
+
+    page.get_by_role("button", name="Log out").click()
+    page.goto(site.address + "/")
+    page.get_by_role("heading", name="Log in").wait_for()
+
+
+def test_pages_fit_a_phone_and_fingers(site, visit):
+    site.ask(3)
+    add_candidates(site)
+    page = visit("/label", viewport=PHONE, has_touch=True, is_mobile=True, color_scheme="dark")
+    ready = {"/label": "#guesses button", "/": "#versions button", "/login": "h1", "/docs": "h1"}
+
+    for path, sign in ready.items():
+        page.goto(site.address + path)
+        page.locator(sign).first.wait_for()
+        width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        heights = page.locator("main button:visible").evaluate_all(
+            "all => all.map(each => each.getBoundingClientRect().height)"
+        )
+        quiet = page.locator("main button.quiet:visible").count()
+
+        assert width[0] <= width[1] == PHONE["width"], path
+        assert sum(height < THUMB for height in heights) <= quiet, path
+
+
+def test_a_thumb_labels_on_a_phone(site, visit):
+    first, second = site.ask(2)
+    page = visit("/label", viewport=PHONE, has_touch=True, is_mobile=True)
+    wait_until_shown(page, first)
+
+    page.locator("#guesses button").first.tap()
+    wait_until_shown(page, second)
+    page.locator("#none").tap()
+
+    site.wait_for(first, ("label", 3))
+    site.wait_for(second, ("none", None))

@@ -1,0 +1,114 @@
+"""The pages without a browser: who sees what, and how files are kept."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from attakit.service.web.pages import Pages, Visitor, login_page, pages_router
+
+
+def client_of(visitor):
+    app = FastAPI(title="attakit", docs_url=None)
+    app.include_router(pages_router(lambda _request: visitor, app.openapi))
+
+    @app.get("/v1/classes", summary="Names <of> the classes")
+    def classes() -> dict[str, str]:
+        return {}
+
+    return TestClient(app, follow_redirects=False)
+
+
+ADA = Visitor("ada", "label", csrf="secret-of-the-session")
+
+
+@pytest.mark.parametrize("path", ["/", "/label"])
+def test_who_is_not_logged_in_is_sent_to_log_in(path):
+    response = client_of(None).get(path)
+
+    assert response.status_code == 303
+    assert response.headers["location"] == f"/login?next={path}"
+
+
+def test_a_token_for_predictions_opens_no_page():
+    response = client_of(Visitor("robot", "predict", csrf="x")).get("/label")
+
+    assert response.status_code == 403
+    assert "may only ask for predictions" in response.text
+
+
+@pytest.mark.parametrize("path", ["/", "/label", "/login", "/docs"])
+def test_pages_hold_no_script_or_style_and_name_no_other_host(path):
+    text = client_of(ADA).get(path).text
+
+    assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=", text)
+    links = re.findall(r'(?:href|src|action)="([^"]*)"', text)
+    assert links
+    assert all(re.match(r"/(?!/)|#", link) for link in links)
+
+
+def test_every_file_a_page_or_module_names_is_there():
+    pages = Pages()
+    shown = [pages.render(n, ADA, here="/") for n in ("dashboard.html", "label.html")]
+    named = set(re.findall(rf"/static/{pages.mark}/([\w.]+)", "".join(shown)))
+    imported = {
+        name
+        for file, content in pages.files.items()
+        if file.endswith(".js")
+        for name in re.findall(r'from "\./([\w.]+)"', content.decode())
+    }
+
+    assert {"base.css", "label.js", "dashboard.js"} <= named
+    assert named | imported <= set(pages.files)
+
+
+def test_a_session_tells_its_pages_the_token_and_nobody_keeps_them():
+    response = client_of(ADA).get("/label")
+
+    assert '<meta name="csrf-token" content="secret-of-the-session">' in response.text
+    assert response.headers["cache-control"] == "no-store"
+    assert "csrf-token" not in client_of(Visitor("local", "admin")).get("/label").text
+
+
+def test_names_are_text_not_markup():
+    text = client_of(Visitor('<b onclick="x">', "label", csrf="x")).get("/").text
+
+    assert "<b onclick" not in text
+    assert "&lt;b onclick=&#34;x&#34;&gt;" in text
+
+
+def test_static_files_are_kept_for_ever_under_an_address_of_their_content():
+    client, mark = client_of(ADA), Pages().mark
+
+    current = client.get(f"/static/{mark}/base.css")
+    old = client.get("/static/000000000000/base.css")
+
+    assert current.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert current.headers["content-type"].startswith("text/css")
+    assert old.headers["cache-control"] == "no-cache"
+    assert old.content == current.content
+    assert client.get(f"/static/{mark}/icon.svg").headers["content-type"] == "image/svg+xml"
+
+
+@pytest.mark.parametrize("name", ["nothing.js", "..%2Fpages.py", "%2e%2e%2fpages.py"])
+def test_nothing_but_static_files_is_handed_out(name):
+    assert client_of(ADA).get(f"/static/{Pages().mark}/{name}").status_code == 404
+
+
+def test_a_wrong_token_is_told_on_the_page_and_leads_nowhere_else():
+    response = login_page(Pages(), following="//evil.example", wrong="Not known.", status=401)
+
+    assert response.status_code == 401
+    assert b"Not known." in response.body
+    assert b"evil" not in response.body
+
+
+def test_the_reference_is_shown_to_everyone_and_escaped():
+    response = client_of(None).get("/docs")
+
+    assert response.status_code == 200
+    assert "Names &lt;of&gt; the classes" in response.text
+    assert "curl -H &#34;Authorization: Bearer $TOKEN&#34;" in response.text
