@@ -244,3 +244,29 @@ def test_ctrl_c_saves_every_cell_that_is_running(tmp_path, program_environment, 
 def _steps(folder):
     file = folder / STEPS_FILE
     return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [
+        (["suite.toml", "--ray"], None),
+        (["--ray", "suite.toml"], None),
+        (["suite.toml", "--ray", "--quiet"], None),
+        (["suite.toml", "--ray", "10.0.0.1:6379"], "10.0.0.1:6379"),
+        (["--ray=10.0.0.1:6379", "suite.toml"], "10.0.0.1:6379"),
+    ],
+)
+def test_ray_needs_no_address_and_takes_one(work, monkeypatch, words, address):
+    told = []
+
+    class Cluster(Here):
+        def __init__(self, sources, *, address):
+            super().__init__(workers=1)
+            told.append(address)
+
+    monkeypatch.setattr("attakit.cli.bench.RayTasks", Cluster)
+
+    result = CliRunner().invoke(app, ["bench", *words])
+
+    assert result.exit_code == 0
+    assert told == [address]

@@ -36,9 +36,9 @@ def write_features(folder, steps, *, low=0.0, stream=9.0, high=9.0, low_rows=40)
         lines.write({"kind": "sets", "step": step, "sets": packed})
 
 
-def write_steps(folder, count=4, *, finished=True, training=NUMBERS):
+def write_steps(folder, count=4, *, finished=True, training=NUMBERS, **tables):
     experiment = {"method": {"name": "simatta"}}
-    first = {"kind": "run", "format": FORMAT, "experiment": experiment}
+    first = {"kind": "run", "format": FORMAT, "experiment": experiment | tables}
     lines = LineFile(folder / "steps.jsonl", {**first, "environment": {}, "segments": []})
     for step in range(count):
         told = {"kind": "step", "step": step, "size": 10, "stream_accuracy": 80.0}
@@ -166,6 +166,13 @@ def test_at_most_so_many_steps_are_analysed_the_last_among_them(tmp_path):
 
     assert [step.step for step in analysis.steps] == [0, 4, 8]
     assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_a_run_through_a_pool_is_refused(tmp_path):
+    write_steps(tmp_path, pool={"rounds": 5})
+
+    with pytest.raises(SettingError, match="went through a pool"):
+        analyse_run(tmp_path)
 
 
 def test_a_run_without_a_step_is_refused(tmp_path):

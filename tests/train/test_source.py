@@ -154,6 +154,16 @@ def test_frozen_parameters_do_not_train():
     assert torch.equal(model[0].weight, before)
 
 
+def test_only_the_named_part_trains():
+    model = build()
+    before = copy.deepcopy(model.state_dict())
+
+    train_source(model, Blobs(), updates=5, lr=0.1, trainable="head")
+
+    changed = {name for name, value in model.state_dict().items() if not value.equal(before[name])}
+    assert changed == {"4.weight", "4.bias"}
+
+
 def test_images_are_trained_channels_last():
     layouts = []
 

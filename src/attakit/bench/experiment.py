@@ -102,6 +102,7 @@ class TrainingTable(Table):
     updates: Positive = 3000
     lr: Annotated[float, Field(strict=True, gt=0)] = 1e-4
     batch_size: Positive = 16
+    trainable: str = "all"
     norm: Literal["frozen", "running"] = "frozen"
     validate_every: Positive = 100
     keep: Literal["best", "last"] = "best"

@@ -163,6 +163,7 @@ def _train(
         updates=table.updates,
         lr=table.lr,
         batch_size=table.batch_size,
+        trainable=table.trainable,
         norm=table.norm,
         validate_every=table.validate_every,
         keep=table.keep,

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from attakit.bench.stopping import Interrupted, stoppable
 from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
@@ -33,6 +34,18 @@ SOME_FAILED = 1
 STOPPED = "Stopped. What was running is saved; the same command goes on."
 
 
+class BenchCommand(TyperCommand):
+    """Lets `--ray` stand without an address, which Typer knows no way to declare."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = []
+        for word, after in zip(args, [*args[1:], "--"], strict=True):
+            given.append(word)
+            if word == "--ray" and (after.startswith("-") or after.endswith(".toml")):
+                given.append("")
+        return super().parse_args(ctx, given)
+
+
 def bench(
     suite: Annotated[Path, typer.Argument(metavar="SUITE.toml")],
     override: Overrides = None,
@@ -52,10 +65,12 @@ def bench(
     listed: Annotated[
         bool, typer.Option("--list", help="List the cells and their state; run nothing.")
     ] = False,
-    ray: Annotated[bool, typer.Option("--ray", help="Run the cells on a Ray cluster.")] = False,
-    ray_address: Annotated[
+    ray: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Of the cluster, if Ray does not find it itself."),
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Run the cells on a Ray cluster; without an address on the one that Ray finds.",
+        ),
     ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -71,14 +86,13 @@ def bench(
     with interruptible(STOPPED), training_bar(quiet=silent) as training:
         sources = prepare_sources(cells, training)
     count = workers or os.cpu_count() or 1
-    on_ray = ray or ray_address is not None
-    threads = 1 if on_ray else max(1, (os.cpu_count() or 1) // count)
+    threads = 1 if ray is not None else max(1, (os.cpu_count() or 1) // count)
     grid = Grid(cells, sources, threads=threads, anew=replace)
     write_suite(tables, everything)
     methods = {cell.name: cell.method for cell in cells}
     with (
         stoppable(STOPPED) as stop,
-        _workplace(count, sources, ray=on_ray, address=ray_address) as workplace,
+        _workplace(count, sources, ray=ray) as workplace,
         GridDisplay(tables.name, methods, workers=count, quiet=silent) as display,
     ):
         grid.run(workplace, watch=display.watch, stop=stop)
@@ -102,10 +116,10 @@ def _chosen(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
 
 @contextmanager
 def _workplace(
-    workers: int, sources: dict[str, SourceModel], *, ray: bool, address: str | None
+    workers: int, sources: dict[str, SourceModel], *, ray: str | None
 ) -> Iterator[Workplace]:
-    if ray:
-        with RayTasks(sources, address=address) as cluster:
+    if ray is not None:
+        with RayTasks(sources, address=ray or None) as cluster:
             yield cluster
     else:
         with Processes(workers=workers) as processes:

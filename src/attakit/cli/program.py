@@ -69,7 +69,7 @@ def version(
 app.command()(demo.demo)
 app.command()(pretrain.pretrain)
 app.command()(run.run)
-app.command()(bench.bench)
+app.command(cls=bench.BenchCommand)(bench.bench)
 app.command()(corrupt.corrupt)
 app.add_typer(validate.app, name="validate")
 app.command()(serve.serve)

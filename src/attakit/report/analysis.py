@@ -60,6 +60,11 @@ def analyse_run(
     if dimension is not None:
         check_count("analyse_run", "dimension", dimension)
     run, features = read_run(folder), read_features(folder)
+    if run.experiment.get("pool") is not None:
+        raise SettingError(
+            f"The run in {folder} went through a pool in rounds. It has no source-like samples and "
+            f"no stream, so there is nothing to weigh; analyse a run along a stream."
+        )
     if not run.steps:
         raise SettingError(f"The run in {folder} has no step yet. Try again a little later.")
     # A live run writes the two files one after the other: only steps in both are whole.

@@ -19,6 +19,7 @@ from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place, prepare
 from attakit.nn.norm import moving_statistics
 from attakit.nn.seeding import seeded
+from attakit.nn.trainable import trainable_parameters
 from attakit.train.source_samples import (
     LabelledSamples,
     draw_batches,
@@ -60,6 +61,7 @@ def train_source(
     lr: float = 1e-4,
     batch_size: int = 16,
     optimizer: str = "adam",
+    trainable: str | None = None,
     norm: Literal["frozen", "running"] = "frozen",
     weight_decay: float = 0.0,
     held_out: float = 0.2,
@@ -74,7 +76,7 @@ def train_source(
     Parameters
     ----------
     model
-        Any module to logits, or a Classifier. Parameters that require no gradient stay.
+        Any module to logits, or a Classifier.
     samples
         What to train on.
     validation
@@ -87,6 +89,9 @@ def train_source(
         Samples per update.
     optimizer
         "adam", "adamw" or "sgd" (with momentum 0.9).
+    trainable
+        Which parameters train: "all", "norm", "head" or "last:N"; None for those that require a
+        gradient.
     norm
         Batch-norm statistics: "frozen" leaves them (pretrained models), "running" lets them
         follow the data (models trained from scratch).
@@ -128,6 +133,8 @@ def train_source(
         _check_can_validate(validation, held_out_positions)
     classifier = model if isinstance(model, Classifier) else Classifier(model)
     prepare(classifier, device or classifier.device)
+    if trainable is not None:
+        trainable_parameters(classifier, trainable)
     learn = _Learner(classifier, _build_optimizer(classifier, optimizer, lr, weight_decay), norm)
     validator = Validator(classifier, samples, held_out_positions)
     if validation is not None:
