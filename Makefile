@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-ray check format pacs figures wheel benchmark clean
+.PHONY: help demo serve test test-ray soak check format pacs figures wheel benchmark clean
 
 help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
+	@echo "make serve      a live service on digits, to be watched and taught in the browser"
 	@echo "make test       run the test suite"
 	@echo "make test-ray   run suites on a cluster of two Ray nodes, one of which is killed"
+	@echo "make soak       an hour of a live service, in simulated time (some minutes)"
 	@echo "make check      lint, types, import rules"
 	@echo "make format     format the code"
 	@echo "make benchmark  time and memory of SimATTA (on PACS where it is) and Tent"
@@ -20,12 +22,18 @@ help:
 demo: $(VENV)/.run
 	$(BIN)/attakit demo
 
+serve: $(VENV)/.serve
+	$(BIN)/attakit serve --demo
+
 test: $(VENV)/.dev
 	@sh tests/get_chromium.sh $(BIN)/python
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray"
 
 test-ray: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ray tests/bench
+
+soak: $(VENV)/.dev
+	$(BIN)/python benchmarks/soak.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -66,6 +74,11 @@ $(VENV)/.run: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing attakit into $(VENV) (a minute or two on the first run) …"
 	@$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/.serve: $(VENV)/.run
+	@echo "Installing the parts of the service into $(VENV) …"
+	@$(INSTALL) -e '.[service]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run

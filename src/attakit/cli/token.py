@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -13,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from attakit.cli.options import Json
+from attakit.cli.extra_parts import import_service
+from attakit.cli.options import DatabaseUrl, Json
 from attakit.cli.talking import print_json, say
-from attakit.errors import MissingExtra
 
 app = typer.Typer(
     help="Create, list and revoke the tokens of a service.",
@@ -25,14 +24,6 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Who it is for; the log tells it.")]
 Folder = Annotated[Path, typer.Option(help="Folder of the service.")]
-DatabaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--database",
-        envvar="ATTAKIT_DATABASE",
-        help="URL of its database, if it is not in the folder.",
-    ),
-]
 
 
 @app.command()
@@ -100,13 +91,6 @@ def _date(seconds: float | None) -> str:
 
 @contextmanager
 def _open(folder: Path, database: str | None) -> Iterator[Any]:
-    """Open the storage of a service; the other commands must work where it is not installed."""
-    try:
-        storage = importlib.import_module("attakit.service.storage")
-    except ImportError as error:
-        raise MissingExtra(
-            f"attakit token needs the parts of the service, which cannot be imported ({error}). "
-            f"Install them with: pip install 'attakit[service]'"
-        ) from error
-    with storage.open_storage(folder, database) as opened:
+    """Open the storage of a service."""
+    with import_service("storage").open_storage(folder, database) as opened:
         yield opened

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from attakit.errors import SettingError, StateError
@@ -56,7 +58,12 @@ def find_settings(place: Path) -> ServiceSettings:
     return parse_settings(tables, where=str(path)).model_copy(update={"folder": place})
 
 
-def open_service(settings: ServiceSettings, database: str | None = None) -> Storage:
+def open_service(
+    settings: ServiceSettings,
+    database: str | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Storage:
     """What a service remembers.
 
     Parameters
@@ -65,6 +72,8 @@ def open_service(settings: ServiceSettings, database: str | None = None) -> Stor
         Of the service.
     database
         URL to use instead of the one in the settings.
+    clock
+        Tells the time.
     """
     url = database or settings.database
     if url is not None and _HIDDEN in url:
@@ -72,7 +81,7 @@ def open_service(settings: ServiceSettings, database: str | None = None) -> Stor
             f"This service keeps its questions in {url}, whose password is not kept. Give the "
             f"whole URL with --database or in the variable ATTAKIT_DATABASE."
         )
-    return open_storage(settings.folder, url, labels=label_rules(settings))
+    return open_storage(settings.folder, url, labels=label_rules(settings), clock=clock)
 
 
 def label_rules(settings: ServiceSettings) -> LabelRules:

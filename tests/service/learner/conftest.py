@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from attakit.nn.classifier import Classifier
+from attakit.service.kept_settings import label_rules
 from attakit.service.learner.live import LiveLearner
-from attakit.service.learner.process import label_rules
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage.records import Served
 from attakit.service.storage.storage import open_storage
@@ -43,7 +43,7 @@ class Miniature:
         self.served = 0
 
     def open_storage(self):
-        rules = label_rules(self.settings.labels, len(self.settings.classes))
+        rules = label_rules(self.settings)
         return open_storage(self.settings.folder, labels=rules, clock=lambda: self.now)
 
     def start(self):

@@ -1,4 +1,4 @@
-"""Somebody who answers at random must not make the service worse; somebody honest makes it better."""
+"""Random answers must not make the service worse; honest ones make it better."""
 
 import numpy as np
 import pytest

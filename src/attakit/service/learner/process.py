@@ -18,11 +18,10 @@ import torch
 
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
+from attakit.service.kept_settings import open_service
 from attakit.service.learner.audit import Decode
 from attakit.service.learner.live import LiveLearner
-from attakit.service.settings import LabelTable, ServiceSettings
-from attakit.service.storage.records import LabelRules
-from attakit.service.storage.storage import open_storage
+from attakit.service.settings import ServiceSettings
 
 log = logging.getLogger(__name__)
 
@@ -60,12 +59,7 @@ def run_learner(
         Process that started this one; without it there is nobody to learn for.
     """
     behave(settings)
-    storage = open_storage(
-        settings.folder,
-        settings.database,
-        labels=label_rules(settings.labels, len(settings.classes)),
-        clock=clock,
-    )
+    storage = open_service(settings, clock=clock)
     with storage, alone(settings.folder), told_to_end() as signalled:
         learner = LiveLearner(settings, storage, source, decode, clock=clock)
         learner.resume()
@@ -81,18 +75,6 @@ def behave(settings: ServiceSettings) -> None:
     more = settings.learning.niceness - os.nice(0)
     if more > 0:
         os.nice(more)
-
-
-def label_rules(table: LabelTable, classes: int) -> LabelRules:
-    """What the database must know about labels."""
-    return LabelRules(
-        policy=table.policy,
-        answers=table.answers,
-        lease_seconds=table.lease_seconds,
-        settle_seconds=table.settle_seconds,
-        expiry_seconds=table.expiry_seconds,
-        classes=classes,
-    )
 
 
 @contextmanager
