@@ -1,0 +1,71 @@
+import pytest
+import torch
+
+from attakit.errors import ModelError, SettingError
+from attakit.nn.weights import save_weights
+from attakit.service.load import parse_settings
+from attakit.service.models import source_model, version_model, version_path
+
+OWN = """
+import torch
+from torch import nn
+
+def build():
+    return nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 3))
+
+def nothing():
+    return "no model"
+"""
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch):
+    (tmp_path / "own_model_of_a_test.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def make(name="own_model_of_a_test:build", **model):
+        tables = {"folder": str(tmp_path / "live"), "classes": ["a", "b", "c"]}
+        images = {"size": 28, "channels": 1}
+        return parse_settings({**tables, "model": {"name": name, **model}, "input": images})
+
+    return make
+
+
+def test_a_model_of_the_users_own_is_imported(settings):
+    assert source_model(settings())(torch.zeros(4, 2)).logits.shape == (4, 3)
+
+
+def test_a_named_model_gets_its_weights_and_channels(settings, tmp_path):
+    made = source_model(settings())
+    weights = tmp_path / "small.safetensors"
+    with pytest.raises(SettingError, match=r"model\.weights is missing"):
+        source_model(settings("small_cnn"))
+    save_weights(made, weights)
+
+    with pytest.raises(ModelError):
+        source_model(settings("small_cnn", weights=str(weights)))
+
+
+def test_a_version_has_the_weights_of_its_file(settings):
+    tables = settings()
+    first = source_model(tables)
+    with torch.no_grad():
+        first.model[0].weight.fill_(0.5)
+    save_weights(first, version_path(tables, "7.safetensors"))
+
+    assert torch.equal(
+        version_model(tables, "7.safetensors").model[0].weight, torch.full((8, 2), 0.5)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("own_model_of_a_test:missing", "cannot be imported"),
+        ("no_such_module:build", "cannot be imported"),
+        ("own_model_of_a_test:nothing", "must return a torch.nn.Module, got str"),
+    ],
+)
+def test_what_is_no_model_is_refused(settings, name, message):
+    with pytest.raises((SettingError, ModelError), match=message):
+        source_model(settings(name))

@@ -1,0 +1,42 @@
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+from attakit.service.supervise import Supervisor
+
+PATIENCE = 60.0
+
+
+def note_and_sleep(folder):
+    """What the process of these tests does."""
+    number = len(list(folder.iterdir()))
+    (folder / f"start-{number}").write_text(str(os.getpid()))
+    time.sleep(PATIENCE)
+
+
+def wait_for(path: Path):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if path.exists() and (told := path.read_text()):
+            return int(told)
+        time.sleep(0.02)
+    raise AssertionError(f"{path.name} never came")
+
+
+def test_a_process_that_dies_is_started_again_until_it_is_told_to_stop(tmp_path):
+    codes = []
+    supervisor = Supervisor(partial(note_and_sleep, tmp_path), died=codes.append)
+    supervisor.start()
+    first = wait_for(tmp_path / "start-0")
+
+    os.kill(first, signal.SIGKILL)
+    second = wait_for(tmp_path / "start-1")
+    alive = supervisor.is_alive
+    supervisor.stop()
+
+    assert alive
+    assert second != first
+    assert codes == [-signal.SIGKILL]
+    assert not supervisor.is_alive
