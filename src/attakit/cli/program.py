@@ -13,7 +13,7 @@ from rich.markup import escape
 from attakit import __version__
 from attakit.bench.failing import USER_ERRORS, explain
 from attakit.bench.stopping import Interrupted
-from attakit.cli import analyse, bench, corrupt, demo, look, pretrain, run, validate
+from attakit.cli import analyse, bench, corrupt, demo, look, pretrain, run, token, validate
 from attakit.cli.talking import say
 
 USER_ERROR, INTERRUPTED = 2, 130
@@ -64,3 +64,4 @@ app.command()(look.plot)
 app.command()(look.report)
 app.command()(analyse.analyse)
 app.command("list")(look.list_parts)
+app.add_typer(token.app, name="token")

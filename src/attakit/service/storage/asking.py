@@ -128,7 +128,8 @@ def drop_surplus_leases(connection: Connection, question: int, places: int, now:
     """Keep no more live leases of a question than there are places; the newest go first."""
     connection.execute(leases.delete().where(leases.c.until <= now))
     held = select(leases.c.annotator).where(leases.c.question == question)
-    surplus: Sequence[str] = connection.scalars(held.order_by(leases.c.until)).all()[places:]
+    oldest_first = held.order_by(leases.c.until, leases.c.annotator)
+    surplus: Sequence[str] = connection.scalars(oldest_first).all()[places:]
     if surplus:
         connection.execute(
             leases.delete().where(leases.c.question == question, leases.c.annotator.in_(surplus))

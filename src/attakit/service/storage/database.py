@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,13 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, create_engine, event, inspect, select, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, InterfaceError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+)
 
 from attakit.errors import MissingExtra, SettingError, StateError
 from attakit.service.storage.tables import SCHEMA, facts, metadata
@@ -19,6 +26,8 @@ FILE = "service.sqlite"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _LOCK = 0x61747461  # any number that other programs on the same database do not use
 _BUSY_SECONDS = 30
+_PATIENT = f"busy_timeout = {_BUSY_SECONDS * 1000}"
+_IMPATIENT = "busy_timeout = 3"
 # A web server has some forty threads; what is written (images, hashes) is not for error messages.
 _COMMON: dict[str, Any] = {"pool_size": 10, "max_overflow": 40, "hide_parameters": True}
 
@@ -42,7 +51,7 @@ class Database:
         self.clock = clock
         self._engine = _make_engine(url)
         self._is_sqlite = url.get_backend_name() == "sqlite"
-        self._writing = self._engine.execution_options(begin="BEGIN IMMEDIATE")
+        self._writing = self._engine.execution_options(writes=True)
         try:
             self._prepare()
         except BaseException:
@@ -149,7 +158,7 @@ def _make_engine(url: URL) -> Any:
             raise MissingExtra(
                 "Storage: PostgreSQL needs psycopg. Install it with: pip install attakit[postgres]"
             ) from None
-    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS}, **_COMMON)
+    engine = create_engine(url, **_COMMON)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -158,7 +167,7 @@ def _make_engine(url: URL) -> Any:
 def _set_up_sqlite(raw: Any, _record: Any) -> None:
     raw.isolation_level = None  # transactions begin where we say, not at the first change
     for setting in (
-        f"busy_timeout = {_BUSY_SECONDS * 1000}",
+        _PATIENT,
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
@@ -168,7 +177,32 @@ def _set_up_sqlite(raw: Any, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+    if connection.get_execution_options().get("writes"):
+        _begin_to_write(connection)
+    else:
+        connection.exec_driver_sql("BEGIN")
+
+
+def _begin_to_write(connection: Connection) -> None:
+    """Wait for other writers, looking often: SQLite itself looks less and less often, so that one
+    busy writer could keep another waiting for seconds."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    connection.exec_driver_sql(f"PRAGMA {_IMPATIENT}")
+    try:
+        while not _try_to_begin(connection, last=time.monotonic() >= deadline):
+            pass
+    finally:
+        connection.exec_driver_sql(f"PRAGMA {_PATIENT}")
+
+
+def _try_to_begin(connection: Connection, *, last: bool) -> bool:
+    try:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    except OperationalError as error:
+        if last or getattr(error.orig, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
 
 
 def _describe(url: URL) -> str:

@@ -1,0 +1,85 @@
+import importlib
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from attakit.cli import app
+from attakit.cli import token as token_command
+from attakit.errors import MissingExtra, SettingError, UnknownName
+from attakit.service.storage import open_storage
+
+
+@pytest.fixture
+def call(tmp_path):
+    """Runs `attakit token` on the service of this test."""
+
+    def run(*arguments):
+        line = ["token", *arguments, "--folder", str(tmp_path)]
+        result = CliRunner().invoke(app, line)
+        if isinstance(result.exception, Exception):
+            raise result.exception
+        return result
+
+    return run
+
+
+def test_a_token_is_shown_once_and_alone_on_standard_output(call, tmp_path):
+    told = call("create", "Ada", "--role", "label")
+
+    with open_storage(tmp_path) as storage:
+        assert storage.tokens.check(told.stdout.strip()) == ("Ada", "label")
+    assert "cannot be shown again" in told.stderr
+    assert told.stdout.strip() not in call("list").stdout
+
+
+def test_tokens_are_listed_with_their_roles(call):
+    assert "There are no tokens" in call("list").stdout
+    call("create", "Ada", "--role", "label")
+    call("create", "root", "--role", "admin")
+    call("revoke", "root")
+
+    ada, root = json.loads(call("list", "--json").stdout)["tokens"]
+
+    assert (ada["name"], ada["role"], ada["revoked"]) == ("Ada", "label", None)
+    assert root["revoked"] >= root["created"] > 0
+    shown = call("list").stdout
+    assert "Ada" in shown
+    assert "admin" in shown
+
+
+def test_a_revoked_token_counts_no_more(call, tmp_path):
+    token = json.loads(call("create", "Ada", "--role", "label", "--json").stdout)["token"]
+
+    assert "counts no more" in call("revoke", "Ada").stdout
+    with open_storage(tmp_path) as storage:
+        assert storage.tokens.check(token) is None
+
+
+def test_mistakes_are_told(call):
+    call("create", "Ada", "--role", "label")
+
+    with pytest.raises(SettingError, match="was used before"):
+        call("create", "Ada", "--role", "admin")
+    with pytest.raises(UnknownName, match="Did you mean 'Ada'"):
+        call("revoke", "Eda")
+    assert call("create", "Bob", "--role", "boss").exit_code == 2
+
+
+def test_the_database_can_be_another_one(call, tmp_path):
+    url = f"sqlite:///{tmp_path / 'other.sqlite'}"
+    call("create", "Ada", "--role", "label", "--database", url)
+
+    assert "There are no tokens" in call("list").stdout
+    assert "Ada" in call("list", "--database", url).stdout
+
+
+def test_without_the_service_it_says_what_to_install(call, monkeypatch):
+    def fail(name):
+        raise ImportError("No module named 'sqlalchemy'")
+
+    monkeypatch.setattr(importlib, "import_module", fail)
+    assert token_command.importlib is importlib
+
+    with pytest.raises(MissingExtra, match=r"attakit\[service\]"):
+        call("list")
