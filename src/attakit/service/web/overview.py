@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Protocol
 
 from attakit.service.settings import LabelTable, ServiceSettings
 from attakit.service.storage import Storage
@@ -30,22 +29,6 @@ _ALARMS = 20
 Numbers = Mapping[str, float]
 
 
-class Estimated(Protocol):
-    """A share that was measured on some samples, with its confidence interval."""
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def low(self) -> float: ...
-
-    @property
-    def high(self) -> float: ...
-
-    @property
-    def count(self) -> int: ...
-
-
 class Overview:
     """Numbers for the dashboard.
 
@@ -57,8 +40,6 @@ class Overview:
         Time of day.
     learning
         Whether the learner is alive.
-    accuracy
-        Measures how often answers were right, on the samples drawn for the audit.
     ticks
         Seconds, for what is counted anew only once in a while.
     """
@@ -70,14 +51,12 @@ class Overview:
         *,
         clock: Callable[[], float] = time.time,
         learning: Callable[[], bool] = lambda: True,
-        accuracy: Callable[[], Estimated | None] = lambda: None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
         self._settings = settings
         self._clock = clock
         self._learning = learning
-        self._measure = accuracy
         self._ticks = ticks
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
@@ -126,7 +105,7 @@ class Overview:
             served=storage.samples.count(),
             waiting=storage.samples.untaken_count(),
             labels=labels_body(storage.questions.counts(), self._settings.labels),
-            accuracy=_accuracy(self._measure()),
+            accuracy=_accuracy(self._newest_numbers()),
             agreement=self._agreement(),
             alarms=self._alarms(_ALARMS),
             turn=storage.turns.last(),
@@ -136,6 +115,10 @@ class Overview:
         if self._storage.facts.get("paused", False):
             return "paused"
         return "running" if self._learning() else "stopped"
+
+    def _newest_numbers(self) -> Numbers:
+        recent = self._storage.turns.recent(2)  # the newest may not be finished
+        return next((numbers for _, numbers in recent if numbers is not None), {})
 
     def _agreement(self) -> float | None:
         """As the newest gate that looked at it measured it."""
@@ -196,10 +179,12 @@ def _turn(turn: Turn, numbers: Numbers | None) -> TurnBody:
     )
 
 
-def _accuracy(found: Estimated | None) -> AccuracyBody | None:
-    if found is None:
+def _accuracy(numbers: Numbers) -> AccuracyBody | None:
+    names = ("accuracy", "accuracy_low", "accuracy_high", "accuracy_count")
+    value, low, high, count = (_finite(numbers.get(name)) for name in names)
+    if value is None or low is None or high is None or not count:
         return None
-    return AccuracyBody(value=found.value, low=found.low, high=found.high, count=found.count)
+    return AccuracyBody(value=value, low=low, high=high, count=round(count))
 
 
 def _alarm(event: Event) -> AlarmBody:
