@@ -86,6 +86,17 @@ def test_while_learning_is_paused_nobody_is_asked(live, picture):
     response = live.client.post("/v1/predict", files={"files": picture()})
 
     assert response.json()["predictions"][0]["asked"] == "no"
+    assert live.parts.writer.flush()
+    assert live.storage.samples.count() == 0
+
+
+def test_what_the_learner_does_not_take_is_kept_only_up_to_the_limit(start):
+    live = start(retention={"images": 2})
+
+    live.serve(2)
+    live.serve(1)
+
+    assert live.storage.samples.count() == 2
 
 
 def test_with_the_budget_spent_nobody_is_asked(start, picture):
@@ -95,6 +106,8 @@ def test_with_the_budget_spent_nobody_is_asked(start, picture):
     response = live.client.post("/v1/predict", files={"files": picture()})
 
     assert response.json()["predictions"][0]["asked"] == "no"
+    assert live.parts.writer.flush()
+    assert live.storage.samples.count() == 2
 
 
 def test_a_promoted_model_answers_the_next_request(live, picture, image_model):

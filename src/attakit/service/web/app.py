@@ -126,6 +126,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     if webhook:
         await to_thread.run_sync(webhook.close)
     await to_thread.run_sync(parts.writer.close)
+    await to_thread.run_sync(parts.overview.close)
 
 
 def _describe(app: FastAPI, settings: ServiceSettings) -> None:

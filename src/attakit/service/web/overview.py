@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
 from attakit.service.settings import LabelTable, ServiceSettings
@@ -21,6 +23,8 @@ from attakit.service.web.bodies import (
     StatusBody,
     TurnBody,
 )
+
+log = logging.getLogger(__name__)
 
 _CACHE_SECONDS = 1.0
 _MINUTE = 60.0
@@ -61,6 +65,8 @@ class Overview:
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
         self._known: tuple[float, StatusBody] | None = None
+        self._pending = Lock()  # held while the status is counted aside
+        self._renewing = ThreadPoolExecutor(1, "overview")
 
     def count_served(self, count: int) -> None:
         """Remember that so many inputs were answered now."""
@@ -68,10 +74,19 @@ class Overview:
             self._served.append((self._clock(), count))
             self._drop_old()
 
+    def may_keep(self) -> bool:
+        """Whether the learner will look at a sample that comes now.
+
+        Nothing is kept while learning is paused, nor beyond what may be kept at all: a learner
+        that is not there would let the database grow for ever.
+        """
+        status = self._recent()
+        room = status.waiting < self._settings.retention.images
+        return room and status.learning != "paused"
+
     def may_ask(self) -> bool:
-        """Whether a sample that comes now may be put up for labelling."""
-        status = self.status()
-        return status.learning != "paused" and status.labels.left != 0
+        """Whether a sample that is kept may be put up for labelling."""
+        return self._recent().labels.left != 0
 
     def changed(self) -> None:
         """Count anew next time: somebody just changed something and wants to see it."""
@@ -79,11 +94,14 @@ class Overview:
 
     def status(self) -> StatusBody:
         """All that the head of the dashboard shows; a second old at most."""
-        known, now = self._known, self._ticks()
-        if known is None or now - known[0] >= _CACHE_SECONDS:
-            known = (now, self._look())
-            self._known = known
+        known = self._known
+        if known is None or self._is_old(known):
+            known = self._renew()
         return known[1]
+
+    def close(self) -> None:
+        """Count no more."""
+        self._renewing.shutdown()
 
     def series(self, points: int) -> Series:
         """The newest turns, oldest first, and the alarms."""
@@ -93,6 +111,31 @@ class Overview:
     def budget_left(self) -> int | None:
         """Questions that may still be put; None without a limit."""
         return self.status().labels.left
+
+    def _recent(self) -> StatusBody:
+        """The status without waiting for the database: it is counted anew aside."""
+        known = self._known
+        if known is None:
+            return self.status()
+        if self._is_old(known) and self._pending.acquire(blocking=False):
+            try:
+                self._renewing.submit(self._renew).add_done_callback(self._renewed)
+            except RuntimeError:  # the server is closing
+                self._pending.release()
+        return known[1]
+
+    def _renewed(self, done: Future[tuple[float, StatusBody]]) -> None:
+        self._pending.release()
+        if error := done.exception():
+            log.error("the status cannot be counted", exc_info=error)
+
+    def _renew(self) -> tuple[float, StatusBody]:
+        known = (self._ticks(), self._look())
+        self._known = known
+        return known
+
+    def _is_old(self, known: tuple[float, StatusBody]) -> bool:
+        return self._ticks() - known[0] >= _CACHE_SECONDS
 
     def _look(self) -> StatusBody:
         storage = self._storage
