@@ -280,6 +280,21 @@ def test_buttons_and_tab_answer_too(site, visit):
     site.wait_for(second, ("label", 1))
 
 
+def test_keys_are_names_of_one_letter_or_digits_then_letters(site, visit):
+    page = visit("/docs")
+    module = page.locator("link[href$='base.css']").get_attribute("href").replace("base.css", "")
+    keys = """async ([module, classes]) => {
+        const { assignKeys, classOf, keyOf } = await import(module + "keys.js");
+        assignKeys(classes);
+        return classes.map((_, label) => keyOf(label) ?? "").join("") + classOf("u");
+    }"""
+
+    assert page.evaluate(keys, [module, list("0123")]) == "0123-1"
+    assert page.evaluate(keys, [module, ["cat", "dog"]]) == "12-1"
+    many = page.evaluate(keys, [module, [f"class {n}" for n in range(40)]])
+    assert many == "1234567890abcdefghijklmopqrstvwxyz-1"
+
+
 def test_two_people_at_once_never_see_the_same_question(site, visit):
     numbers = site.ask(12)
     pages = {"ada": visit("/label", "ada"), "bob": visit("/label", "bob")}

@@ -4,17 +4,23 @@ import { find, make, sharpen } from "./dom.js";
 import { assignKeys, keyOf } from "./keys.js";
 import { percent } from "./words.js";
 
+const SHORT = 3; // letters of names that fit on small buttons
 const MANY = 16; // classes, from which on a search field helps
 
-const hint = (label) => (keyOf(label) ? make("kbd", {}, keyOf(label)) : null);
+/** The key of a class, unless its name says it already. */
+function hint(label, name) {
+  const key = keyOf(label);
+  return key && key !== name.toLowerCase() ? make("kbd", {}, key) : null;
+}
 
 /** Buttons for all classes, made once: they never move, so that hands learn where they are. */
 export function showClasses(classes, answer) {
   assignKeys(classes);
   const buttons = classes.map((name, label) =>
     make("li", {}, make("button", { type: "button", "data-label": label, title: name, onclick: () => answer(label) },
-      hint(label), make("span", { class: "word" }, name))));
+      hint(label, name), make("span", { class: "word" }, name))));
   find("#classes").replaceChildren(...buttons);
+  find("#classes").classList.toggle("short", classes.every((name) => name.length <= SHORT));
   const search = find("#find");
   search.hidden = classes.length < MANY;
   search.addEventListener("input", () => filter(classes, buttons, search.value));
@@ -55,7 +61,7 @@ function guessButton(guess, answer) {
   const share = make("span", { class: "share" });
   share.style.width = percent(guess.probability, 1).replace(" ", "");
   return make("button", { type: "button", "data-label": guess.label, onclick: () => answer(guess.label) },
-    share, hint(guess.label), make("span", { class: "word" }, guess.class),
+    share, hint(guess.label, guess.class), make("span", { class: "word" }, guess.class),
     make("span", { class: "percent" }, percent(guess.probability)));
 }
 

@@ -23,13 +23,15 @@ function range(values, limits) {
 }
 
 export class Chart {
-  #name; #format; #limits; #plot; #newest; #tip; #points = []; #alarms = [];
+  #name; #format; #limits; #waiting; #plot; #newest; #tip; #points = []; #alarms = [];
 
-  /** `format` writes a value; `limits` are the least and the greatest value that can be. */
-  constructor(parent, { name, about, format = short, limits = [-Infinity, Infinity] }) {
+  /** `format` writes a value; `limits` are the least and the greatest value that can be;
+   * `waiting` is said before there are two points. */
+  constructor(parent, { name, about, format = short, limits = [-Infinity, Infinity], waiting }) {
     this.#name = name;
     this.#format = format;
     this.#limits = limits;
+    this.#waiting = waiting ?? "Drawn after two turns of the learner.";
     this.#newest = make("span", {});
     this.#plot = make("div", { class: "plot" });
     this.#tip = make("div", { class: "tip", hidden: true });
@@ -58,7 +60,7 @@ export class Chart {
   }
 
   #showEmpty() {
-    this.#plot.replaceChildren(make("p", { class: "empty" }, "Drawn after two turns of the learner."));
+    this.#plot.replaceChildren(make("p", { class: "empty" }, this.#waiting));
   }
 
   #scale() {

@@ -14,7 +14,7 @@ const ALARMS = 3;
 const share = (value) => percent(value, 0);
 
 const charts = [
-  [{ name: "Accuracy estimate", about: "On audited answers", format: share, limits: [0, 1] }, (turn) => turn.accuracy],
+  [{ name: "Accuracy estimate", about: "On audited answers", format: share, limits: [0, 1], waiting: "Drawn once some audit questions are answered." }, (turn) => turn.accuracy],
   [{ name: "Entropy", about: "How unsure the model is, on average", limits: [0, Infinity] }, (turn) => turn.entropy],
   [{ name: "Change of the predicted mix", about: "How far the predicted classes have moved", limits: [0, Infinity] }, (turn) => turn.drift?.mix],
   [{ name: "Distance of features", about: "How far the features have moved", limits: [0, Infinity] }, (turn) => turn.drift?.distance],

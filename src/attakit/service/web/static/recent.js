@@ -4,6 +4,7 @@ import { find, make, sharpen } from "./dom.js";
 import { ago, percent } from "./words.js";
 
 const STATES = { open: "open", skipped: "skipped", none: "none of these", expired: "expired", forgotten: "forgotten" };
+const PAST = { skip: "skipped", none: "none" };
 
 export function showRecent(questions, classes) {
   const place = find("#recent");
@@ -44,7 +45,8 @@ function likeliest(question) {
 }
 
 function outcome(question, classes, guess) {
-  if (question.state === "open" && question.answers.some((answer) => !answer.withdrawn)) return "being decided";
+  const last = question.answers.findLast((answer) => !answer.withdrawn);
+  if (question.state === "open" && last) return `${last.kind === "label" ? classes[last.label] : STATES[PAST[last.kind]]}, not final yet`;
   if (question.state !== "answered") return STATES[question.state] ?? question.state;
   return make("span", { class: question.label === guess ? "agrees" : "differs" }, classes[question.label] ?? String(question.label));
 }
