@@ -64,6 +64,7 @@ class LiveService:
         self.process = None
         self.address = None
         self.sent = 0
+        self.learner = ""  # process number of the last one seen
 
     def start(self):
         with (self.folder / "log.txt").open("a") as log:
@@ -103,6 +104,17 @@ class LiveService:
             except ProcessLookupError:
                 return
 
+    def wait_for_learner(self):
+        """Until the learner of this server has replayed its log, and begins to look for work."""
+        lock = self.folder / "live" / LOCK_FILE
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if lock.exists() and (told := lock.read_text()) and told != self.learner:
+                self.learner = told
+                return
+            time.sleep(0.05)
+        raise AssertionError("no learner came to work")
+
     def stop(self):
         self.process.terminate()
         code = self.process.wait(PATIENCE)
@@ -116,7 +128,7 @@ class LiveService:
             while time.monotonic() < deadline:
                 status = client.status()
                 if holds(status):
-                    return status
+                    return
                 time.sleep(0.1)
         raise AssertionError(f"never came true; the last status was {status}")
 
@@ -139,5 +151,6 @@ def talk(service, seconds, accepted, seen, versions):
                 service.send(client)
                 answer_some(client, accepted, seen)
                 versions.update(version.version for version in client.versions())
+                time.sleep(0.1)
     except ServiceError:
         return

@@ -11,10 +11,10 @@ from attakit.service.kept_settings import find_settings, open_service
 from attakit.service.learner.checkpoint import SAVED_TURN
 from attakit.service.learner.live import LiveLearner
 from attakit.service.models import source_model
-from attakit.store.tensor_file import save_state
 from live_service import LiveService, talk
+from states import same_state
 
-KILLS = 6
+KILLS = 5
 
 
 def state_of(folder, monkeypatch, *, from_the_log_alone):
@@ -33,9 +33,7 @@ def state_of(folder, monkeypatch, *, from_the_log_alone):
             settings, storage, source_model(settings), Inputs(settings.input).decode
         )
         replayed = learner.resume()
-    file = folder.with_suffix(".safetensors")
-    save_state(file, learner.memory.state_dict())
-    return file.read_bytes(), replayed, learner.memory.turn
+    return learner.memory.state_dict(), replayed, learner.memory.turn
 
 
 @pytest.mark.slow
@@ -48,17 +46,19 @@ def test_nothing_accepted_is_lost_however_often_server_and_learner_are_killed(
     accepted, seen, versions = [], set(), set()
     for _ in range(KILLS):
         service.start()
-        after = draw.uniform(0.5, 5.0)
+        service.wait_for_learner()
+        after = draw.uniform(0.0, 4.0)
         victim = draw.choice([service.kill_server, service.kill_learner])
         timer = threading.Timer(after, victim)
         timer.start()
-        talk(service, after + 2.0, accepted, seen, versions)
+        talk(service, after + 1.0, accepted, seen, versions)
         timer.join()
         if service.process.poll() is None:
             service.kill_server()
     service.start()
+    service.wait_for_learner()
     talk(service, 1.0, accepted, seen, versions)
-    service.wait_until(lambda status: status.waiting == 0 and status.turn >= 0)
+    service.wait_until(lambda status: status.waiting == 0)
     assert service.stop() == 0
 
     settings = find_settings(tmp_path / "live")
@@ -77,4 +77,4 @@ def test_nothing_accepted_is_lost_however_often_server_and_learner_are_killed(
     ended, replayed_none, turn = state_of(tmp_path / "live", monkeypatch, from_the_log_alone=False)
     anew, replayed, turn_anew = state_of(tmp_path / "live", monkeypatch, from_the_log_alone=True)
     assert (replayed_none, replayed, turn_anew) == (0, turn + 1, turn)
-    assert ended == anew
+    assert same_state(ended, anew)

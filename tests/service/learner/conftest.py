@@ -111,30 +111,6 @@ def shared_miniature(tmp_path_factory):
         yield make
 
 
-def same_state(first, second):
-    """Whether two nested states are equal bit for bit."""
-    if isinstance(first, torch.Tensor):
-        return isinstance(second, torch.Tensor) and (
-            first.dtype == second.dtype
-            and first.shape == second.shape
-            and bool(torch.equal(first, second))
-        )
-    if isinstance(first, dict):
-        return first.keys() == second.keys() and all(
-            same_state(first[name], second[name]) for name in first
-        )
-    if isinstance(first, (list, tuple)):
-        return len(first) == len(second) and all(
-            same_state(a, b) for a, b in zip(first, second, strict=True)
-        )
-    return first == second
-
-
-@pytest.fixture(name="same_state")
-def give_same_state():
-    return same_state
-
-
 @pytest.fixture(name="decode")
 def give_decode():
     return decode

@@ -6,6 +6,7 @@ import torch
 from attakit.records import Prediction
 from attakit.service.learner import drift
 from attakit.service.learner.drift import Drift, Monitor
+from states import same_state
 
 
 def batch(seed, size=50, *, sharp=4.0, favourite=None, shift=0.0):
@@ -82,7 +83,7 @@ def test_readings_lie_between_nothing_and_one():
 
 
 @pytest.mark.parametrize("stop", [1, 7, 12, 25])
-def test_a_monitor_that_is_saved_and_loaded_goes_on_the_same_way(stop, same_state, monkeypatch):
+def test_a_monitor_that_is_saved_and_loaded_goes_on_the_same_way(stop, monkeypatch):
     monkeypatch.setattr(drift, "MEMORY", 200)  # so that older values are dropped on the way
     whole, stopped = Drift(), Drift()
     seen = []

@@ -7,6 +7,7 @@ import pytest
 from attakit.service.learner import checkpoint, turns
 from attakit.service.learner.gate import Gatekeeper
 from attakit.service.storage.turns import TurnStore
+from states import same_state
 
 ROUNDS = 9
 CHANCE = 0.02  # of a crash, before and after each of the places below
@@ -73,7 +74,7 @@ def test_the_run_that_is_compared_with_does_something(unbroken):
     assert len(unbroken.storage.versions.promotions(100)) > 1
 
 
-def test_stopped_after_every_turn_it_comes_to_the_same_state(miniature, unbroken, same_state):
+def test_stopped_after_every_turn_it_comes_to_the_same_state(miniature, unbroken):
     service = miniature("stopped", **settings())
     for number in range(ROUNDS):
         play(service, number)
@@ -117,9 +118,7 @@ def crash_around(monkeypatch, place, name, draw):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_stopped_inside_turns_it_comes_to_the_same_state(
-    miniature, unbroken, same_state, monkeypatch, seed
-):
+def test_stopped_inside_turns_it_comes_to_the_same_state(miniature, unbroken, monkeypatch, seed):
     draw = random.Random(seed)
     for place, name in PLACES:
         crash_around(monkeypatch, place, name, draw)
