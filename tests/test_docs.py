@@ -16,6 +16,8 @@ from attakit.bench.suites.cells import expand
 from attakit.bench.suites.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
 from attakit.methods import EATA, SAR, BatchNorm, CoTTA, Enhanced, SimATTA, Tent
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
+from attakit.service.load import parse_settings
+from attakit.service.settings import ServiceSettings
 from attakit.train import BalancedTrainer, Weighting
 
 ROOT = Path(__file__).parent.parent
@@ -52,9 +54,9 @@ def sections(text):
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def documented(heading):
-    """Names and defaults in the table below a heading of docs/experiments.md."""
-    rows = KEY_ROW.findall(sections(read("docs/experiments.md"))[heading])
+def documented(heading, page="docs/experiments.md"):
+    """Names and defaults in the table below a heading of a page."""
+    rows = KEY_ROW.findall(sections(read(page))[heading])
     return {name: _value(text) for name, text in rows}
 
 
@@ -106,6 +108,28 @@ def test_no_table_of_an_experiment_is_forgotten():
     assert documented("Top level") == declared(Experiment())
 
 
+@pytest.mark.parametrize(
+    "table", ["input", "labels", "learning", "gate", "drift", "retention", "server"]
+)
+def test_every_key_of_a_service_is_documented_with_its_default(table):
+    settings = getattr(ServiceSettings(classes=("cat", "dog")), table)
+
+    assert documented(f"`[{table}]`", "docs/serving.md") == declared(settings)
+
+
+def test_no_table_of_a_service_is_forgotten():
+    settings = ServiceSettings(classes=("cat", "dog"))
+    inside = {
+        f"`[{name}]`"
+        for name in ServiceSettings.model_fields
+        if isinstance(getattr(settings, name), BaseModel) and name not in ("model", "method")
+    }
+    told = documented("Top level", "docs/serving.md")
+
+    assert inside <= set(sections(read("docs/serving.md")))
+    assert told == declared(settings) | {"classes": None}
+
+
 @pytest.mark.parametrize("name", select.SELECTORS)
 def test_every_setting_of_a_selector_is_documented_with_its_default(name):
     assert documented(f"`{name}`") == settings_of(select.SELECTORS[name])
@@ -132,6 +156,8 @@ def test_every_experiment_in_a_text_is_valid(text):
         tables = tomllib.loads(block)
         if "grid" in tables:
             assert expand(parse_suite(tables))
+        elif "classes" in tables:
+            parse_settings(tables)
         else:
             parse_experiment(tables)
 
