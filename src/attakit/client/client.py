@@ -1,17 +1,11 @@
-"""Speak with a service from Python.
-
->>> from attakit.client import Client
->>> with Client("http://localhost:8000", token="atk_…") as service:  # doctest: +SKIP
-...     (prediction,) = service.predict("cat.jpg")
-...     print(prediction.class_name, prediction.probabilities)
-"""
+"""Client: requests to a service, sent again when the connection breaks."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from attakit.client.records import (
+    Accuracy,
+    Alarm,
+    Guess,
+    Labels,
+    Lease,
+    Prediction,
+    Sample,
+    Status,
+    Version,
+)
 from attakit.errors import MissingExtra, ServiceError
 
 try:
@@ -30,131 +35,10 @@ except ImportError as error:
         "Client: httpx2 is not installed. Install it with: pip install 'attakit[client]'."
     ) from error
 
-__all__ = [
-    "Accuracy",
-    "Alarm",
-    "Client",
-    "Guess",
-    "Labels",
-    "Lease",
-    "Prediction",
-    "Sample",
-    "Status",
-    "Version",
-]
-
 Picture = str | Path | bytes | Image.Image | NDArray[Any]
 Record = TypeVar("Record")
 
 _PAUSES = (0.2, 1.0, 3.0)  # seconds before the second, third and last attempt
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What the model says about one input."""
-
-    sample: str
-    class_name: str
-    label: int
-    probabilities: Mapping[str, float]
-    entropy: float
-    version: int
-    asked: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What became of a sample; `asked` is "undecided", "yes", "no" or "forgotten"."""
-
-    sample: str
-    at: float
-    class_name: str
-    confidence: float
-    entropy: float
-    version: int
-    asked: str
-
-
-@dataclass(frozen=True, slots=True)
-class Guess:
-    """A class that a question may be about."""
-
-    label: int
-    class_name: str
-    probability: float
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A question that is yours until a time."""
-
-    question: int
-    sample: str
-    guesses: tuple[Guess, ...]
-    until: float
-    open: int
-    answered_by_you: int
-    budget_left: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """What became of the questions; None: no limit."""
-
-    asked: int
-    answered: int
-    open: int
-    expired: int
-    skipped: int
-    budget: int | None
-    left: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Estimated on samples that were drawn uniformly."""
-
-    value: float
-    low: float
-    high: float
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Alarm:
-    at: float
-    what: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How the service is doing."""
-
-    version: int | None
-    learning: str
-    throughput: float
-    served: int
-    waiting: int
-    labels: Labels
-    accuracy: Accuracy | None
-    agreement: float | None
-    alarms: tuple[Alarm, ...]
-    turn: int
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A model that was saved; `passed` and `reason` are None before it was tried."""
-
-    version: int
-    turn: int
-    labels: int
-    at: float
-    promoted: bool
-    current: bool
-    passed: bool | None
-    reason: str | None
 
 
 class Client:
