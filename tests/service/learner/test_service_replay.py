@@ -142,3 +142,28 @@ def test_stopped_inside_turns_it_comes_to_the_same_state(miniature, unbroken, mo
     assert crashes >= 2
     assert same_state(service.learner.memory.state_dict(), unbroken.learner.memory.state_dict())
     assert world(service) == world(unbroken)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        {"name": "enhanced", "keep": True},
+        {"name": "enhanced", "method": "eata"},
+        {"name": "tent"},
+    ],
+)
+def test_other_methods_come_back_too(miniature, same_state, method):
+    tables = settings() | {"method": method}
+    whole, stopped = miniature("whole", **tables), miniature("stopped", **tables)
+    whole.start()
+    for number in range(4):
+        for service in (whole, stopped):
+            play(service, number)
+        while whole.learner.look():
+            pass
+        while stopped.start().look():
+            pass
+
+    assert same_state(stopped.learner.memory.state_dict(), whole.learner.memory.state_dict())
+    assert world(stopped) == world(whole)
+    assert whole.learner.memory.version > 0

@@ -1,4 +1,4 @@
-"""Random answers must not make the service worse; honest ones make it better."""
+"""Somebody who answers at random cannot make the service worse; honest people make it better."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from attakit.bench.models import digits_model
 from attakit.nn.classifier import Classifier
 from attakit.randomness import generator
 
-SERVED, BATCH = 600, 50
+SERVED, BATCH = 500, 100
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def outlines(quick_digits):
     samples = task.targets.parts["outline"]
     order = generator(0, "order").permutation(len(samples.names))
     inputs = samples.load(order.tolist())
-    labels = [task.targets.labels[samples.names[at]] for at in order]
+    labels = [int(samples.labels[at]) for at in order]
     return inputs, labels, digits_model(task)
 
 
@@ -54,7 +54,11 @@ def settings(model):
     return {
         "model": model,
         "classes": tuple("0123456789"),
-        "method": {"name": "simatta", "selector": {"inits": 1}, "trainer": {"max_updates": 15}},
+        "method": {
+            "name": "simatta",
+            "selector": {"inits": 1, "initial_clusters": 30, "cluster_growth": 20},
+            "trainer": {"max_updates": 15},
+        },
         "labels": {"budget": 200, "audit_share": 0.4},
         "learning": {"batch_size": BATCH, "checkpoint_every": 100},
     }

@@ -24,6 +24,13 @@ def test_samples_come_back_in_the_order_of_arrival(storage):
     assert storage.samples.count() == 3
 
 
+def test_what_was_answered_is_told_without_the_contents(storage):
+    storage.samples.add(served("a", "b"))
+
+    assert storage.samples.guesses(["b", "unknown"]) == {"b": 1}
+    assert storage.samples.guesses([]) == {}
+
+
 def test_without_samples_there_is_nothing_to_take(storage):
     storage.samples.add([])
 

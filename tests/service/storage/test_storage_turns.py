@@ -3,7 +3,7 @@ import math
 import pytest
 
 from attakit.errors import StateError
-from service_records import NOW, ask, say, served, turn
+from service_records import NOW, ask, question, say, served, turn
 
 
 def test_a_turn_comes_back_as_it_was_planned(storage):
@@ -72,3 +72,11 @@ def test_what_came_of_a_turn_is_kept_with_numbers_that_are_none(storage):
 def test_a_turn_that_was_never_planned_cannot_be_finished(storage):
     with pytest.raises(StateError, match="was never planned"):
         storage.turns.finish(0, {})
+
+
+def test_the_questions_of_a_turn_can_be_looked_up(storage):
+    storage.samples.add(served("a", "b", "c"))
+    storage.questions.put([question("b", turn=1), question("a", turn=1), question("c", turn=2)])
+
+    assert [one.sample for one in storage.questions.of_turn(1)] == ["b", "a"]
+    assert storage.questions.of_turn(7) == ()

@@ -20,7 +20,7 @@ from attakit.service.storage.storage import Storage
 
 Decode = Callable[[bytes], Tensor]
 
-SURE_SHARE = 1 / 3  # of the audit samples: those about which the source model is surest
+SURE_SHARE = 0.25  # of the audit samples: those about which the source model is surest
 _CHUNK = 100
 
 
@@ -51,11 +51,9 @@ def estimate(right: int, count: int, confidence: float) -> Estimate:
 
 def served_accuracy(storage: Storage, window: int, confidence: float) -> Estimate | None:
     """How often what was really answered to requests was right; None without audit answers."""
-    found = [
-        (question.label, served.guess)
-        for question in storage.questions.audited(window)
-        if (served := storage.samples.get(question.sample)) is not None
-    ]
+    questions = storage.questions.audited(window)
+    guesses = storage.samples.guesses([question.sample for question in questions])
+    found = [(one.label, guesses[one.sample]) for one in questions if one.sample in guesses]
     if not found:
         return None
     return estimate(sum(label == guess for label, guess in found), len(found), confidence)

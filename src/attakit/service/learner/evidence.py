@@ -127,9 +127,9 @@ def _not_worse(table: GateTable, seen: Evidence, other: Sequence[int], name: str
     ]
     passed = found.low >= -table.audit_margin
     told = (
-        f"right on {right[0]:.1%} of the audit, the {name} model on {right[1]:.1%} (at "
-        f"{table.confidence:.0%} confidence at least {100 * found.low:+.1f} points apart, "
-        f"{-100 * table.audit_margin:+.1f} allowed)"
+        f"right on {right[0]:.1%} of the audit, the {name} model on {right[1]:.1%} (with "
+        f"{table.confidence:.0%} confidence the difference is at least {100 * found.low:+.1f} "
+        f"points, {-100 * table.audit_margin:+.1f} is allowed)"
     )
     numbers = {
         "candidate_accuracy": right[0],

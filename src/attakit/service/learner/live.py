@@ -97,14 +97,8 @@ class LiveLearner:
         return True
 
     def clean(self) -> int:
-        """Remove contents beyond the limits; returns how many.
-
-        What still waits for its turn may take half of the room.
-        """
+        """Remove contents beyond the limits; returns how many."""
         table = self.settings.retention
-        waiting = max(self.settings.learning.batch_size, table.images // 2)
-        if skipped := self.storage.samples.skip(waiting):
-            log.warning("%d samples came faster than they could be looked at.", skipped)
         return self.storage.samples.clean(
             table.images,
             table.days,

@@ -16,8 +16,6 @@ from attakit.service.storage.rows import to_served
 from attakit.service.storage.storable import is_text
 from attakit.service.storage.tables import questions, samples, turns
 
-SKIPPED = -1  # the turn of a sample that no turn will take
-
 
 class SampleStore:
     """Samples in the order of arrival, with their contents as long as these are kept."""
@@ -49,6 +47,12 @@ class SampleStore:
         with self._database.read() as connection:
             return {row.sample: row.content for row in connection.execute(query)}
 
+    def guesses(self, names: Sequence[str]) -> dict[str, int]:
+        """What was answered to each sample, without its content."""
+        query = select(samples.c.sample, samples.c.guess).where(samples.c.sample.in_(names))
+        with self._database.read() as connection:
+            return {row.sample: row.guess for row in connection.execute(query)}
+
     def untaken(self, limit: int) -> tuple[Served, ...]:
         """Samples that no turn has taken yet, oldest first."""
         query = select(samples).where(_untaken()).order_by(samples.c.number).limit(limit)
@@ -64,26 +68,6 @@ class SampleStore:
         oldest = self._scalar(func.min(samples.c.at))
         return None if oldest is None else float(oldest)
 
-    def skip(self, keep: int) -> int:
-        """Let the oldest samples that no turn has taken go, but for so many; returns how many.
-
-        Where more comes in than the learner can look at, what waits must not grow without end.
-        """
-        newest = (
-            select(samples.c.number)
-            .where(_untaken())
-            .order_by(samples.c.number.desc())
-            .limit(keep)
-            .subquery()
-        )
-        passed_over = samples.update().where(
-            _untaken(), samples.c.number.not_in(select(newest.c.number))
-        )
-        if self.untaken_count() <= keep:
-            return 0
-        with self._database.write() as connection:
-            return connection.execute(passed_over.values(turn=SKIPPED)).rowcount
-
     def count(self) -> int:
         """How many samples ever came, also those that were removed since."""
         with self._database.read() as connection:
@@ -95,7 +79,6 @@ class SampleStore:
             return None
         query = select(
             samples.c.forgotten,
-            samples.c.turn,
             exists().where(questions.c.sample == samples.c.sample).label("asked"),
             exists()
             .where(turns.c.number == samples.c.turn, turns.c.numbers.is_not(None))
@@ -109,7 +92,7 @@ class SampleStore:
             return "forgotten"
         if row.asked:
             return "asked"
-        return "not asked" if row.decided or row.turn == SKIPPED else "undecided"
+        return "not asked" if row.decided else "undecided"
 
     def clean(
         self, images: int, days: float, megabytes: float, saved_turn: int, audit_window: int = 200
