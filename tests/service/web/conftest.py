@@ -26,8 +26,8 @@ class Clock:
         return self.now
 
 
-def image_model():
-    with seeded(0, "image model"):
+def small_image_model(seed=0):
+    with seeded(seed, "image model"):
         return nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 8), nn.ReLU(), nn.Linear(8, 3))
 
 
@@ -105,7 +105,7 @@ def start(tmp_path):
     """Starts services with settings of the test's own."""
     running = []
 
-    def begin(*, base_url="http://localhost", model=image_model, rules=None, **tables):
+    def begin(*, base_url="http://localhost", model=small_image_model, rules=None, **tables):
         tables.setdefault("input", {"size": 8})
         settings = ServiceSettings(folder=tmp_path, classes=CLASSES, **tables)
         clock = Clock()
@@ -132,6 +132,18 @@ def start(tmp_path):
 @pytest.fixture
 def array_model():
     return small_array_model
+
+
+@pytest.fixture
+def image_model():
+    """Makes a model that answers images."""
+    return lambda seed=0: Classifier(small_image_model(seed)).eval()
+
+
+@pytest.fixture
+def image_file():
+    """Makes the bytes of a plain image in some format."""
+    return lambda form: png(form=form)
 
 
 @pytest.fixture

@@ -29,3 +29,90 @@ def test_base64_and_multipart_give_the_same_answer(live, picture):
     first, second = form["predictions"][0], text["predictions"][0]
     assert first["probabilities"] == second["probabilities"]
     assert first["sample"] != second["sample"]
+
+
+def test_every_known_format_is_read(live, image_file):
+    files = [
+        ("files", (f"a.{form}", image_file(form), f"image/{form}"))
+        for form in ("png", "jpeg", "webp", "gif", "bmp", "tiff")
+    ]
+
+    response = live.client.post("/v1/predict", files=files)
+
+    assert response.status_code == 200
+    assert len(response.json()["predictions"]) == 6
+
+
+def test_arrays_are_answered_and_kept(arrays):
+    response = arrays.client.post("/v1/predict", json={"arrays": [[1, 2, 3, 4], [0, 0, 0, 0.5]]})
+
+    names = [one["sample"] for one in response.json()["predictions"]]
+    assert arrays.parts.writer.flush()
+    kept = arrays.storage.samples.contents(names)
+    assert [arrays.parts.inputs.decode(kept[name]).tolist() for name in names] == [
+        [1, 2, 3, 4],
+        [0, 0, 0, 0.5],
+    ]
+
+
+def test_what_is_kept_is_what_was_sent(live, picture):
+    content = picture(seed=5)
+
+    response = live.client.post("/v1/predict", files={"files": content})
+
+    assert live.parts.writer.flush()
+    (prediction,) = response.json()["predictions"]
+    served = live.storage.samples.get(prediction["sample"])
+    assert served.content == content
+    assert served.guess == prediction["label"]
+    assert served.at == live.clock.now
+
+
+def test_a_sample_can_be_looked_at_before_it_is_written(live, picture, monkeypatch):
+    monkeypatch.setattr(live.storage.samples, "add", lambda served: 1 / 0)
+
+    response = live.client.post("/v1/predict", files={"files": picture()})
+    (prediction,) = response.json()["predictions"]
+    told = live.client.get(f"/v1/samples/{prediction['sample']}").json()
+    monkeypatch.undo()
+
+    assert told["asked"] == "undecided"
+    assert told["class"] == prediction["class"]
+
+
+def test_while_learning_is_paused_nobody_is_asked(live, picture):
+    live.client.post("/v1/learning", json={"paused": True})
+
+    response = live.client.post("/v1/predict", files={"files": picture()})
+
+    assert response.json()["predictions"][0]["asked"] == "no"
+    assert live.parts.writer.flush()
+    assert live.storage.samples.count() == 0
+
+
+def test_what_the_learner_does_not_take_is_kept_only_up_to_the_limit(start):
+    live = start(retention={"images": 2})
+
+    live.serve(2)
+    live.serve(1)
+
+    assert live.storage.samples.count() == 2
+
+
+def test_with_the_budget_spent_nobody_is_asked(start, picture):
+    live = start(labels={"budget": 1})
+    live.ask(1)
+
+    response = live.client.post("/v1/predict", files={"files": picture()})
+
+    assert response.json()["predictions"][0]["asked"] == "no"
+    assert live.parts.writer.flush()
+    assert live.storage.samples.count() == 2
+
+
+def test_a_promoted_model_answers_the_next_request(live, picture, image_model):
+    live.predictor.swap(image_model(seed=1), 7)
+
+    response = live.client.post("/v1/predict", files={"files": picture()})
+
+    assert response.json()["predictions"][0]["version"] == 7

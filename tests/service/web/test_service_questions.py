@@ -1,5 +1,7 @@
 """/v1/questions: leasing, answering, undoing, giving back."""
 
+import json
+
 
 def test_a_leased_question_shows_the_guesses_and_the_picture(live):
     (number,) = live.ask()
@@ -33,3 +35,97 @@ def test_an_answer_posted_twice_counts_once(live):
 
     assert (first.json(), second.json()) == ({"outcome": "accepted"}, {"outcome": "repeated"})
     assert len(live.storage.questions.answers(number)) == 1
+
+
+def test_an_answer_can_be_taken_back_until_it_counts(live):
+    (number,) = live.ask()
+    live.client.post(f"/v1/questions/{number}/answer", json={"key": "k1", "label": 2})
+
+    undone = live.client.post("/v1/questions/undo", json={"key": "u1"})
+    live.client.post(f"/v1/questions/{number}/answer", json={"key": "k2", "label": 1})
+    live.clock.now += 6
+    live.storage.questions.settle()
+    late = live.client.post("/v1/questions/undo", json={"key": "u2"})
+
+    assert undone.json()["question"] == number
+    assert undone.json()["until"] > live.clock.now
+    assert late.status_code == 409
+    (settled,) = live.storage.questions.settled()
+    assert settled.label == 1
+
+
+def test_a_page_may_hold_several_questions(live):
+    first, second, third = live.ask(3)
+
+    one = live.client.post("/v1/questions/lease", json={"besides": []}).json()
+    two = live.client.post("/v1/questions/lease", json={"besides": [first]}).json()
+    other = live.client.post("/v1/questions/lease", headers={"X-Annotator": "b"}).json()
+
+    assert (one["question"], two["question"], other["question"]) == (first, second, third)
+
+
+def test_a_question_given_back_goes_to_somebody_else(live):
+    (number,) = live.ask()
+    live.client.post("/v1/questions/lease")
+
+    live.client.post(f"/v1/questions/{number}/release")
+    other = live.client.post("/v1/questions/lease", headers={"X-Annotator": "bob"})
+
+    assert other.json()["question"] == number
+
+
+def test_recent_questions_tell_who_said_what(live):
+    first, second = live.ask(2)
+    live.client.post(f"/v1/questions/{first}/answer", json={"key": "k", "kind": "none"})
+
+    told = live.client.get("/v1/questions?limit=5").json()["questions"]
+
+    assert [one["question"] for one in told] == [second, first]
+    (answer,) = told[1]["answers"]
+    assert (answer["who"], answer["kind"], answer["label"]) == ("local", "none", None)
+    assert "purpose" not in told[0]
+
+
+def test_what_people_answered_is_counted_for_them(live):
+    first, _ = live.ask(2)
+    live.client.post(f"/v1/questions/{first}/answer", json={"key": "k", "label": 0})
+
+    lease = live.client.post("/v1/questions/lease").json()
+
+    assert lease["answered_by_you"] == 1
+    assert lease["budget_left"] == 298
+
+
+def test_a_forgotten_sample_has_no_picture_and_no_question(live):
+    live.ask(1)
+    name = live.samples[0]
+
+    assert live.client.delete(f"/v1/samples/{name}").json() == {"done": True}
+
+    assert live.client.post("/v1/questions/lease").status_code == 204
+    assert live.client.get(f"/v1/samples/{name}/image").status_code == 404
+    assert live.client.get(f"/v1/samples/{name}").json()["asked"] == "forgotten"
+
+
+def test_questions_leave_as_a_file_and_answers_come_back(live):
+    number, _ = live.ask(2)
+
+    table = live.client.get("/v1/export/questions?format=csv")
+    lines = live.client.get("/v1/export/questions")
+    tasks = live.client.get("/v1/export/questions?format=label-studio")
+    answers = [{"question": number, "answer": "owl"}, {"question": 99, "answer": 0}]
+    body = "".join(json.dumps(one) + "\n" for one in answers)
+    taken = live.client.post("/v1/import/answers?format=jsonl", content=body).json()
+
+    assert table.headers["content-type"].startswith("text/csv")
+    assert len(lines.text.splitlines()) == 2
+    assert len(tasks.json()) == 2
+    assert (taken["taken"], taken["unknown"]) == (1, 1)
+    assert taken["problems"] == ["Line 2: question 99 was never asked."]
+    assert live.storage.questions.answers(number)[0].label == 2
+
+
+def test_a_file_that_is_no_text_is_refused(live):
+    response = live.client.post("/v1/import/answers", content=b"\xff\xfe\xff")
+
+    assert response.status_code == 422

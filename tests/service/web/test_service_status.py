@@ -1,5 +1,7 @@
 """/v1/status and its neighbours."""
 
+from attakit.service.storage import Gate, Turn, Version
+
 
 def test_the_status_counts_what_was_served_and_asked(live):
     live.ask(3)
@@ -19,3 +21,121 @@ def test_the_status_counts_what_was_served_and_asked(live):
         "left": 297,
     }
     assert status["learning"] == "running"
+
+
+def plan(live, number=0, **numbers):
+    live.storage.turns.plan(Turn(number, (), 0, at=live.clock()))
+    live.storage.turns.finish(number, numbers)
+    live.parts.overview.changed()
+
+
+def test_accuracy_comes_with_its_interval(live):
+    assert live.client.get("/v1/status").json()["accuracy"] is None
+
+    plan(live, accuracy=0.8, accuracy_low=0.6, accuracy_high=0.9, accuracy_count=20.0)
+
+    told = live.client.get("/v1/status").json()
+    assert told["accuracy"] == {"value": 0.8, "low": 0.6, "high": 0.9, "count": 20}
+    assert told["turn"] == 0
+
+
+def test_the_series_runs_from_old_to_new_and_tells_what_is_not_known(live):
+    plan(live, 0, entropy=0.5, drift_mix=0.1, labels=3.0)
+    plan(live, 1, entropy=float("nan"))
+    live.storage.events.add("alarm", "learner", what="entropy", text="It rose.")
+
+    told = live.client.get("/v1/series?points=10").json()
+
+    first, second = told["turns"]
+    assert (first["turn"], first["entropy"], first["labels"]) == (0, 0.5, 3)
+    assert first["drift"] == {"entropy": None, "mix": 0.1, "distance": None}
+    assert second["entropy"] is None
+    assert told["alarms"] == [{"at": live.clock.now, "what": "entropy", "text": "It rose."}]
+
+
+def test_versions_tell_their_gates_and_any_can_be_promoted(live):
+    live.storage.versions.add(Version(1, 0, "1.safetensors", "x", 5, live.clock()))
+    live.storage.versions.gate(1, Gate(False, "Held back.", {"trust": 0.25}))
+
+    promoted = live.client.post("/v1/versions/1/promote")
+    newest, source = live.client.get("/v1/versions").json()["versions"]
+
+    assert promoted.json() == {"done": True}
+    assert newest["gate"]["reason"] == "Held back."
+    assert (newest["current"], source["current"]) == (True, False)
+    assert (newest["promoted"], source["promoted"]) == (True, True)
+    status = live.client.get("/v1/status").json()
+    assert (status["version"], status["agreement"]) == (1, 0.25)
+    assert live.storage.versions.current().who == "local"
+
+
+def test_throughput_is_that_of_the_last_minute(live):
+    live.serve(6)
+    live.clock.now += 61
+    live.serve(3)
+
+    assert live.client.get("/v1/status").json()["throughput"] == 3 / 60
+
+
+def test_who_paused_learning_is_logged(live):
+    live.client.post("/v1/learning", json={"paused": True}, headers={"X-Annotator": "ann"})
+
+    (event,) = live.storage.events.recent(1)
+    assert (event.kind, event.who) == ("paused", "local:ann")
+    assert live.storage.facts.get("paused") is True
+
+
+def test_the_numbers_for_prometheus_tell_what_happened(live):
+    live.ask(2)
+    live.client.get("/nowhere/1")
+    live.client.get("/nowhere/2")
+
+    text = live.client.get("/metrics").text
+
+    for line in (
+        "attakit_inputs_total 2.0",
+        'attakit_requests_total{method="POST",route="/v1/predict",status="200"} 1.0',
+        'attakit_requests_total{method="GET",route="other",status="404"} 2.0',
+        'attakit_questions{state="open"} 2.0',
+        "attakit_budget_left 298.0",
+        "attakit_version 0.0",
+        "attakit_turn -1.0",
+        "attakit_batch_size_count 1.0",
+    ):
+        assert line in text.splitlines()
+
+
+def test_services_in_one_process_count_apart(start):
+    one, other = start(), start()
+    one.serve(1)
+
+    assert "attakit_inputs_total 1.0" in one.client.get("/metrics").text
+    assert "attakit_inputs_total 0.0" in other.client.get("/metrics").text
+
+
+def test_each_request_leaves_a_line_in_the_log_without_its_content(live, caplog):
+    with caplog.at_level("INFO", logger="attakit.access"):
+        live.client.get("/v1/samples/some-name", headers={"X-Annotator": "ann"})
+
+    (line,) = [one for one in caplog.records if one.name == "attakit.access"]
+    assert (line.route, line.status, line.who) == ("/v1/samples/{sample}", 404, "local:ann")
+
+
+def test_the_description_names_every_address(live):
+    description = live.client.get("/openapi.json").json()
+
+    assert {"/v1/predict", "/v1/questions/lease", "/v1/status", "/metrics"} <= set(
+        description["paths"]
+    )
+    for path, methods in description["paths"].items():
+        for method, told in methods.items():
+            assert told["summary"], (method, path)
+            assert path in ("/healthz", "/readyz") or "429" in told["responses"]
+
+
+def test_the_pages_are_there(live):
+    for path in ("/", "/label", "/docs", "/login"):
+        response = live.client.get(path)
+
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/html")

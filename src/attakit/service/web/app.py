@@ -29,7 +29,7 @@ from attakit.service.web.limits import Limits, TokenBuckets
 from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.observing import Observing
-from attakit.service.web.overview import Estimated, Overview
+from attakit.service.web.overview import Overview
 from attakit.service.web.pages import Pages, pages_router
 from attakit.service.web.parts import Parts
 from attakit.service.web.security import Guard
@@ -51,7 +51,6 @@ def create_app(
     *,
     clock: Callable[[], float] = time.time,
     learning: Callable[[], bool] = lambda: True,
-    accuracy: Callable[[], Estimated | None] = lambda: None,
 ) -> FastAPI:
     """Put a service behind HTTP.
 
@@ -65,10 +64,8 @@ def create_app(
         Time of day.
     learning
         Whether the learner is alive.
-    accuracy
-        Measures how often answers were right, on the samples drawn for the audit.
     """
-    overview = Overview(storage, settings, clock=clock, learning=learning, accuracy=accuracy)
+    overview = Overview(storage, settings, clock=clock, learning=learning)
     parts = _make_parts(storage, predictor, settings, clock, overview)
     app = FastAPI(
         title="attakit",
@@ -129,6 +126,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     if webhook:
         await to_thread.run_sync(webhook.close)
     await to_thread.run_sync(parts.writer.close)
+    await to_thread.run_sync(parts.overview.close)
 
 
 def _describe(app: FastAPI, settings: ServiceSettings) -> None:

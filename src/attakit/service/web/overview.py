@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import Protocol
 
 from attakit.service.settings import LabelTable, ServiceSettings
 from attakit.service.storage import Storage
@@ -23,27 +24,13 @@ from attakit.service.web.bodies import (
     TurnBody,
 )
 
+log = logging.getLogger(__name__)
+
 _CACHE_SECONDS = 1.0
 _MINUTE = 60.0
 _ALARMS = 20
 
 Numbers = Mapping[str, float]
-
-
-class Estimated(Protocol):
-    """A share that was measured on some samples, with its confidence interval."""
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def low(self) -> float: ...
-
-    @property
-    def high(self) -> float: ...
-
-    @property
-    def count(self) -> int: ...
 
 
 class Overview:
@@ -57,8 +44,6 @@ class Overview:
         Time of day.
     learning
         Whether the learner is alive.
-    accuracy
-        Measures how often answers were right, on the samples drawn for the audit.
     ticks
         Seconds, for what is counted anew only once in a while.
     """
@@ -70,18 +55,18 @@ class Overview:
         *,
         clock: Callable[[], float] = time.time,
         learning: Callable[[], bool] = lambda: True,
-        accuracy: Callable[[], Estimated | None] = lambda: None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
         self._settings = settings
         self._clock = clock
         self._learning = learning
-        self._measure = accuracy
         self._ticks = ticks
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
         self._known: tuple[float, StatusBody] | None = None
+        self._pending = Lock()  # held while the status is counted aside
+        self._renewing = ThreadPoolExecutor(1, "overview")
 
     def count_served(self, count: int) -> None:
         """Remember that so many inputs were answered now."""
@@ -89,10 +74,19 @@ class Overview:
             self._served.append((self._clock(), count))
             self._drop_old()
 
+    def may_keep(self) -> bool:
+        """Whether the learner will look at a sample that comes now.
+
+        Nothing is kept while learning is paused, nor beyond what may be kept at all: a learner
+        that is not there would let the database grow for ever.
+        """
+        status = self._recent()
+        room = status.waiting < self._settings.retention.images
+        return room and status.learning != "paused"
+
     def may_ask(self) -> bool:
-        """Whether a sample that comes now may be put up for labelling."""
-        status = self.status()
-        return status.learning != "paused" and status.labels.left != 0
+        """Whether a sample that is kept may be put up for labelling."""
+        return self._recent().labels.left != 0
 
     def changed(self) -> None:
         """Count anew next time: somebody just changed something and wants to see it."""
@@ -100,11 +94,14 @@ class Overview:
 
     def status(self) -> StatusBody:
         """All that the head of the dashboard shows; a second old at most."""
-        known, now = self._known, self._ticks()
-        if known is None or now - known[0] >= _CACHE_SECONDS:
-            known = (now, self._look())
-            self._known = known
+        known = self._known
+        if known is None or self._is_old(known):
+            known = self._renew()
         return known[1]
+
+    def close(self) -> None:
+        """Count no more."""
+        self._renewing.shutdown()
 
     def series(self, points: int) -> Series:
         """The newest turns, oldest first, and the alarms."""
@@ -114,6 +111,31 @@ class Overview:
     def budget_left(self) -> int | None:
         """Questions that may still be put; None without a limit."""
         return self.status().labels.left
+
+    def _recent(self) -> StatusBody:
+        """The status without waiting for the database: it is counted anew aside."""
+        known = self._known
+        if known is None:
+            return self.status()
+        if self._is_old(known) and self._pending.acquire(blocking=False):
+            try:
+                self._renewing.submit(self._renew).add_done_callback(self._renewed)
+            except RuntimeError:  # the server is closing
+                self._pending.release()
+        return known[1]
+
+    def _renewed(self, done: Future[tuple[float, StatusBody]]) -> None:
+        self._pending.release()
+        if error := done.exception():
+            log.error("the status cannot be counted", exc_info=error)
+
+    def _renew(self) -> tuple[float, StatusBody]:
+        known = (self._ticks(), self._look())
+        self._known = known
+        return known
+
+    def _is_old(self, known: tuple[float, StatusBody]) -> bool:
+        return self._ticks() - known[0] >= _CACHE_SECONDS
 
     def _look(self) -> StatusBody:
         storage = self._storage
@@ -126,7 +148,7 @@ class Overview:
             served=storage.samples.count(),
             waiting=storage.samples.untaken_count(),
             labels=labels_body(storage.questions.counts(), self._settings.labels),
-            accuracy=_accuracy(self._measure()),
+            accuracy=_accuracy(self._newest_numbers()),
             agreement=self._agreement(),
             alarms=self._alarms(_ALARMS),
             turn=storage.turns.last(),
@@ -136,6 +158,10 @@ class Overview:
         if self._storage.facts.get("paused", False):
             return "paused"
         return "running" if self._learning() else "stopped"
+
+    def _newest_numbers(self) -> Numbers:
+        recent = self._storage.turns.recent(2)  # the newest may not be finished
+        return next((numbers for _, numbers in recent if numbers is not None), {})
 
     def _agreement(self) -> float | None:
         """As the newest gate that looked at it measured it."""
@@ -196,10 +222,12 @@ def _turn(turn: Turn, numbers: Numbers | None) -> TurnBody:
     )
 
 
-def _accuracy(found: Estimated | None) -> AccuracyBody | None:
-    if found is None:
+def _accuracy(numbers: Numbers) -> AccuracyBody | None:
+    names = ("accuracy", "accuracy_low", "accuracy_high", "accuracy_count")
+    value, low, high, count = (_finite(numbers.get(name)) for name in names)
+    if value is None or low is None or high is None or not count:
         return None
-    return AccuracyBody(value=found.value, low=found.low, high=found.high, count=found.count)
+    return AccuracyBody(value=value, low=low, high=high, count=round(count))
 
 
 def _alarm(event: Event) -> AlarmBody:

@@ -50,10 +50,11 @@ def _answer(service: Parts, upload: Upload) -> bytes:
     inputs, contents = _decode(service, upload)
     answered = service.predictor.predict(service.inputs.stack(inputs))
     served, probabilities = _judge(service, answered, contents)
-    open_to_ask = service.overview.may_ask() and service.writer.put(served)
+    may_ask = service.overview.may_keep() and service.writer.put(served)
+    may_ask = may_ask and service.overview.may_ask()
     service.metrics.count_inputs(len(served))
     service.overview.count_served(len(served))
-    return _written(service.settings.classes, served, probabilities, asked=open_to_ask)
+    return _written(service.settings.classes, served, probabilities, asked=may_ask)
 
 
 def _decode(service: Parts, upload: Upload) -> tuple[list[Tensor], list[bytes]]:

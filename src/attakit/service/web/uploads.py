@@ -87,6 +87,8 @@ async def _read_files(request: Request, most: int) -> Upload:
     try:
         form = await parser.parse()
     except MultiPartException as error:
+        if error.message.startswith("Too many files"):
+            raise _too_many(most) from error
         raise refuse(
             400, f"The form cannot be read: {error.message.rstrip('.')}. {_FORMS}"
         ) from error
