@@ -329,6 +329,20 @@ def test_a_question_stays_with_who_looks_at_it_and_goes_on_when_they_leave(start
     wait_until_shown(bob, question)
 
 
+def test_a_person_who_has_gone_holds_nothing_and_can_come_back(site, visit):
+    (question,) = site.ask(1)
+    page = visit("/login", "ada")
+    page.clock.install()
+    page.goto(site.address + "/label")
+    wait_until_shown(page, question)
+
+    page.clock.fast_forward("10:00")
+    page.get_by_role("heading", name="Taking a break?").wait_for()
+    page.get_by_role("button", name="Go on").click()
+
+    wait_until_shown(page, question)
+
+
 def test_answers_are_kept_while_the_connection_is_lost(site, visit):
     numbers = site.ask(5)
     page = visit("/label")
