@@ -497,7 +497,7 @@ def test_a_person_logs_in_labels_and_logs_out(site, visit):
     site.wait_for(question, ("label", 2))
     assert site.storage.questions.answers(question)[0].annotator == "grace"
     page.goto(site.address + "/")
-    page.locator("#questions-open").wait_for()
+    page.locator("[data-version='0']", has_text="serves now").wait_for()
     assert page.locator("#learning").is_hidden()  # only administrators may
 
     page.get_by_role("button", name="Log out").click()
