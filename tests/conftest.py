@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -111,3 +112,38 @@ def results():
         return lines, pictures, sorted(path.name for path in folder.iterdir() if path.is_file())
 
     return read
+
+
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+def _without_browser(reason):
+    """A developer may lack a browser; the checks that guard the project may not."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser without a window."""
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
+    except ImportError:
+        _without_browser("playwright is not installed")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = [path for name in names if (path := shutil.which(name))]
+    with sync_playwright() as playwright:
+        path = found[0] if found else playwright.chromium.executable_path
+        if not os.path.exists(path):
+            _without_browser("no Chromium: install it, or run `playwright install chromium`")
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
+        yield browser
+        browser.close()

@@ -2,55 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
 import pytest
 
 from attakit.report import write_report
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
-
-def missing(reason: str) -> None:
-    """A developer may lack a browser; the checks that guard the project may not."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
 
 @pytest.fixture
-def browser():
-    try:
-        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
-    except ImportError:
-        missing("playwright is not installed")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = [path for name in names if (path := shutil.which(name))]
-    with sync_playwright() as playwright:
-        path = found[0] if found else playwright.chromium.executable_path
-        if not os.path.exists(path):
-            missing("no Chromium: install it, or run `playwright install chromium`")
-        chromium = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def page(browser, tmp_path, make_run):
+def page(chromium, tmp_path, make_run):
     folders = [make_run("a", label="source only", right=2, pictures=False), make_run("b")]
     path = tmp_path / "report.html"
     write_report(folders, path, "Looked at in a browser")
-    tab = browser.new_page(viewport={"width": 390, "height": 800})
+    tab = chromium.new_page(viewport={"width": 390, "height": 800})
     tab.complaints = []
     tab.on("console", lambda message: tab.complaints.append(message.text))
     tab.on("pageerror", lambda error: tab.complaints.append(str(error)))

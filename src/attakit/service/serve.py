@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import time
@@ -28,6 +27,7 @@ from attakit.service.settings import ServiceSettings
 from attakit.service.storage import Storage
 from attakit.service.supervise import Supervisor
 from attakit.service.web.app import create_app
+from attakit.service.web.security import is_loopback
 
 
 class _Server(uvicorn.Server):
@@ -143,17 +143,3 @@ def check_open_address(host: str, storage: Storage) -> None:
             f"everybody could do everything. Make one with `attakit token create NAME --role "
             f"admin`, or listen on 127.0.0.1."
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address.
-
-    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
-    [True, True, True, False, False]
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import threading
 import time
@@ -25,43 +23,11 @@ from attakit.service.web import create_app
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 DESKTOP = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}
 CLASSES = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay")
 KEYS = "1234567890"  # of the classes, in this order
 THUMB = 44  # pixels that a finger hits
-
-
-def missing(reason):
-    """A developer may lack a browser; the checks that guard the project may not."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    try:
-        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
-    except ImportError:
-        missing("playwright is not installed")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = [path for name in names if (path := shutil.which(name))]
-    with sync_playwright() as playwright:
-        path = found[0] if found else playwright.chromium.executable_path
-        if not os.path.exists(path):
-            missing("no Chromium: install it, or run `playwright install chromium`")
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @dataclass
