@@ -141,7 +141,7 @@ class Constant(nn.Module):
         return self.head(inputs)
 
 
-def audit_answers(service, labels):
+def audit_answers(service, labels, settle=True):
     """Let people say something about samples that were drawn at random."""
     names = service.serve([[0.0] * 4] * len(labels))
     service.storage.questions.put(
@@ -149,7 +149,8 @@ def audit_answers(service, labels):
     )
     said = iter(labels)
     service.answer(lambda question: next(said))
-    service.storage.questions.settle()
+    if settle:
+        service.storage.questions.settle()
 
 
 def add_version(service, answer, turn):
@@ -208,6 +209,18 @@ def test_a_promoted_version_that_falls_is_rolled_back(service):
     assert current.version == 0
     assert current.who == "learner"
     assert current.reason.startswith("Rolled back: on 12 audit answers since its promotion")
+
+
+def test_a_promoted_version_is_rolled_back_while_learning_is_paused(service):
+    audit_answers(service, [1] * 12)
+    add_version(service, 1, turn=50)
+    learner = service.start()
+    service.storage.facts.set("paused", True)
+
+    audit_answers(service, [0] * 12, settle=False)
+    learner.look()
+
+    assert service.storage.versions.current().version == 0
 
 
 def test_a_version_that_people_promoted_is_theirs_to_take_back(service):

@@ -87,9 +87,11 @@ class LiveLearner:
 
     def look(self) -> bool:
         """Take the next turn if one is due; returns whether it was."""
-        self.storage.questions.settle()
+        settled = self.storage.questions.settle()
         turn = self._planner.plan()
         if turn is None:
+            if settled:  # also while learning is paused, a model that falls is taken back
+                self._gate.look(self.memory)
             return False
         self.storage.turns.plan(turn)
         self._take(turn)
