@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import time
@@ -19,7 +20,6 @@ from attakit.service.follow import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.kept_settings import keep_settings, open_service
 from attakit.service.learner.candidates import VersionFiles
-from attakit.service.learner.process import run_learner
 from attakit.service.logs import logging_to
 from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
@@ -114,8 +114,11 @@ def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) 
     log_file
         As in `serve`.
     """
+    # Not above: the server imports this module too, and the monitors of drift take it seconds.
+    process = importlib.import_module("attakit.service.learner.process")
+    decode = Inputs(settings.input, pixels=settings.server.pixels).decode
     with logging_to(log_file), ignoring_ctrl_c():  # which reaches all processes of a terminal
-        run_learner(settings, source_model(settings), Inputs(settings.input).decode, parent=parent)
+        process.run_learner(settings, source_model(settings), decode, parent=parent)
 
 
 @contextmanager
