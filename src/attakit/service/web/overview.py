@@ -193,7 +193,7 @@ def labels_body(counts: QuestionCounts, table: LabelTable) -> LabelsBody:
     """
     limit = table.budget if isinstance(table.budget, int) else None
     people = table.answers if table.policy == "majority" else 1
-    spent = people * (counts.open + counts.answered)
+    spent = people * (counts.open + counts.answered + counts.forgotten)
     return LabelsBody(
         asked=counts.asked,
         answered=counts.answered,
