@@ -88,23 +88,20 @@ class LiveLearner:
     def look(self) -> bool:
         """Take the next turn if one is due; returns whether it was."""
         self.storage.questions.settle()
-        turn = self._planner.plan()
-        if turn is None:
+        planned = self._planner.plan()
+        if planned is None:
             return False
-        self.storage.turns.plan(turn)
-        self._take(turn)
+        if planned.passed:
+            told = "%d samples are passed over: more came than could be looked at."
+            log.warning(told, len(planned.passed))
+        self.storage.turns.plan(planned.turn, planned.passed)
+        self._take(planned.turn)
         self._gate.look(self.memory)
         return True
 
     def clean(self) -> int:
-        """Remove contents beyond the limits; returns how many.
-
-        What still waits for its turn may take half of the room.
-        """
+        """Remove contents beyond the limits; returns how many."""
         table = self.settings.retention
-        waiting = max(self.settings.learning.batch_size, table.images // 2)
-        if skipped := self.storage.samples.skip(waiting):
-            log.warning("%d samples came faster than they could be looked at.", skipped)
         return self.storage.samples.clean(
             table.images,
             table.days,

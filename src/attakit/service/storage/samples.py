@@ -16,8 +16,6 @@ from attakit.service.storage.rows import to_served
 from attakit.service.storage.storable import is_text
 from attakit.service.storage.tables import questions, samples, turns
 
-SKIPPED = -1  # the turn of a sample that no turn will take
-
 
 class SampleStore:
     """Samples in the order of arrival, with their contents as long as these are kept."""
@@ -55,6 +53,12 @@ class SampleStore:
         with self._database.read() as connection:
             return tuple(to_served(row) for row in connection.execute(query))
 
+    def untaken_names(self) -> tuple[str, ...]:
+        """All samples that no turn has taken yet, oldest first, without their contents."""
+        query = select(samples.c.sample).where(_untaken()).order_by(samples.c.number)
+        with self._database.read() as connection:
+            return tuple(connection.scalars(query))
+
     def untaken_count(self) -> int:
         """How many samples no turn has taken yet."""
         return int(self._scalar(func.count()) or 0)
@@ -63,26 +67,6 @@ class SampleStore:
         """When the oldest sample came that no turn has taken yet."""
         oldest = self._scalar(func.min(samples.c.at))
         return None if oldest is None else float(oldest)
-
-    def skip(self, keep: int) -> int:
-        """Let the oldest samples that no turn has taken go, but for so many; returns how many.
-
-        Where more comes in than the learner can look at, what waits must not grow without end.
-        """
-        newest = (
-            select(samples.c.number)
-            .where(_untaken())
-            .order_by(samples.c.number.desc())
-            .limit(keep)
-            .subquery()
-        )
-        passed_over = samples.update().where(
-            _untaken(), samples.c.number.not_in(select(newest.c.number))
-        )
-        if self.untaken_count() <= keep:
-            return 0
-        with self._database.write() as connection:
-            return connection.execute(passed_over.values(turn=SKIPPED)).rowcount
 
     def count(self) -> int:
         """How many samples ever came, also those that were removed since."""
@@ -109,7 +93,7 @@ class SampleStore:
             return "forgotten"
         if row.asked:
             return "asked"
-        return "not asked" if row.decided or row.turn == SKIPPED else "undecided"
+        return "not asked" if row.decided else "undecided"
 
     def clean(
         self, images: int, days: float, megabytes: float, saved_turn: int, audit_window: int = 200
