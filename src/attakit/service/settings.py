@@ -44,6 +44,7 @@ class LearningTable(Table):
 
     batch_size: Positive = 50
     batch_seconds: Seconds = 30.0  # a smaller batch is taken after so long
+    backlog: Positive = 1000  # if more samples wait, a batch is drawn and the others passed over
     checkpoint_every: Positive = 5  # turns
     threads: Positive = 1
     niceness: Annotated[int, Field(ge=0, le=19)] = 10

@@ -35,6 +35,36 @@ def test_planning_marks_what_a_turn_takes(storage, clock):
     assert storage.questions.settled() == ()
 
 
+def test_what_a_turn_passes_over_waits_no_more_and_is_not_asked_about(storage):
+    storage.samples.add(served("a", "b", "c", "later"))
+    storage.turns.plan(turn(0, "b"), passed=("a", "c"))
+    before = storage.samples.state("a")
+    storage.turns.finish(0, {})
+
+    assert storage.samples.untaken_names() == ("later",)
+    assert storage.turns.after(-1) == (turn(0, "b"),)
+    assert before == "undecided"
+    assert [storage.samples.state(name) for name in "ac"] == ["not asked", "not asked"]
+
+
+def test_what_was_passed_over_is_removed_once_the_turn_is_saved(storage):
+    storage.samples.add(served("a", "b"))
+    storage.turns.plan(turn(0, "b"), passed=("a",))
+
+    assert storage.samples.clean(0, 30, 1, saved_turn=-1) == 0
+    assert storage.samples.clean(0, 30, 1, saved_turn=0) == 2
+    assert storage.samples.state("a") is None
+
+
+def test_a_turn_that_is_refused_passes_nothing_over(storage):
+    storage.samples.add(served("a", "b"))
+
+    with pytest.raises(StateError, match="the next one is 0"):
+        storage.turns.plan(turn(1, "a"), passed=("b",))
+
+    assert storage.samples.untaken_names() == ("a", "b")
+
+
 def test_planning_the_same_turn_twice_is_harmless(storage):
     storage.samples.add(served("a"))
     storage.turns.plan(turn(0, "a"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from attakit.randomness import generator
 from attakit.service.learner.allowance import HOUR, Allowance, hourly_limit, share_out
@@ -15,12 +16,23 @@ from attakit.service.storage.storage import Storage
 PAUSED = "paused"
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A turn, and the samples that are passed over with it: more came than can be looked at."""
+
+    turn: Turn
+    passed: tuple[str, ...] = ()
+
+
 class Planner:
     """Looks at what waits, and makes a turn of it.
 
     A turn is due when a batch is full or its oldest sample has waited long enough, when outcomes
     of questions wait to be learned from, or when samples must be forgotten. While learning is
     paused, only forgetting goes on.
+
+    If too many samples wait, the batch is drawn from all of them with equal chances, and the others
+    are passed over: the newest are looked at as often as the oldest.
 
     Parameters
     ----------
@@ -46,16 +58,16 @@ class Planner:
         self._memory = memory
         self._clock = clock
 
-    def plan(self) -> Turn | None:
+    def plan(self) -> Planned | None:
         """The next turn, or None if nothing is due. Writes nothing."""
         forgotten = self._storage.samples.to_forget()
         if self._storage.facts.get(PAUSED, False):
-            return self._turn((), (), forgotten) if forgotten else None
-        samples = self._batch() if self._batch_is_due() else ()
+            return Planned(self._turn((), (), forgotten)) if forgotten else None
+        samples, passed = self._batch() if self._batch_is_due() else ((), ())
         settled = self._storage.questions.settled()
         if not (samples or settled or forgotten):
             return None
-        return self._turn(samples, settled, forgotten)
+        return Planned(self._turn(samples, settled, forgotten), passed)
 
     def _batch_is_due(self) -> bool:
         table = self._settings.learning
@@ -65,9 +77,17 @@ class Planner:
         waited = self._clock() - oldest >= table.batch_seconds
         return waited or self._storage.samples.untaken_count() >= table.batch_size
 
-    def _batch(self) -> tuple[str, ...]:
-        found = self._storage.samples.untaken(self._settings.learning.batch_size)
-        return tuple(served.sample for served in found)
+    def _batch(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Samples for the next turn, in the order of arrival, and those that are passed over."""
+        table = self._settings.learning
+        waiting = self._storage.samples.untaken_names()
+        if len(waiting) <= table.backlog:
+            return waiting[: table.batch_size], ()
+        random = generator(self._settings.seed, "backlog", self._memory.turn + 1)
+        size = min(table.batch_size, len(waiting))
+        drawn = set(random.choice(len(waiting), size, replace=False).tolist())
+        batch = tuple(name for place, name in enumerate(waiting) if place in drawn)
+        return batch, tuple(name for place, name in enumerate(waiting) if place not in drawn)
 
     def _turn(
         self, samples: Sequence[str], settled: Sequence[Question], forgotten: Sequence[str]

@@ -59,6 +59,12 @@ class SampleStore:
         with self._database.read() as connection:
             return tuple(to_served(row) for row in connection.execute(query))
 
+    def untaken_names(self) -> tuple[str, ...]:
+        """All samples that no turn has taken yet, oldest first, without their contents."""
+        query = select(samples.c.sample).where(_untaken()).order_by(samples.c.number)
+        with self._database.read() as connection:
+            return tuple(connection.scalars(query))
+
     def untaken_count(self) -> int:
         """How many samples no turn has taken yet."""
         return int(self._scalar(func.count()) or 0)

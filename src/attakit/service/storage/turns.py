@@ -20,12 +20,20 @@ class TurnStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def plan(self, turn: Turn) -> None:
-        """Write a turn before it is taken, and mark what it takes; harmless if done twice."""
+    def plan(self, turn: Turn, passed: Sequence[str] = ()) -> None:
+        """Write a turn before it is taken, and mark what it takes; harmless if done twice.
+
+        Parameters
+        ----------
+        turn
+            All that the turn depends on.
+        passed
+            Samples that waited too, and that no turn will take.
+        """
         with self._database.write() as connection:
             if not _is_planned(connection, turn):
                 connection.execute(turns.insert().values(asdict(turn)))
-                _take(connection, turn)
+                _take(connection, turn, passed)
 
     def after(self, number: int) -> tuple[Turn, ...]:
         """All turns after that one, in order."""
@@ -79,10 +87,10 @@ def _is_planned(connection: Connection, turn: Turn) -> bool:
     return False
 
 
-def _take(connection: Connection, turn: Turn) -> None:
+def _take(connection: Connection, turn: Turn, passed: Sequence[str]) -> None:
     by_name = samples.c.sample == bindparam("name")
     taken = samples.update().where(by_name, samples.c.turn.is_(None)).values(turn=turn.number)
-    _change_all(connection, taken, turn.samples)
+    _change_all(connection, taken, (*turn.samples, *passed))
     outcome = questions.update().where(questions.c.question == bindparam("name"))
     _change_all(connection, outcome.values(taken=turn.number), turn.settled)
     dropped = samples.update().where(by_name).values(forgotten_turn=turn.number)

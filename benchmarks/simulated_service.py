@@ -1,0 +1,318 @@
+"""A live service in simulated time: digits come in, people answer late and now and then wrongly.
+
+Storage, learner, decoding and prediction are those of the real service; only HTTP and the clock are
+not. Used by `soak.py` and by its short version among the tests.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attakit.bench.data import Task
+from attakit.nn import softmax_entropy
+from attakit.randomness import generator
+from attakit.report.images import encode_picture
+from attakit.service.follow import Follower
+from attakit.service.inputs import Inputs
+from attakit.service.kept_settings import open_service
+from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.live import LiveLearner
+from attakit.service.models import VERSIONS, source_model
+from attakit.service.predictor import Answered, Predictor
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage import Question, Served
+from attakit.service.storage.questions import QuestionStore
+from attakit.stream.digits import MEAN, STD
+
+BEGIN = 1_000_000.0
+
+
+class Clock:
+    """Time that passes only when told."""
+
+    def __init__(self) -> None:
+        self.now = BEGIN
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True)
+class World:
+    """How digits come in, and how people answer.
+
+    Parameters
+    ----------
+    seconds
+        How long digits come in.
+    tick
+        Seconds between two moments at which something happens.
+    rate
+        Digits per second.
+    rounds
+        How often the stream goes through all domains.
+    held_out
+        Share of each domain that is never sent.
+    turn_seconds
+        So long the learner works on a turn.
+    people
+        How many answer.
+    thinking
+        Seconds before an answer, on average; exponentially distributed.
+    wrong, skipped, no_class
+        Shares of answers that name another class, none, or say that no class fits.
+    undone, twice
+        Shares of answers that are taken back and given anew, and that are sent twice.
+    avoided
+        Share of questions that nobody ever answers.
+    seed
+        Of all that is drawn.
+    """
+
+    seconds: float = 3600.0
+    tick: float = 5.0
+    rate: float = 1.5
+    rounds: int = 2
+    held_out: float = 0.2
+    turn_seconds: float = 15.0
+    people: int = 8
+    thinking: float = 60.0
+    wrong: float = 0.1
+    skipped: float = 0.04
+    no_class: float = 0.01
+    undone: float = 0.03
+    twice: float = 0.05
+    avoided: float = 0.02
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image file, and what it shows."""
+
+    content: bytes
+    label: int
+
+
+def stream(task: Task, world: World) -> Iterator[Picture]:
+    """All that is sent: one domain after the other, several times."""
+    everything = sum(len(part) for part in task.targets.parts.values())
+    share = world.seconds * world.rate / world.rounds / everything
+    for visit in range(world.rounds):
+        for name, part in task.targets.parts.items():
+            sent, _ = split(len(part), name, world)
+            order = generator(world.seed, f"visit {name}", visit).permutation(sent)
+            yield from pictures(task, name, np.resize(order, round(share * len(part))).tolist())
+
+
+def fresh_pictures(task: Task, world: World) -> list[Picture]:
+    """What is never sent, of the last domain."""
+    name, part = list(task.targets.parts.items())[-1]
+    return list(pictures(task, name, split(len(part), name, world)[1]))
+
+
+def split(count: int, domain: str, world: World) -> tuple[list[int], list[int]]:
+    """Places of a domain that are sent, and that are not."""
+    order = generator(world.seed, f"held out {domain}").permutation(count).tolist()
+    held = round(world.held_out * count)
+    return order[held:], order[:held]
+
+
+def pictures(task: Task, domain: str, places: Sequence[int]) -> Iterator[Picture]:
+    """Some images of a domain as files."""
+    part = task.targets.parts[domain]
+    for pixels, place in zip(part.load(places), places, strict=True):
+        content = base64.b64decode(encode_picture(pixels, [MEAN], [STD]))
+        yield Picture(content, int(part.labels[place]))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer as it was sent."""
+
+    question: int
+    annotator: str
+    kind: str
+    label: int | None
+    key: str
+
+    def send(self, questions: QuestionStore) -> str:
+        """Send it, and hear what became of it."""
+        return questions.answer(self.question, self.annotator, self.kind, self.label, self.key)  # type: ignore[arg-type]
+
+
+@dataclass
+class Person:
+    """Somebody who looks at one question at a time."""
+
+    name: str
+    question: Question | None = None
+    until: float = 0.0  # thinks, or is away
+
+
+@dataclass
+class People:
+    """Lease questions and answer them, some late, wrongly, twice or never.
+
+    `accepted` holds what the service has taken over, without what was taken back; `outcomes` counts
+    what it said to each answer.
+    """
+
+    world: World
+    questions: QuestionStore
+    lease_seconds: float
+    classes: int
+    truth: Mapping[str, int]
+    clock: Callable[[], float]
+    accepted: dict[str, Said] = field(default_factory=dict)
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.persons = [Person(f"person {number}") for number in range(self.world.people)]
+        self._keys = itertools.count()
+
+    def act(self) -> None:
+        """Let everybody do what is due."""
+        for person in self.persons:
+            if self.clock() < person.until:
+                continue
+            if person.question is None:
+                self._look(person)
+            else:
+                self._answer(person, person.question)
+
+    def _look(self, person: Person) -> None:
+        lease = self.questions.lease(person.name)
+        if lease is None:
+            return
+        question = lease.question.question
+        draw = generator(self.world.seed, f"thinking {person.name}", question)
+        person.until = self.clock() + draw.exponential(self.world.thinking)
+        if generator(self.world.seed, "avoided", question).random() < self.world.avoided:
+            person.until += self.lease_seconds  # goes away, and lets the lease run out
+        else:
+            person.question = lease.question
+
+    def _answer(self, person: Person, question: Question) -> None:
+        number = next(self._keys)
+        draw = generator(self.world.seed, "answer", number)
+        kind, label = self._choose(question, draw)
+        said = Said(question.question, person.name, kind, label, f"answer {number}")
+        outcome = said.send(self.questions)
+        self.outcomes[outcome] += 1
+        person.question = None
+        if draw.random() < self.world.twice:
+            self.outcomes[f"sent twice, then {said.send(self.questions)}"] += 1
+        if outcome != "accepted":
+            return
+        if draw.random() < self.world.undone:
+            person.question = self.questions.undo(person.name, f"undo {number}")
+            self.outcomes["undone"] += 1
+        else:
+            self.accepted[said.key] = said
+
+    def _choose(self, question: Question, draw: np.random.Generator) -> tuple[str, int | None]:
+        chance = draw.random()
+        if chance < self.world.skipped:
+            return "skip", None
+        if chance < self.world.skipped + self.world.no_class:
+            return "none", None
+        label = self.truth[question.sample]
+        if draw.random() < self.world.wrong:
+            label = (label + int(draw.integers(1, self.classes))) % self.classes
+        return "label", label
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """Whether what was served was right, and whether the source model would have been."""
+
+    served: bool
+    frozen: bool
+
+
+class SimulatedService:
+    """Predictor and learner on one storage, in one process.
+
+    Parameters
+    ----------
+    settings
+        Of the service.
+    clock
+        Tells the time.
+    """
+
+    def __init__(self, settings: ServiceSettings, clock: Callable[[], float]) -> None:
+        self.settings = settings
+        self.storage = open_service(settings, clock=clock)
+        self.inputs = Inputs(settings.input)
+        self.learner = LiveLearner(
+            settings, self.storage, source_model(settings), self.inputs.decode, clock=clock
+        )
+        self.learner.resume()
+        folder = settings.folder / VERSIONS
+        self.files = VersionFiles(folder, self.storage.versions, source_model(settings))
+        self.predictor = Predictor(None, batch_seconds=0.0)
+        self.follower = Follower(self.storage.versions, self.predictor, self.files.load)
+        self.truth: dict[str, int] = {}
+        self._clock = clock
+
+    def close(self) -> None:
+        self.predictor.close()
+        self.storage.close()
+
+    def serve(self, sent: Sequence[Picture]) -> list[Graded]:
+        """Answer a request with the promoted version, and keep what came."""
+        if not sent:
+            return []
+        self.follower.look()
+        inputs = self.inputs.stack([self.inputs.decode(one.content) for one in sent])
+        answered = self.predictor.predict(inputs)
+        served = self._served(sent, answered)
+        self.storage.samples.add(served)
+        self.truth.update((one.sample, it.label) for one, it in zip(served, sent, strict=True))
+        frozen = self._frozen_guesses(inputs)
+        return [
+            Graded(one.guess == picture.label, guess == picture.label)
+            for one, picture, guess in zip(served, sent, frozen, strict=True)
+        ]
+
+    def grade(self, unseen: Sequence[Picture]) -> list[Graded]:
+        """How the promoted version does on what was never sent; keeps nothing."""
+        self.follower.look()
+        inputs = self.inputs.stack([self.inputs.decode(one.content) for one in unseen])
+        guesses = self.predictor.predict(inputs).logits.argmax(dim=1).tolist()
+        frozen = self._frozen_guesses(inputs)
+        return [
+            Graded(a == one.label, b == one.label)
+            for one, a, b in zip(unseen, guesses, frozen, strict=True)
+        ]
+
+    def _served(self, sent: Sequence[Picture], answered: Answered) -> list[Served]:
+        chances, guesses = answered.logits.softmax(dim=1).max(dim=1)
+        rows = zip(
+            sent,
+            guesses.tolist(),
+            chances.tolist(),
+            softmax_entropy(answered.logits).tolist(),
+            strict=True,
+        )
+        now = self._clock()
+        names = [f"sample {len(self.truth) + place}" for place in range(len(sent))]
+        return [
+            Served(name, one.content, answered.version, guess, chance, entropy, now)
+            for name, (one, guess, chance, entropy) in zip(names, rows, strict=True)
+        ]
+
+    def _frozen_guesses(self, inputs: Tensor) -> list[int]:
+        with torch.inference_mode():
+            guesses: list[int] = self.files.source(inputs).logits.argmax(dim=1).tolist()
+        return guesses
