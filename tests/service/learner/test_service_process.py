@@ -85,13 +85,8 @@ def test_two_learners_do_not_work_on_one_folder(tmp_path):
         pass
 
 
-<<<<<<< HEAD
 def test_contents_beyond_the_limits_are_removed_once_they_are_in_a_checkpoint(miniature):
     service = miniature(retention={"images": 5}, labels={"budget": 0})
-=======
-def test_contents_beyond_the_limits_are_removed_also_of_what_waits(miniature):
-    service = miniature(retention={"images": 20}, labels={"budget": 0})
->>>>>>> svc-soak
     learner = service.start()
     names = []
     for number in range(2):
@@ -101,17 +96,25 @@ def test_contents_beyond_the_limits_are_removed_also_of_what_waits(miniature):
 
     learner.save()
 
-<<<<<<< HEAD
     assert learner.clean() == 15
     assert list(service.storage.samples.contents(names)) == names[15:]
-=======
+
+
+def test_contents_beyond_the_limits_are_removed_also_of_what_waits(miniature):
+    service = miniature(retention={"images": 20}, labels={"budget": 0})
+    learner = service.start()
+    for number in range(4):
+        service.serve_batch(number)
+        learner.look()
+    waiting = service.serve_batch(9, size=30)
+    learner.save()
+
     removed = learner.clean()
 
     assert removed == 50
     assert service.storage.samples.untaken_names() == tuple(waiting[10:])
     assert len(service.storage.samples.contents(waiting)) == 20
     assert service.storage.samples.state(waiting[0]) is None
->>>>>>> svc-soak
 
 
 def test_a_checkpoint_that_is_missing_is_named(miniature):

@@ -87,17 +87,11 @@ class LiveLearner:
 
     def look(self) -> bool:
         """Take the next turn if one is due; returns whether it was."""
-<<<<<<< HEAD
         settled = self.storage.questions.settle()
-        turn = self._planner.plan()
-        if turn is None:
-            if settled:  # also while learning is paused, a model that falls is taken back
-                self._gate.look(self.memory)
-=======
-        self.storage.questions.settle()
         planned = self._planner.plan()
         if planned is None:
->>>>>>> svc-soak
+            if settled:  # also while learning is paused, a model that falls is taken back
+                self._gate.look(self.memory)
             return False
         if planned.passed:
             told = "%d samples are passed over: more came than could be looked at."
