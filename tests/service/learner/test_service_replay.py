@@ -152,7 +152,7 @@ def test_stopped_inside_turns_it_comes_to_the_same_state(miniature, unbroken, mo
         {"name": "tent"},
     ],
 )
-def test_other_methods_come_back_too(miniature, same_state, method):
+def test_other_methods_come_back_too(miniature, method):
     tables = settings() | {"method": method}
     whole, stopped = miniature("whole", **tables), miniature("stopped", **tables)
     whole.start()
