@@ -5,7 +5,6 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.cli import app
-from attakit.cli import token as token_command
 from attakit.errors import MissingExtra, SettingError, UnknownName
 from attakit.service.storage import open_storage
 
@@ -76,10 +75,9 @@ def test_the_database_can_be_another_one(call, tmp_path):
 
 def test_without_the_service_it_says_what_to_install(call, monkeypatch):
     def fail(name):
-        raise ImportError("No module named 'sqlalchemy'")
+        raise ModuleNotFoundError("No module named 'sqlalchemy'", name="sqlalchemy")
 
     monkeypatch.setattr(importlib, "import_module", fail)
-    assert token_command.importlib is importlib
 
     with pytest.raises(MissingExtra, match=r"attakit\[service\]"):
         call("list")
