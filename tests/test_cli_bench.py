@@ -270,3 +270,36 @@ def test_ray_needs_no_address_and_takes_one(work, monkeypatch, words, address):
 
     assert result.exit_code == 0
     assert told == [address]
+
+
+POOLS = """
+name = "pools"
+[base.stream]
+targets = ["outline"]
+share = 0.08
+[base.labels]
+budget = 4
+[base.pool]
+rounds = 1
+updates = 2
+[grid]
+[[grid.methods]]
+label = "Random"
+set = { "pool.selector.name" = "uniform" }
+[[grid.methods]]
+label = "Entropy"
+set = { "pool.selector.name" = "entropy" }
+"""
+
+
+def test_pools_are_compared_like_methods(work):
+    (work / "suite.toml").write_text(POOLS)
+
+    told = json.loads(call("--json").stdout)
+
+    assert (told["finished"], told["failed"]) == (2, 0)
+    assert [cell["labels"] for cell in told["cells"]] == [4, 4]
+    assert [read_run(work / cell["folder"]).label for cell in told["cells"]] == [
+        "Random",
+        "Entropy",
+    ]

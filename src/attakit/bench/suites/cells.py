@@ -150,7 +150,8 @@ def _tables(
     """The tables of one experiment; what is said later in the file wins."""
     tables = copy_tables(suite.base)
     tables["seed"] = seed
-    tables["method"] = {**(entry.method or tables.get("method", {})), "label": entry.label}
+    if entry.method:
+        tables["method"] = dict(entry.method)
     for name, value in stream.settings.items():
         put_value(tables, ["stream", name], value, where="grid.streams")
     if budget is not None:
@@ -159,6 +160,8 @@ def _tables(
         put_value(tables, ["stream", "batch_size"], entry.batch_size, where=entry.label)
     for names, value in _flattened(entry.changes):
         put_value(tables, names, value, where=f"{entry.label}: set")
+    labelled = "pool" if "pool" in tables else "method"
+    put_value(tables, [labelled, "label"], entry.label, where=entry.label)
     return tables
 
 
