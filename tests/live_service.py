@@ -51,7 +51,7 @@ source_margin = 1.0
 trust = 0.0
 """
 CENTRES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 class LiveService:
@@ -65,6 +65,13 @@ class LiveService:
         self.address = None
         self.sent = 0
         self.learner = ""  # process number of the last one seen
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        if self.process is not None and self.process.poll() is None:
+            self.kill_server()
 
     def start(self):
         with (self.folder / "log.txt").open("a") as log:

@@ -36,30 +36,34 @@ def state_of(folder, monkeypatch, *, from_the_log_alone):
     return learner.memory.state_dict(), replayed, learner.memory.turn
 
 
+def use_and_kill(service, draw, accepted, seen, versions):
+    """Use a service until, at a random moment, it or its learner is killed."""
+    service.start()
+    service.wait_for_learner()
+    after = draw.uniform(0.0, 4.0)
+    timer = threading.Timer(after, draw.choice([service.kill_server, service.kill_learner]))
+    timer.start()
+    talk(service, after + 1.0, accepted, seen, versions)
+    timer.join()
+    if service.process.poll() is None:
+        service.kill_server()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0])
 def test_nothing_accepted_is_lost_however_often_server_and_learner_are_killed(
     tmp_path, monkeypatch, seed
 ):
-    draw = random.Random(seed)
-    service = LiveService(tmp_path)
     accepted, seen, versions = [], set(), set()
-    for _ in range(KILLS):
+    with LiveService(tmp_path) as service:
+        for kill in range(KILLS):
+            draw = random.Random(f"{seed} {kill}")
+            use_and_kill(service, draw, accepted, seen, versions)
         service.start()
         service.wait_for_learner()
-        after = draw.uniform(0.0, 4.0)
-        victim = draw.choice([service.kill_server, service.kill_learner])
-        timer = threading.Timer(after, victim)
-        timer.start()
-        talk(service, after + 1.0, accepted, seen, versions)
-        timer.join()
-        if service.process.poll() is None:
-            service.kill_server()
-    service.start()
-    service.wait_for_learner()
-    talk(service, 1.0, accepted, seen, versions)
-    service.wait_until(lambda status: status.waiting == 0)
-    assert service.stop() == 0
+        talk(service, 1.0, accepted, seen, versions)
+        service.wait_until(lambda status: status.waiting == 0)
+        assert service.stop() == 0
 
     settings = find_settings(tmp_path / "live")
     with open_service(settings) as storage:
