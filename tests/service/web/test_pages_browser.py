@@ -125,7 +125,7 @@ def visit(chromium, site):
         context = chromium.new_context(viewport=viewport, **options)
         opened.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
         if name:
             page.add_init_script(f"localStorage.setItem('attakit.name', '{name}')")
         page.on("console", lambda message: note(complaints, message))
