@@ -179,7 +179,8 @@ def tell(soak: Soak) -> bool:
         f"{len(promotions) - 1} promotions; version {promotions[0].version} answers"
     )
     for one in reversed(promotions):
-        print(f"  minute {(one.at - BEGIN) / 60:.0f}, version {one.version}: {one.reason}")
+        told = one.reason.partition(";")[0]  # the rest is on the dashboard of a real service
+        print(f"  minute {(one.at - BEGIN) / 60:.0f}, version {one.version}: {told}")
     graded = soak.measured.graded
     tenth = max(1, len(graded) // 10)
     for start in range(0, tenth * 10, tenth):
