@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 BATCH = 5  # images per request
 RATE = 20.0  # images per second
 WRONG = 0.1  # share of wrong answers
-DELAY = 1.0  # seconds a simulated person thinks
+DELAY = 0.4  # seconds a simulated person thinks
 
 
 def demo_tables(folder: Path) -> dict[str, Any]:
