@@ -106,7 +106,7 @@ class Visitors:
             try:
                 answered = client.predict(images)
             except ServiceError as error:
-                log.warning("the demo could not send images: %s", error)
+                log.debug("the demo could not send images: %s", error)
                 stop.wait(1.0)
                 continue
             self.truth.update(
@@ -168,7 +168,7 @@ class SimulatedPeople:
                 if lease is not None:
                     self._answer_one(client, lease.question, lease.sample)
             except ServiceError as error:
-                log.warning("a simulated person could not answer: %s", error)
+                log.debug("a simulated person could not answer: %s", error)
 
     def _answer_one(self, client: Client, question: int, sample: str) -> None:
         label = self.truth.get(sample)
