@@ -27,7 +27,7 @@ serve: $(VENV)/.serve
 
 test: $(VENV)/.dev
 	@sh tests/get_chromium.sh $(BIN)/python
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -rs -m "not ray"
 
 test-ray: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ray tests/bench

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from attakit.nn import Classifier
 from attakit.nn.devices import prepare
 from attakit.nn.named import OWN_MODELS, named_model
 from attakit.nn.weights import save_weights
+from attakit.service.demo import beside
 
 CLASSES = 10
 BATCH = 32
@@ -116,21 +117,6 @@ def serving(folder: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
-
-
-@contextmanager
-def beside(*works: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Inside, functions run in threads until the end."""
-    stop = threading.Event()
-    threads = [threading.Thread(target=work, args=(stop,)) for work in works]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def full_load(address: str, files: list[bytes], seconds: float) -> float:

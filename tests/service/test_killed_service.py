@@ -14,7 +14,7 @@ from attakit.service.models import source_model
 from live_service import LiveService, talk
 from states import same_state
 
-KILLS = 4
+KILLS = 6
 
 
 def state_of(folder, monkeypatch, *, from_the_log_alone):

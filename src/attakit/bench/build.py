@@ -187,9 +187,18 @@ def _named(name: Any, table: Mapping[str, Callable[..., Any]], kind: str) -> Cal
         raise SettingError(f"The name of a {kind} must be a text, got {name!r}.")
     if name in table:
         return table[name]
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         raise unknown_name(kind, name, table)
+    return import_named(name, kind)
+
+
+def import_named(name: str, kind: str) -> Callable[..., Any]:
+    """Import what "package.module:Class" names; `kind` says in errors what it should be.
+
+    >>> import_named("attakit.methods:Tent", "method").__name__
+    'Tent'
+    """
+    module, _, attribute = name.partition(":")
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from attakit.bench.demo import prepare_demo
-from attakit.bench.load import apply_overrides, read_tables
+from attakit.bench.load import apply_overrides, put_value, read_tables
 from attakit.cli.extra_parts import import_service
 from attakit.cli.options import Overrides, Quiet
 from attakit.cli.talking import interruptible, say, training_bar
@@ -36,11 +36,12 @@ def serve(
         raise SettingError("serve: give either a service file or --demo.")
     serving, loading = import_service("serve"), import_service("load")
     tables = read_tables(file, "a service") if file else _demo_tables(folder, quiet=quiet)
+    tables = apply_overrides(tables, override or [])
     given = {"folder": folder and str(folder), "server.host": host, "server.port": port}
-    words = [f"{name}={value}" for name, value in given.items() if value is not None]
-    settings = loading.parse_settings(
-        apply_overrides(tables, [*words, *(override or [])]), where=str(file or "--demo")
-    )
+    for name, value in given.items():
+        if value is not None:
+            put_value(tables, name.split("."), value, where=f"--{name.rpartition('.')[2]}")
+    settings = loading.parse_settings(tables, where=str(file or "--demo"))
     # The demo speaks to a newcomer, so that its log stays off the screen.
     log_file = settings.folder / "service.log" if demo or quiet else None
     with interruptible("Stopped."), ExitStack() as stack:

@@ -1,7 +1,7 @@
 """A service with a stream and people of its own, so that a newcomer sees the whole cycle.
 
 Everything goes over HTTP, as it would from outside. Only the truth about the digits stays here:
-simulated people answer from it, some seconds late and now and then wrongly.
+a simulated person answers from it, a little late and now and then wrongly.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 5  # images per request
 RATE = 20.0  # images per second
+REMEMBERED = 20_000  # images whose class is known
 WRONG = 0.1  # share of wrong answers
 DELAY = 0.4  # seconds a simulated person thinks
 
@@ -63,20 +65,27 @@ def lively(address: str, *, rate: float = RATE) -> Iterator[None]:
     task = load_task(StreamTable())
     visitors = Visitors(task, rate=rate)
     people = SimulatedPeople(visitors.truth, len(task.classes))
+    with (
+        Client(address) as sender,
+        Client(address, annotator="simulated") as answerer,
+        beside(partial(visitors.send, sender), partial(people.answer, answerer)),
+    ):
+        yield
+
+
+@contextmanager
+def beside(*works: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Inside, functions run in threads of their own; at the end their event tells them to stop."""
     stop = threading.Event()
-    with Client(address) as sender, Client(address, annotator="simulated") as answerer:
-        threads = [
-            threading.Thread(target=visitors.send, args=(sender, stop), daemon=True),
-            threading.Thread(target=people.answer, args=(answerer, stop), daemon=True),
-        ]
+    threads = [threading.Thread(target=work, args=(stop,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
         for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join()
+            thread.join()
 
 
 class Visitors:
@@ -109,10 +118,13 @@ class Visitors:
                 log.debug("the demo could not send images: %s", error)
                 stop.wait(1.0)
                 continue
-            self.truth.update(
-                {each.sample: label for each, label in zip(answered, labels, strict=True)}
-            )
+            self._remember([each.sample for each in answered], labels)
             stop.wait(BATCH / self.rate)
+
+    def _remember(self, samples: list[str], labels: list[int]) -> None:
+        self.truth.update(zip(samples, labels, strict=True))
+        while len(self.truth) > REMEMBERED:  # the oldest: a demo may be left running
+            del self.truth[next(iter(self.truth))]
 
     def _batches(self) -> Iterator[tuple[list[bytes], list[int]]]:
         visit = 0
@@ -129,7 +141,7 @@ class Visitors:
 
 
 class SimulatedPeople:
-    """Answers questions a little late, now and then wrongly, and leaves some to the visitor.
+    """Answers one question after the other, each a little late, and now and then wrongly.
 
     Parameters
     ----------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 from torch import nn
 
+from attakit.bench.build import import_named
 from attakit.errors import ModelError, SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
@@ -58,15 +58,8 @@ def _architecture(settings: ServiceSettings) -> nn.Module:
 
 
 def _imported(name: str) -> nn.Module:
-    module, _, attribute = name.partition(":")
-    try:
-        build = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SettingError(
-            f"model.name: {name!r} cannot be imported: {error}. The form is package.module:name; "
-            f"what it names is called without arguments and returns the model."
-        ) from error
-    model = build()
+    """What a class or function of the user's returns, called without arguments."""
+    model = import_named(name, "model")()
     if not isinstance(model, nn.Module):
         raise ModelError(
             f"model.name: {name!r} must return a torch.nn.Module, got {type(model).__name__}."

@@ -41,11 +41,6 @@ class Supervisor:
         """Whether the process runs at this moment."""
         return self._process is not None and self._process.is_alive()
 
-    @property
-    def pid(self) -> int | None:
-        """Of the process, while there is one."""
-        return None if self._process is None else self._process.pid
-
     def start(self) -> None:
         """Start the process and watch over it."""
         self._thread.start()

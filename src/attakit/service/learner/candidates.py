@@ -11,10 +11,9 @@ from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
 from attakit.nn.weights import load_weights, save_weights, weights_hash
 from attakit.service.storage.records import Turn, Version
-from attakit.service.storage.versions import VersionStore
+from attakit.service.storage.versions import LEARNER, VersionStore
 
 SOURCE = 0
-LEARNER = "learner"
 _SOURCE_TURN = -1
 _LOOK_BACK = 100  # promotions of one version in a row are rare
 _SOURCE_FILE = "source.safetensors"

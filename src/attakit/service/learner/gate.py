@@ -12,12 +12,12 @@ from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.records import LabelledRows
 from attakit.service.learner.audit import Audit, AuditSample
-from attakit.service.learner.candidates import LEARNER, SOURCE, VersionFiles, serving_versions
+from attakit.service.learner.candidates import SOURCE, VersionFiles, serving_versions
 from attakit.service.learner.evidence import Evidence, judge, paired_difference
 from attakit.service.learner.memory import Memory
 from attakit.service.settings import GateTable
 from attakit.service.storage.records import Gate, Promotion, Version
-from attakit.service.storage.versions import VersionStore
+from attakit.service.storage.versions import LEARNER, VersionStore
 from attakit.store.anchors import Anchors
 
 log = logging.getLogger(__name__)

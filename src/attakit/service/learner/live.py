@@ -21,13 +21,13 @@ from attakit.service.learner.memory import Memory
 from attakit.service.learner.pace import PacedSelector
 from attakit.service.learner.planner import Planner
 from attakit.service.learner.turns import TurnTaker
+from attakit.service.models import VERSIONS
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage.records import Turn
 from attakit.service.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
-VERSIONS_FOLDER = "versions"
 CHECKPOINTS_FOLDER = "checkpoints"
 
 
@@ -66,7 +66,7 @@ class LiveLearner:
         self._clock = clock
         frozen = prepare(copy.deepcopy(source), source.device).eval()
         folder = settings.folder
-        self._files = VersionFiles(folder / VERSIONS_FOLDER, storage.versions, frozen)
+        self._files = VersionFiles(folder / VERSIONS, storage.versions, frozen)
         self._checkpoints = Checkpoints(folder / CHECKPOINTS_FOLDER, storage.facts)
         self._planner = Planner(settings, storage, self.memory, clock)
         self._turns = TurnTaker(settings, storage, self.memory, self._files, decode)

@@ -117,12 +117,13 @@ class TurnTaker:
         """A turn with samples: ask for the audit, let the method answer, ask and learn."""
         everyone = torch.stack(list(inputs.values()))
         prediction = self._memory.method.predict(everyone)
-        self._people.begin(turn, self._memory.version, views(tuple(inputs), prediction))
+        seen = views(tuple(inputs), prediction)
+        self._people.begin(turn, self._memory.version, seen)
         reading = self._watch(turn, everyone)
         self._ask_audit(turn, inputs)
         moment = self._step(turn, inputs)
         self._settle(moment)
-        entropies = [view.entropy for view in views(tuple(inputs), prediction).values()]
+        entropies = [view.entropy for view in seen.values()]
         return {
             **_told(moment),
             "entropy": sum(entropies) / len(entropies),
