@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from attakit.bench.experiment import Experiment
 from attakit.errors import SettingError, StateError
 from attakit.report.features import FEATURES_FILE
@@ -91,7 +93,7 @@ def changed_settings(
 ) -> list[str]:
     """Dotted names of the settings in which the run in a folder differs from an experiment."""
     none = dict.fromkeys(ignored)
-    before, now = read_run(folder).experiment, describe(experiment)
+    before, now = _brought_up_to_date(read_run(folder).experiment), describe(experiment)
     return list(_differences({**before, **none}, {**now, **none}))
 
 
@@ -115,6 +117,15 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         del described["method"]
         described["label"] = experiment.label
     return described
+
+
+def _brought_up_to_date(described: dict[str, Any]) -> dict[str, Any]:
+    """An experiment as it was written, with settings that are newer than it at their defaults."""
+    settings = {name: value for name, value in described.items() if name != "label"}
+    try:
+        return describe(Experiment.model_validate(settings))
+    except ValidationError:  # a setting that is gone: told as a difference under its own name
+        return described
 
 
 def _differences(one: Any, other: Any, name: str = "") -> Iterator[str]:

@@ -1,18 +1,23 @@
+import json
 import signal
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from attakit.bench.experiment import MethodTable
 from attakit.bench.run_folder import DONE, SNAPSHOT
-from attakit.bench.suites.cells import FAILED, cell_state, differences
+from attakit.bench.suites.cells import FAILED, cell_state, differences, expand
 from attakit.bench.suites.grid import Grid, with_partners
 from attakit.bench.suites.sources import SourceModel, prepare_sources
+from attakit.bench.suites.suite import load_suite
 from attakit.bench.suites.work import BESIDE, Ended, Outcome, Stepped, do_job
 from attakit.errors import SettingError, StateError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
+
+REPOSITORY = Path(__file__).parents[3]
 
 
 class Inline:
@@ -141,6 +146,39 @@ def test_changed_settings_are_refused_or_run_anew(small_grid):
     assert workplace.started == [tent.name]
     assert ends == {tent.name: "finished", cells[1].name: "skipped"}
     assert read_run(tent.folder).experiment["labels"]["budget"] == 9
+
+
+def test_a_setting_that_is_newer_than_a_finished_run_does_not_change_it(small_grid):
+    (cell,) = small_grid("Tent")
+    run([cell])
+    lines = (cell.folder / STEPS_FILE).read_text(encoding="utf-8").splitlines(keepends=True)
+    first = json.loads(lines[0])
+    del first["experiment"]["training"]["norm"]
+    lines[0] = json.dumps(first) + "\n"
+    (cell.folder / STEPS_FILE).write_text("".join(lines), encoding="utf-8")
+
+    assert cell_state(cell) == "finished"
+
+
+def test_a_setting_that_is_gone_counts_as_a_change(small_grid):
+    (cell,) = small_grid("Tent")
+    run([cell])
+    steps = cell.folder / STEPS_FILE
+    text = steps.read_text(encoding="utf-8")
+    steps.write_text(text.replace('"held_out":', '"kept_out":', 1), encoding="utf-8")
+
+    assert differences(cell) == ["stream.held_out", "stream.kept_out"]
+
+
+@pytest.mark.parametrize("name", ["suite", "pool"])
+def test_the_results_of_pacs_that_we_keep_are_those_of_its_suites(name, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+
+    states = {
+        cell_state(cell) for cell in expand(load_suite(Path(f"experiments/pacs/{name}.toml")))
+    }
+
+    assert "changed" not in states
 
 
 def test_another_source_model_counts_as_a_change(small_grid):
