@@ -8,7 +8,7 @@ from attakit.errors import ModelError, SettingError, StreamError
 from attakit.nn import Classifier, seeded, weights_hash
 from attakit.randomness import generator
 from attakit.train.source import train_source
-from attakit.train.source_samples import draw_batches, split_positions
+from attakit.train.source_samples import draw_epochs, split_positions
 
 
 class Blobs:
@@ -192,14 +192,14 @@ def test_one_logit_and_a_classifier_train_too():
 
 
 def test_an_epoch_shows_every_sample_once_in_an_order_of_its_own():
-    batches = draw_batches(range(10, 18), 4, seed=0)
+    batches = draw_epochs(range(10, 18), 4, seed=0)
     first, second = next(batches) + next(batches), next(batches) + next(batches)
     assert sorted(first) == sorted(second) == list(range(10, 18))
     assert first != second
 
 
 def test_fewer_samples_than_a_batch_make_one_batch():
-    assert sorted(next(draw_batches([3, 5], 16, seed=0))) == [3, 5]
+    assert sorted(next(draw_epochs([3, 5], 16, seed=0))) == [3, 5]
 
 
 def test_the_split_follows_the_seed():

@@ -22,7 +22,7 @@ from attakit.nn.seeding import seeded
 from attakit.nn.trainable import trainable_parameters
 from attakit.train.source_samples import (
     LabelledSamples,
-    draw_batches,
+    draw_epochs,
     read_labels,
     split_positions,
 )
@@ -141,7 +141,7 @@ def train_source(
         validator = Validator(classifier, validation, range(len(validation)))
     losses: list[float] = []
     with seeded(seed, "source training", device=classifier.device):
-        draws = islice(draw_batches(train_positions, batch_size, seed), updates)
+        draws = islice(draw_epochs(train_positions, batch_size, seed), updates)
         for update, positions in enumerate(draws, start=1):
             losses.append(learn(update, samples.load(positions), labels[positions]))
             numbers = {"loss": losses[-1]}

@@ -59,10 +59,10 @@ def split_positions(count: int, held_out: float, seed: int) -> tuple[list[int], 
     return sorted(order[wanted:]), sorted(order[:wanted])
 
 
-def draw_batches(positions: Sequence[int], batch_size: int, seed: int) -> Iterator[list[int]]:
+def draw_epochs(positions: Sequence[int], batch_size: int, seed: int) -> Iterator[list[int]]:
     """Batches without end: every epoch in a new order, its odd rest left out.
 
-    >>> batches = draw_batches(range(5), 2, seed=0)
+    >>> batches = draw_epochs(range(5), 2, seed=0)
     >>> [len(next(batches)) for _ in range(4)]
     [2, 2, 2, 2]
     """

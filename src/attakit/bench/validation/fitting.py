@@ -18,7 +18,7 @@ from attakit.nn.devices import place
 from attakit.nn.norm import moving_statistics
 from attakit.nn.seeding import seeded
 from attakit.stream.samples import Samples, Subset
-from attakit.train.source_samples import draw_batches
+from attakit.train.source_samples import draw_epochs
 
 _MEASURE_BATCH = 250
 
@@ -96,7 +96,7 @@ def fit(
     labels = torch.tensor(samples.labels)
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], fitting.lr)
     model.eval()
-    batches = draw_batches(range(len(samples)), fitting.batch_size, seed)
+    batches = draw_epochs(range(len(samples)), fitting.batch_size, seed)
     with seeded(seed, "validation", device=model.device):
         for rows in islice(batches, fitting.updates):
             with moving_statistics(model) if norm == "running" else nullcontext():
