@@ -40,3 +40,17 @@ def test_a_process_that_dies_is_started_again_until_it_is_told_to_stop(tmp_path)
     assert second != first
     assert codes == [-signal.SIGKILL]
     assert not supervisor.is_alive
+
+
+def test_a_process_is_started_again_also_if_its_end_cannot_be_told(tmp_path):
+    def complain(code):
+        raise OSError("The database is away.")
+
+    supervisor = Supervisor(partial(note_and_sleep, tmp_path), died=complain)
+    supervisor.start()
+
+    os.kill(wait_for(tmp_path / "start-0"), signal.SIGKILL)
+    wait_for(tmp_path / "start-1")
+    supervisor.stop()
+
+    assert not supervisor.is_alive

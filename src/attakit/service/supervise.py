@@ -72,7 +72,13 @@ class Supervisor:
                 return
             code = self._process.exitcode or 0
             log.error("the learner ended with code %d and is started again in %.1f s", code, pause)
-            self.died(code)
+            self._tell(code)
             self._stopping.wait(pause)
             lived = time.monotonic() - began
             pause = FIRST_PAUSE if lived > STABLE else min(2 * pause, LONGEST_PAUSE)
+
+    def _tell(self, code: int) -> None:
+        try:
+            self.died(code)
+        except Exception:  # it may be the trouble that ended the process: a database that is away
+            log.exception("that the learner ended cannot be told")
