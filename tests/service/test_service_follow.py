@@ -62,3 +62,20 @@ def test_a_version_that_cannot_be_read_leaves_the_one_that_answers(storage, pred
     assert predictor.version == 1
     assert tried == [1, 2]
     assert "version 2 is promoted but cannot be used: 2.safetensors is damaged." in caplog.text
+
+
+def test_without_a_model_yet_the_version_before_answers_for_one_that_cannot_be_read(
+    storage, predictor
+):
+    def load(version):
+        if version.number == 2:
+            raise ModelError("2.safetensors is gone.")
+        return Classifier(tiny_classifier())
+
+    for number in (1, 2):
+        storage.versions.promote(number, "It is better.", "learner")
+    follower = Follower(storage.versions, predictor, load)
+    follower.look()
+    follower.look()
+
+    assert predictor.version == 1

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 from attakit.errors import AttaError
+from attakit.service.learner.candidates import SOURCE
 from attakit.service.predictor import Model, Predictor
 from attakit.service.storage.records import Version
 from attakit.service.storage.versions import VersionStore
@@ -14,12 +15,14 @@ from attakit.service.storage.versions import VersionStore
 log = logging.getLogger(__name__)
 
 PAUSE = 0.5  # seconds between two looks
+_LOOK_BACK = 100
 
 
 class Follower:
     """A thread that looks which version is promoted, and swaps the model of a predictor.
 
-    A version whose file cannot be read is left alone, and the one that answers goes on.
+    A version whose file cannot be read is left alone, and the one that answers goes on; if none
+    does yet, the one that was promoted before it answers, or the source model.
 
     Parameters
     ----------
@@ -57,16 +60,28 @@ class Follower:
             return
         if self.predictor.ready and promotion.version == self.predictor.version:
             return
+        self._unreadable = None
+        if not self._swap(promotion.version):
+            self._unreadable = promotion.version
+            if not self.predictor.ready:
+                self._fall_back()
+
+    def _fall_back(self) -> None:
+        before = [promotion.version for promotion in self.versions.promotions(limit=_LOOK_BACK)]
+        for number in dict.fromkeys([*before, SOURCE]):
+            if number != self._unreadable and self._swap(number):
+                return
+
+    def _swap(self, number: int) -> bool:
         known = {version.number: version for version in self.versions.all()}
         try:
-            model = self.load(known[promotion.version])
+            model = self.load(known[number])
         except AttaError as error:
-            self._unreadable = promotion.version
-            log.error("version %d is promoted but cannot be used: %s", promotion.version, error)
-            return
-        self._unreadable = None
-        self.predictor.swap(model, promotion.version)
-        log.info("version %d answers: %s", promotion.version, promotion.reason)
+            log.error("version %d is promoted but cannot be used: %s", number, error)
+            return False
+        self.predictor.swap(model, number)
+        log.info("version %d answers", number)
+        return True
 
     def _follow(self) -> None:
         while not self._stop.wait(PAUSE):

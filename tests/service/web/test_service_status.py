@@ -1,5 +1,6 @@
 """/v1/status and its neighbours."""
 
+from attakit.service.models import version_path
 from attakit.service.storage import Gate, Turn, Version
 
 
@@ -53,8 +54,27 @@ def test_the_series_runs_from_old_to_new_and_tells_what_is_not_known(live):
     assert told["alarms"] == [{"at": live.clock.now, "what": "entropy", "text": "It rose."}]
 
 
-def test_versions_tell_their_gates_and_any_can_be_promoted(live):
+def add_version(live, *, kept):
+    """A second version, whose weights are still in their file or were deleted."""
     live.storage.versions.add(Version(1, 0, "1.safetensors", "x", 5, live.clock()))
+    path = version_path(live.parts.settings, "1.safetensors")
+    path.parent.mkdir()
+    if kept:
+        path.touch()
+
+
+def test_a_version_whose_weights_are_gone_cannot_be_promoted(live):
+    add_version(live, kept=False)
+
+    refused = live.client.post("/v1/versions/1/promote")
+
+    assert refused.status_code == 409
+    assert "no longer kept" in refused.json()["error"]
+    assert live.storage.versions.current().version == 0
+
+
+def test_versions_tell_their_gates_and_any_can_be_promoted(live):
+    add_version(live, kept=True)
     live.storage.versions.gate(1, Gate(False, "Held back.", {"trust": 0.25}))
 
     promoted = live.client.post("/v1/versions/1/promote")

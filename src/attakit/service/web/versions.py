@@ -6,6 +6,8 @@ import math
 
 from fastapi import APIRouter
 
+from attakit.service.learner.candidates import SOURCE
+from attakit.service.models import version_path
 from attakit.service.storage.records import Gate
 from attakit.service.web.bodies import (
     Done,
@@ -46,12 +48,16 @@ def versions(service: Service, _caller: Labelling) -> Versions:
 
 
 @router.post(
-    "/v1/versions/{number}/promote", responses=documented(404), summary="Let a version answer"
+    "/v1/versions/{number}/promote", responses=documented(404, 409), summary="Let a version answer"
 )
 def promote(number: VersionNumber, service: Service, caller: Administrating) -> Done:
     """Roll back (or forward) to any version that was saved."""
-    if number not in {one.number for one in service.storage.versions.all()}:
+    known = {one.number: one for one in service.storage.versions.all()}
+    if number not in known:
         raise refuse(404, "No version has this number. See /v1/versions for those there are.")
+    kept = version_path(service.settings, known[number].file).is_file()
+    if not kept and number != SOURCE:
+        raise refuse(409, "The weights of this version are no longer kept. Choose a newer one.")
     service.storage.versions.promote(number, f"Chosen by {caller.name}.", caller.name)
     service.overview.changed()
     return Done()
