@@ -57,6 +57,17 @@ def test_a_changed_mind_is_a_conflict_unless_the_newest_counts(open_database, cl
     assert settle(newest, clock) == [("a", "none", None)]
 
 
+def test_who_insists_has_said_the_newest(open_database, clock):
+    storage = open_database(policy="newest")
+    (number,) = ask(storage, "a")
+    assert say(storage, number, "Ada", 3) == "accepted"
+    assert say(storage, number, "Ada", 3, "another key") == "repeated"
+    assert say(storage, number, "Bob", 5) == "accepted"
+    assert say(storage, number, "Ada", 3, "a third key") == "accepted"
+
+    assert settle(storage, clock) == [("a", "answered", 3)]
+
+
 def test_an_answer_to_a_settled_question_is_late(storage, clock):
     (number,) = ask(storage, "a")
     say(storage, number, "Ada", 3)

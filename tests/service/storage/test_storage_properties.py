@@ -83,11 +83,12 @@ class Model:
         one.leases.pop(who, None)
         if one.state != "open":
             return "late"
-        if own[-1:] == [choice]:
-            return "repeated"
-        if self.policy != "newest":
+        if self.policy == "newest":
+            if [vote[:2] for vote in one.votes[-1:]] == [(who, choice)]:
+                return "repeated"
+        else:
             if own:
-                return "conflict"
+                return "repeated" if own[-1] == choice else "conflict"
             if decided is not None:
                 return "repeated" if decided[0] == choice else "conflict"
         one.votes.append((who, choice, self.now))

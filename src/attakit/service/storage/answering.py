@@ -156,14 +156,13 @@ def _judge(connection: Connection, question: Row[Any], said: Said, rules: LabelR
     if question.state != "open":
         return "late"
     votes = votes_on(connection, said.question)
-    own = [vote.choice for vote in votes if vote.annotator == said.annotator]
     choice = (said.kind, said.label)
-    if own and own[-1] == choice:
-        return "repeated"
     if rules.policy == "newest":
-        return "accepted"
+        newest = [(vote.annotator, vote.choice) for vote in votes[-1:]]
+        return "repeated" if newest == [(said.annotator, choice)] else "accepted"
+    own = [vote.choice for vote in votes if vote.annotator == said.annotator]
     if own:
-        return "conflict"
+        return "repeated" if own[-1] == choice else "conflict"
     return _judge_other(choice, votes, rules)
 
 
