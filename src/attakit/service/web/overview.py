@@ -65,6 +65,7 @@ class Overview:
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
         self._known: tuple[float, StatusBody] | None = None
+        self._waiting_bytes = 0  # counted with it
         self._pending = Lock()  # held while the status is counted aside
         self._renewing = ThreadPoolExecutor(1, "overview")
 
@@ -80,8 +81,8 @@ class Overview:
         Nothing is kept while learning is paused, nor beyond what may be kept at all: a learner
         that is not there would let the database grow for ever.
         """
-        status = self._recent()
-        room = status.waiting < self._settings.retention.images
+        status, table = self._recent(), self._settings.retention
+        room = status.waiting < table.images and self._waiting_bytes < table.megabytes * 1e6
         return room and status.learning != "paused"
 
     def may_ask(self) -> bool:
@@ -131,6 +132,7 @@ class Overview:
 
     def _renew(self) -> tuple[float, StatusBody]:
         known = (self._ticks(), self._look())
+        self._waiting_bytes = self._storage.samples.untaken_size()
         self._known = known
         return known
 
