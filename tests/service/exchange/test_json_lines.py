@@ -73,6 +73,15 @@ def test_what_was_forgotten_does_not_leave(service, exported):
     assert [one["question"] for one in lines(exported("jsonl", everything=True))] == [1, 3]
 
 
+def test_what_was_skipped_and_forgotten_does_not_leave(service, exported, clock):
+    service.questions.answer(2, "ada", "skip", None, "key")
+    clock.sleep(10)
+    service.questions.settle()
+    service.samples.forget("=s1", "ada")
+
+    assert [one["question"] for one in lines(exported("jsonl", everything=True))] == [1, 3]
+
+
 def test_images_are_referred_to_on_request(exported):
     written = lines(exported("jsonl", image_url="https://labels.example/"))
 

@@ -40,6 +40,14 @@ def test_without_samples_there_is_nothing_to_take(storage):
     assert storage.samples.count() == 0
 
 
+def test_the_size_of_what_waits_is_known(storage):
+    assert storage.samples.untaken_size() == 0
+    storage.samples.add(served("a", "b", "c", content=b"x" * 7))
+    storage.turns.plan(turn(0, "a"))
+
+    assert storage.samples.untaken_size() == 14
+
+
 def test_a_sample_that_comes_twice_stays_as_it_was(storage):
     storage.samples.add(served("a", content=b"first"))
     storage.samples.add(served("a", "b", content=b"second"))
@@ -175,6 +183,19 @@ def test_a_forgotten_sample_leaves_no_content_guess_or_label(storage, clock):
     assert storage.questions.get([2])[0].guesses == ((1, 0.6), (2, 0.4))
     (event,) = storage.events.recent(10, kind="forgotten")
     assert (event.who, event.details) == ("root", {"sample": "a"})
+
+
+@pytest.mark.parametrize("kind", ["skip", "none"])
+def test_a_question_without_a_label_stays_refunded_but_what_was_said_is_gone(storage, clock, kind):
+    (number,) = ask(storage, "a")
+    storage.questions.answer(number, "Ada", kind, None, "one")
+    settle(storage, clock)
+
+    storage.samples.forget("a", "root")
+
+    (question_left,) = storage.questions.get([number])
+    assert (question_left.state, question_left.guesses) == ("skipped", ())
+    assert storage.questions.audited(10) == ()
 
 
 def test_no_event_tells_a_label(storage, clock):

@@ -65,10 +65,10 @@ def write_questions(
 
 
 def _questions(storage: Storage, *, everything: bool) -> Iterator[Question]:
-    """The oldest first; what was forgotten never leaves."""
+    """The oldest first; what was forgotten, and so lost its guesses, never leaves."""
     newest_first = storage.questions.recent(storage.questions.counts().asked)
     for question in reversed(newest_first):
-        if question.state == "open" or (everything and question.state != "forgotten"):
+        if question.state == "open" or (everything and question.guesses):
             yield question
 
 

@@ -9,7 +9,10 @@ from attakit.service.storage.tables import answers, leases, questions, samples
 
 
 def forget_sample(connection: Connection, sample: str, who: str, now: float) -> bool:
-    """Remove content, guesses and labels, and close open questions; False if nothing is there."""
+    """Remove content, guesses and labels, and close open questions; False if nothing is there.
+
+    A question that was refunded stays so: a learner that replays its log must find the same budget.
+    """
     known = samples.update().where(samples.c.sample == sample, samples.c.forgotten.is_(None))
     if not connection.execute(known.values(content=None, size=0, forgotten=now)).rowcount:
         return False
@@ -18,6 +21,9 @@ def forget_sample(connection: Connection, sample: str, who: str, now: float) -> 
     connection.execute(answers.update().where(answers.c.question.in_(about)).values(label=null()))
     asked = questions.update().where(questions.c.sample == sample)
     connection.execute(asked.where(questions.c.settled.is_(None)).values(settled=now))
-    connection.execute(asked.values(state="forgotten", label=null(), guesses=[], wanted=0))
+    paid, unfit = questions.c.state.in_(("open", "answered")), questions.c.state == "none"
+    connection.execute(asked.where(paid).values(state="forgotten"))
+    connection.execute(asked.where(unfit).values(state="skipped"))  # what was said is gone too
+    connection.execute(asked.values(label=null(), guesses=[], wanted=0))
     add_event(connection, now, "forgotten", who, sample=sample)
     return True
