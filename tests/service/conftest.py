@@ -75,6 +75,18 @@ def postgres_url(postgres_server):
     return postgres_server.render_as_string(hide_password=False)
 
 
+@pytest.fixture
+def new_postgres_schema(postgres_url):
+    """Makes an empty place of the name given on PostgreSQL, and says its URL."""
+
+    def make(name):
+        run_each(postgres_url, f"DROP SCHEMA IF EXISTS {name} CASCADE", f"CREATE SCHEMA {name}")
+        url = make_url(postgres_url).update_query_dict({"options": f"-csearch_path={name}"})
+        return url.render_as_string(hide_password=False)
+
+    return make
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request, tmp_path):
     """URL of an empty database, once of SQLite and once of PostgreSQL."""

@@ -1,4 +1,7 @@
-"""A service in miniature: a tiny model, SQLite, a clock that is set, and people who obey."""
+"""A service in miniature: a tiny model, a clock that is set, and people who obey.
+
+Its database is SQLite, unless a module or test says otherwise by its own `database_kind`.
+"""
 
 from contextlib import contextmanager
 from io import BytesIO
@@ -8,11 +11,10 @@ import pytest
 import torch
 
 from attakit.nn.classifier import Classifier
-from attakit.service.kept_settings import label_rules
+from attakit.service.kept_settings import open_service
 from attakit.service.learner.live import LiveLearner
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage.records import Served
-from attakit.service.storage.storage import open_storage
 from attakit.testing import tiny_classifier
 
 
@@ -29,13 +31,13 @@ def decode(content):
 class Miniature:
     """One service folder; the learner can be dropped and made anew, as after a crash."""
 
-    def __init__(self, folder, model=None, **tables):
+    def __init__(self, folder, model=None, url=None, **tables):
         tables.setdefault("learning", {"batch_size": 10, "checkpoint_every": 3})
         tables.setdefault(
             "method", {"name": "simatta", "high_entropy_bound": 0.0, "trainer": {"max_updates": 3}}
         )
         tables.setdefault("classes", ("a", "b", "c"))
-        self.settings = ServiceSettings(folder=folder, **tables)
+        self.settings = ServiceSettings(folder=folder, database=url, **tables)
         self.now = 1000.0
         self.model = tiny_classifier().eval() if model is None else model
         self.storage = self.open_storage()
@@ -43,10 +45,9 @@ class Miniature:
         self.served = 0
 
     def open_storage(self):
-        rules = label_rules(self.settings)
-        return open_storage(self.settings.folder, labels=rules, clock=lambda: self.now)
+        return open_service(self.settings, clock=lambda: self.now)
 
-    def start(self):
+    def start(self, decode=decode):
         """Make a learner as a new process would, and let it resume."""
         source = Classifier(self.model)
         self.learner = LiveLearner(
@@ -87,11 +88,12 @@ class Miniature:
 
 
 @contextmanager
-def makes_miniatures(folder):
+def makes_miniatures(folder, new_schema=None):
     made = []
 
     def make(name="service", **tables):
-        made.append(Miniature(folder / name, **tables))
+        url = new_schema(name) if new_schema else None
+        made.append(Miniature(folder / name, url=url, **tables))
         return made[-1]
 
     yield make
@@ -100,8 +102,16 @@ def makes_miniatures(folder):
 
 
 @pytest.fixture
-def miniature(tmp_path):
-    with makes_miniatures(tmp_path) as make:
+def database_kind():
+    return "sqlite"
+
+
+@pytest.fixture
+def miniature(tmp_path, database_kind, request):
+    """Makes services, each with a folder and a database of its own."""
+    on_server = database_kind == "postgres"
+    new_schema = request.getfixturevalue("new_postgres_schema") if on_server else None
+    with makes_miniatures(tmp_path, new_schema) as make:
         yield make
 
 

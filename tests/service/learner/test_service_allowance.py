@@ -72,14 +72,21 @@ def test_a_question_to_several_people_costs_several_labels():
     assert hourly_limit(LabelTable()) == math.inf
 
 
-def test_a_paced_budget_allows_no_more_than_its_cap_and_no_more_than_is_left():
+def test_a_paced_budget_allows_what_was_planned():
     budget = PacedBudget(5)
+    assert budget.allowance == 0
     budget.cap = 3
-    budget.spend(3)
-    assert budget.allowance == 2
-    budget.cap = 1
-    assert budget.allowance == 1
-    assert PacedBudget(None).allowance == 0
+    budget.spend(2)
+
+    assert (budget.allowance, budget.remaining) == (3, 3)
+    assert PacedBudget(None).remaining == math.inf
+
+
+def test_a_paced_budget_may_be_lowered():
+    budget = PacedBudget(5)
+    budget.load_state_dict({"spent": 7})
+
+    assert (budget.spent, budget.remaining) == (7, 0)
 
 
 def rows(*classes):
@@ -150,6 +157,9 @@ def test_a_paced_selector_keeps_to_the_contract_of_selectors():
     check_selector(lambda: PacedSelector(IncrementalClustering(initial_clusters=3)))
 
 
+RARELY_SAVED = {"batch_size": 10, "checkpoint_every": 1000}
+
+
 def run(service, rounds, say):
     learner = service.start()
     for number in range(rounds):
@@ -204,6 +214,61 @@ def test_a_forgotten_question_stays_paid_for(miniature):
 
         assert spent(service) == 5 == service.learner.memory.ledger.budget.spent
         assert service.storage.questions.counts().asked == 5
+
+
+def change_labels(service, **values):
+    """Let the service be started with other settings next time."""
+    table = service.settings.labels.model_copy(update=values)
+    service.settings = service.settings.model_copy(update={"labels": table})
+
+
+def test_a_refunded_question_stays_refunded_when_its_sample_is_forgotten(miniature):
+    service = miniature(labels={"budget": 5, "audit_share": 0.0})
+    learner = service.start()
+    service.serve_batch(0)
+    learner.look()
+    skipped = service.storage.questions.recent(1)[0]
+    service.answer(lambda question: None if question == skipped else 1)
+    learner.look()
+    service.serve_batch(1)
+    learner.look()
+    assert service.storage.questions.counts().asked == 6
+
+    service.storage.samples.forget(skipped.sample, "admin")
+
+    for _ in range(2):  # the second time the whole log is replayed
+        run(service, 2, lambda question: 1)
+        assert spent(service) == 5 == service.learner.memory.ledger.budget.spent
+        assert service.storage.questions.counts().asked == 6
+        assert not service.learner.memory.ledger.open
+
+
+@pytest.mark.parametrize("change", [{"budget": 3}, {"per_class": 1}])
+def test_turns_are_replayed_after_a_limit_was_lowered(miniature, change):
+    service = miniature(labels={"budget": 8, "audit_share": 0.25}, learning=RARELY_SAVED)
+    run(service, 3, lambda question: 1)
+    asked = service.storage.questions.counts().asked
+    before = service.learner.memory
+
+    change_labels(service, **change)
+    learner = run(service, 0, lambda question: 1)
+
+    assert service.storage.questions.counts().asked == asked == 8
+    assert learner.memory.ledger.budget.spent == 8
+    assert learner.memory.asked == before.asked
+    assert learner.memory.asked_by_class == before.asked_by_class
+
+
+def test_nobody_is_asked_after_the_budget_was_lowered_below_what_is_spent(miniature):
+    service = miniature(labels={"budget": 8})
+    run(service, 3, lambda question: 1).save()
+
+    change_labels(service, budget=3)
+    learner = run(service, 2, lambda question: 1)
+
+    assert service.storage.questions.counts().asked == 8
+    assert learner.memory.ledger.budget.remaining == 0
+    assert service.storage.turns.recent(1)[0][1]["left"] == 0
 
 
 def test_no_more_than_so_many_questions_are_put_in_an_hour(miniature):

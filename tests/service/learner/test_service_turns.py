@@ -3,6 +3,11 @@
 import pytest
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_kind(request):
+    return request.param
+
+
 def test_a_full_batch_makes_a_turn_that_asks(miniature):
     service = miniature()
     learner = service.start()
@@ -47,6 +52,26 @@ def test_a_question_tells_what_the_asking_model_thinks(miniature):
     chances = [chance for _, chance in question.guesses]
     assert chances == sorted(chances, reverse=True)
     assert sum(chances) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("share", "passes"), [(0.0, 0), (1.0, 1)])
+def test_samples_are_looked_at_beforehand_only_where_some_are_audited(
+    miniature, monkeypatch, share, passes
+):
+    service = miniature(labels={"audit_share": share})
+    learner = service.start()
+    service.serve_batch(0)
+    real, seen = learner.memory.method.predict, []
+    monkeypatch.setattr(
+        learner.memory.method, "predict", lambda inputs: seen.append(len(inputs)) or real(inputs)
+    )
+
+    learner.look()
+
+    assert seen == [10] * passes
+    (question, *_) = service.storage.questions.recent(1)
+    assert len(question.guesses) == 3
+    assert service.storage.turns.recent(1)[0][1]["entropy"] > 0
 
 
 def test_answers_that_are_settled_are_learned_from_without_new_samples(miniature):

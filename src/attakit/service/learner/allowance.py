@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from attakit.label.budget import Budget
+from attakit.label.packing import check_state
 from attakit.service.settings import LabelTable
 
 HOUR = 3600.0
@@ -18,6 +21,9 @@ _ALONE = 1  # audit questions in a turn where the method itself never asks
 class PacedBudget(Budget):
     """A budget of which each turn may spend only a part.
 
+    Whoever plans a turn looks at what remains. What a planned turn asks is paid whatever the limit
+    is by then: the turn may be taken again after somebody lowered it.
+
     Parameters
     ----------
     limit
@@ -26,7 +32,7 @@ class PacedBudget(Budget):
     Attributes
     ----------
     cap
-        Questions that the present turn may put.
+        Questions that the method may put in the present turn.
 
     Examples
     --------
@@ -41,9 +47,22 @@ class PacedBudget(Budget):
         self.cap = 0
 
     @property
+    def remaining(self) -> float:
+        """Questions that a turn may still be planned with; none where the limit was lowered."""
+        return max(0, super().remaining)
+
+    @property
     def allowance(self) -> int:
         """What the method may ask for in this turn."""
-        return max(0, min(super().allowance, self.cap))
+        return self.cap
+
+    def spend(self, count: int) -> None:
+        """Pay for questions of a planned turn."""
+        self._spent += count
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        check_state("PacedBudget", state, ("spent",))
+        self._spent = state["spent"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,9 @@ class PacedSelector:
         Questions that may still be put about each class; None sets no quota. A class that is not
         named has none left.
     only
-        Samples to choose, whatever the selector thinks: a turn that is taken again asks what it
-        asked before, even if one of its samples is gone. None lets the selector choose.
+        Samples that were chosen when the turn was taken before. If the selector chooses others now,
+        because a sample is gone or a setting was changed, these are chosen all the same. None where
+        nothing was chosen yet.
 
     Examples
     --------
@@ -53,9 +54,13 @@ class PacedSelector:
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
         """Choose at most `limit` candidates."""
-        if self.only is not None:
-            names = tuple(name for name in candidates.samples if name in self.only)[:limit]
-            return Selection(names, dict.fromkeys(names, 1.0))
+        found = self._choose(candidates, known, limit, step)
+        if self.only is None or set(found.samples) == set(self.only):
+            return found
+        names = tuple(name for name in candidates.samples if name in self.only)[:limit]
+        return Selection(names, dict.fromkeys(names, 1.0))
+
+    def _choose(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
         found = Selection()
         for at in self.steps or (step,):
             rest = _without(candidates, found.samples)

@@ -63,15 +63,24 @@ class People:
         self._ledger = ledger
         self._turn = Turn(-1, (), 0)
         self._version = 0
-        self._views: Mapping[SampleId, View] = {}
+        self._views: dict[SampleId, View] = {}
         self._settled: tuple[Question, ...] = ()
 
-    def begin(self, turn: Turn, version: int, seen: Mapping[SampleId, View]) -> None:
-        """Say which turn it is, from which version the asking model was made, and what it sees."""
+    def begin(self, turn: Turn, version: int) -> None:
+        """Say which turn it is, and from which version the asking model was made."""
         self._turn = turn
         self._version = version
-        self._views = seen
+        self._views = {}
         self._settled = self._questions.get(turn.settled)
+
+    def see(self, seen: Mapping[SampleId, View]) -> None:
+        """Say what the asking model thinks of samples, before it asks about them."""
+        self._views.update(seen)
+
+    @property
+    def entropies(self) -> list[float]:
+        """How unsure the model is about each sample that it saw in this turn."""
+        return [view.entropy for view in self._views.values()]
 
     @property
     def settled(self) -> tuple[Question, ...]:

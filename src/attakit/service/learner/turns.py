@@ -71,7 +71,7 @@ class TurnTaker:
         memory = self._memory
         memory.forget([SampleId(sample) for sample in turn.forgotten])
         inputs = self._inputs(turn)
-        put = self._put_before(turn, inputs)
+        put = self._storage.questions.of_turn(turn.number)  # if the turn was taken before
         numbers: dict[str, float] = {}
         if inputs:
             if memory.selector is not None:
@@ -99,31 +99,32 @@ class TurnTaker:
                     log.warning("Sample %s is left out: %s", sample, error)
         return found
 
-    def _put_before(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> tuple[Question, ...]:
-        """What the turn asked when it was taken before, if it cannot be taken quite the same way.
-
-        That is so when a sample was forgotten after the turn and before the next checkpoint.
-        """
-        if len(inputs) == len(turn.samples):
-            return ()
-        return self._storage.questions.of_turn(turn.number)
-
     def _pay(self, put: Sequence[Question]) -> None:
-        """Enter into the ledger what people were asked and the turn, taken again, did not ask."""
-        ledger = self._memory.ledger
-        ledger.ask([to_query(one) for one in put if not ledger.knows(to_query(one))])
+        """Account for what people were asked and the turn, taken again, did not ask.
+
+        A turn cannot be taken quite the same way when a sample was forgotten, or a setting was
+        changed, after it and before the next checkpoint.
+        """
+        memory = self._memory
+        missed = [one for one in put if not memory.ledger.knows(to_query(one))]
+        memory.ledger.ask([to_query(one) for one in missed])
+        for one in missed:
+            if one.purpose == "audit":
+                memory.asked_audit += 1
+                continue
+            memory.asked_learn += 1
+            if one.guesses:
+                memory.count(one.guesses[0][0], 1)
 
     def _meet(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> dict[str, float]:
         """A turn with samples: ask for the audit, let the method answer, ask and learn."""
         everyone = torch.stack(list(inputs.values()))
-        prediction = self._memory.method.predict(everyone)
-        seen = views(tuple(inputs), prediction)
-        self._people.begin(turn, self._memory.version, seen)
+        self._people.begin(turn, self._memory.version)
         reading = self._watch(turn, everyone)
-        self._ask_audit(turn, inputs)
+        self._ask_audit(turn, tuple(inputs), everyone)
         moment = self._step(turn, inputs)
         self._settle(moment)
-        entropies = [view.entropy for view in seen.values()]
+        entropies = self._people.entropies
         return {
             **_told(moment),
             "entropy": sum(entropies) / len(entropies),
@@ -142,6 +143,7 @@ class TurnTaker:
         self._set_pace(turn)
         batch = Batch(turn.number, tuple(seen), torch.stack([inputs[name] for name in seen]))
         step, seconds = answer(batch, memory.method, memory.ledger)
+        self._people.see(views(batch.samples, step.prediction))
         return learn(batch, step, seconds, memory.method, self._people, memory.ledger)
 
     def _set_pace(self, turn: Turn) -> None:
@@ -166,7 +168,7 @@ class TurnTaker:
 
     def _learn_only(self, turn: Turn) -> dict[str, float]:
         """A turn without samples."""
-        self._people.begin(turn, self._memory.version, {})
+        self._people.begin(turn, self._memory.version)
         moment = self._learn(turn)
         self._settle(moment)
         return _told(moment)
@@ -178,8 +180,12 @@ class TurnTaker:
         memory = self._memory
         return learn(nothing, step, 0.0, memory.method, self._people, memory.ledger)
 
-    def _ask_audit(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> None:
-        queries = [Query(name, turn.number) for name in inputs if name in turn.audit]
+    def _ask_audit(self, turn: Turn, names: Sequence[SampleId], inputs: Tensor) -> None:
+        queries = [Query(name, turn.number) for name in names if name in turn.audit]
+        if not queries:
+            return
+        # With the whole batch, since some methods normalise by the company of a sample.
+        self._people.see(views(names, self._memory.method.predict(inputs)))
         self._memory.ledger.ask(queries)
         self._people.ask_audit(queries)
         self._memory.asked_audit += len(queries)
