@@ -48,9 +48,9 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file(tensors, draft, metadata=header)
-        _bring_to_disk(draft)
+        bring_to_disk(draft)
         os.replace(draft, path)
-        _bring_to_disk(path.parent)
+        bring_to_disk(path.parent)
     except (OSError, SafetensorError) as error:
         raise StateError(
             f"The state cannot be saved in {path} ({error}). Make room there or choose another "
@@ -131,7 +131,8 @@ def _is_channels_last(tensor: Tensor) -> bool:
     )
 
 
-def _bring_to_disk(path: Path) -> None:
+def bring_to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, would survive a loss of power."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch import nn
 
+from attakit.errors import StreamError
 from attakit.nn.weights import save_weights, weights_hash
-from attakit.service.learner.audit import estimate, served_accuracy, trust
+from attakit.service.learner.audit import Trust, estimate, served_accuracy, trust
 from attakit.service.learner.evidence import Evidence, judge, paired_difference
 from attakit.service.settings import GateTable
-from attakit.service.storage.records import Question, Version
+from attakit.service.storage.records import Question, Turn, Version
 
 TABLE = GateTable(audit_needed=10)
 
@@ -50,19 +51,33 @@ def test_the_paired_bound_holds_as_often_as_it_promises():
     assert 0.05 < missed / repeats < 0.15
 
 
-def test_people_who_answer_at_random_are_not_trusted():
+@pytest.mark.parametrize(("classes", "most"), [(2, 0.05), (10, 0.02)])
+def test_people_who_answer_at_random_are_hardly_ever_trusted(classes, most):
     random = torch.Generator().manual_seed(0)
-    said = torch.randint(10, (60,), generator=random).tolist()
+    trusted, repeats = 0, 1000
+    for _ in range(repeats):
+        said = torch.randint(classes, (20,), generator=random).tolist()
+        found = trust(said, [1] * 20, [0.01] * 20, classes, confidence=0.9)
+        trusted += found.beyond_chance >= TABLE.trust
 
-    share, count = trust(said, [3] * 60, [0.01] * 60)
+    assert found.count == 5
+    assert trusted / repeats <= most
 
-    assert count == 15
-    assert share < 0.4
+
+def test_people_who_often_disagree_are_trusted_if_they_say_enough():
+    few = trust([1, 0] * 10, [0] * 20, [0.1] * 20, classes=10, confidence=0.9)
+    many = trust([1, 0] * 100, [0] * 200, [0.1] * 200, classes=10, confidence=0.9)
+
+    assert (few.share, few.count) == (0.4, 5)
+    assert (many.share, many.count) == (0.5, 50)
+    assert few.beyond_chance < TABLE.trust < many.beyond_chance
 
 
 def test_trust_looks_only_where_the_source_model_is_sure():
-    assert trust([1, 1, 0], [1, 0, 1], [0.0, 1.0, 2.0]) == (1.0, 1)
-    assert trust([], [], []) == (0.0, 0)
+    found = trust([1, 1, 0], [1, 0, 1], [0.0, 1.0, 2.0], classes=3, confidence=0.9)
+
+    assert (found.share, found.count) == (1.0, 1)
+    assert trust([], [], [], classes=3, confidence=0.9) == Trust(0.0, 0.0, 0)
 
 
 def test_a_candidate_that_is_clearly_better_passes():
@@ -89,6 +104,15 @@ def test_a_candidate_is_held_back_when_the_answers_look_random():
     assert not gate.passed
     assert "the answers look random" in gate.reason
     assert gate.numbers["trust"] == 0
+
+
+def test_a_candidate_is_held_back_when_people_agree_as_often_as_by_chance():
+    labels = [0, 1] * 20
+    gate = judge(TABLE, evidence(labels, source=[0] * 40, labels=labels, classes=2))
+
+    assert gate.numbers["trust"] == 0.5
+    assert gate.numbers["trust_beyond_chance"] == 0
+    assert "the answers look random" in gate.reason
 
 
 def test_a_candidate_that_is_worse_is_held_back():
@@ -162,6 +186,11 @@ def add_version(service, answer, turn):
     return service.storage.versions.add(version).number
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_kind(request):
+    return request.param
+
+
 @pytest.fixture
 def service(miniature):
     """A service whose source model always says class 0; the gate asks for ten answers."""
@@ -209,6 +238,42 @@ def test_a_promoted_version_that_falls_is_rolled_back(service):
     assert current.version == 0
     assert current.who == "learner"
     assert current.reason.startswith("Rolled back: on 12 audit answers since its promotion")
+
+
+def test_a_roll_back_is_not_undone_on_the_strength_of_the_same_answers(service):
+    audit_answers(service, [1] * 30)
+    add_version(service, 1, turn=50)
+    service.start()
+    audit_answers(service, [0] * 12)
+    service.start()
+    back = service.storage.versions.current()
+
+    add_version(service, 1, turn=51)  # right on 30 of 42
+    service.start()
+
+    assert back.version == 0
+    assert service.storage.versions.current() == back
+    reason = service.storage.versions.all()[-1].gate.reason
+    assert "too few audit answers since the roll-back to version 0 to judge it, 0 of 10" in reason
+
+
+def test_what_people_chose_is_undone_only_by_answers_that_came_since(service):
+    audit_answers(service, [1] * 30)
+    add_version(service, 1, turn=50)
+    service.start()
+    service.storage.versions.promote(0, "I want the old one.", "Ada")
+
+    held = add_version(service, 1, turn=51)
+    service.start()
+    assert service.storage.versions.current().version == 0
+    told = service.storage.versions.all()[held].gate.reason
+    assert "too few audit answers since Ada chose version 0 to judge it, 0 of 10" in told
+
+    service.now += 1
+    audit_answers(service, [1] * 12)
+    better = add_version(service, 1, turn=52)
+    service.start()
+    assert service.storage.versions.current().version == better
 
 
 def test_a_promoted_version_is_rolled_back_while_learning_is_paused(service):
@@ -260,6 +325,68 @@ def test_files_of_old_versions_go_but_not_of_those_that_may_answer_again(service
         "source.safetensors",
         *(f"turn-{turn:09d}.safetensors" for turn in (50, 51, 54, 55)),
     }
+
+
+def test_versions_that_answered_last_are_kept_besides_the_newest(service):
+    numbers = [add_version(service, 1, turn=turn) for turn in (50, 51, 52, 53, 54, 55)]
+    service.settings = service.settings.model_copy(
+        update={"gate": service.settings.gate.model_copy(update={"keep_versions": 3})}
+    )
+    for number in numbers[:4]:
+        service.storage.versions.promote(number, "Chosen.", "admin")
+
+    service.start()
+
+    kept = {path.name for path in (service.settings.folder / "versions").iterdir()}
+    assert kept == {
+        "source.safetensors",
+        *(f"turn-{turn:09d}.safetensors" for turn in (51, 52, 53, 54, 55)),
+    }
+
+
+def test_drafts_of_a_learner_that_was_killed_are_removed(service):
+    draft = service.settings.folder / "versions" / ".turn-000000007.safetensors.0123abcd"
+    draft.write_bytes(b"half")
+
+    service.start()
+
+    assert not draft.exists()
+
+
+def test_a_version_is_not_written_again_when_its_turn_is(service):
+    files, turn = service.learner._files, Turn(7, (), 0)
+    first = files.write(Constant(1), turn, received=0)
+    again = files.write(Constant(2), turn, received=0)
+
+    assert again == first
+    assert weights_hash(files.load(first)) == first.weights == weights_hash(Constant(1))
+
+
+def test_the_learner_goes_on_if_a_promoted_version_cannot_be_read(service):
+    audit_answers(service, [1] * 12)
+    lost = add_version(service, 2, turn=50)
+    service.storage.versions.promote(lost, "Chosen.", "admin")
+    (service.settings.folder / "versions" / "turn-000000050.safetensors").unlink()
+    audit_answers(service, [1] * 12)
+    better = add_version(service, 1, turn=51)
+
+    service.start()
+
+    assert service.storage.versions.current().version == better
+    assert "the serving model on 0.0%" in service.storage.versions.all()[-1].gate.reason
+
+
+def test_an_audit_sample_that_cannot_be_decoded_any_more_is_left_out(service):
+    audit_answers(service, [1] * 12)
+    add_version(service, 1, turn=50)
+
+    def refuse(content):
+        raise StreamError("It has too many pixels.")
+
+    learner = service.start(decode=refuse)
+
+    assert learner.memory.turn == -1
+    assert "too few audit answers" in service.storage.versions.all()[-1].gate.reason
 
 
 def test_a_version_whose_file_is_broken_is_held_back(service):

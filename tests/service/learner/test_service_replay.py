@@ -74,6 +74,7 @@ def test_the_run_that_is_compared_with_does_something(unbroken):
     assert len(unbroken.storage.versions.promotions(100)) > 1
 
 
+@pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
 def test_stopped_after_every_turn_it_comes_to_the_same_state(miniature, unbroken):
     service = miniature("stopped", **settings())
     for number in range(ROUNDS):
@@ -117,7 +118,9 @@ def crash_around(monkeypatch, place, name, draw):
     monkeypatch.setattr(place, name, fragile)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("database_kind", "seed"), [("sqlite", 0), ("sqlite", 1), ("sqlite", 2), ("postgres", 0)]
+)
 def test_stopped_inside_turns_it_comes_to_the_same_state(miniature, unbroken, monkeypatch, seed):
     draw = random.Random(seed)
     for place, name in PLACES:
@@ -167,3 +170,19 @@ def test_other_methods_come_back_too(miniature, method):
     assert same_state(stopped.learner.memory.state_dict(), whole.learner.memory.state_dict())
     assert world(stopped) == world(whole)
     assert whole.learner.memory.version > 0
+
+
+def test_what_a_killed_learner_left_behind_is_removed(miniature):
+    service = miniature(**settings())
+    service.start()
+    service.serve_batch(0)
+    service.learner.look()
+    service.learner.save()
+    folder = service.settings.folder / "checkpoints"
+    (newest,) = folder.iterdir()
+    (folder / "turn--00000001.safetensors").write_bytes(newest.read_bytes())
+    (folder / ".turn-000000009.safetensors.0123abcd").write_bytes(b"half")
+
+    service.start()
+
+    assert list(folder.iterdir()) == [newest]

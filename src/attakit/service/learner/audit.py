@@ -5,6 +5,7 @@ The method never sees these samples, so they judge every model alike.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,13 @@ from statistics import NormalDist
 import torch
 from torch import Tensor
 
+from attakit.errors import StreamError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.nn.entropy import softmax_entropy
 from attakit.service.storage.storage import Storage
+
+log = logging.getLogger(__name__)
 
 Decode = Callable[[bytes], Tensor]
 
@@ -121,7 +125,11 @@ class Audit:
 
     def _read(self, names: Sequence[str]) -> None:
         contents = self._storage.samples.contents(names) if names else {}
-        self._inputs.update({name: self._decode(content) for name, content in contents.items()})
+        for name, content in contents.items():
+            try:
+                self._inputs[name] = self._decode(content)
+            except StreamError as error:  # it was good for the settings of another time
+                log.warning("Audit sample %s is left out: %s", name, error)
 
 
 def _judge(model: Classifier, inputs: Tensor) -> list[tuple[int, float]]:
@@ -130,17 +138,50 @@ def _judge(model: Classifier, inputs: Tensor) -> list[tuple[int, float]]:
     return list(zip(logits.argmax(dim=1).tolist(), softmax_entropy(logits).tolist(), strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far people agree with the source model where it is surest.
+
+    Parameters
+    ----------
+    share
+        Of these samples, on which they agree.
+    beyond_chance
+        Lower end of the interval of the share, on a scale on which somebody who answers at random
+        has 0, and who always agrees has 1.
+    count
+        Of the samples.
+    """
+
+    share: float
+    beyond_chance: float
+    count: int
+
+
 def trust(
-    labels: Sequence[int | None], guesses: Sequence[int], entropies: Sequence[float]
-) -> tuple[float, int]:
-    """How often people agree with the source model where it is surest, and on how many samples.
+    labels: Sequence[int | None],
+    guesses: Sequence[int],
+    entropies: Sequence[float],
+    classes: int,
+    confidence: float,
+) -> Trust:
+    """How far people can be trusted, told from the samples about which the source model is surest.
 
-    Somebody who answers at random agrees with it as rarely there as anywhere.
+    Somebody who answers at random agrees with it on one of so many samples as there are classes,
+    which would be every second of two classes, and on few samples more by luck. So the lower end
+    of the interval must be above that, and it is told how far it is (Bennett, Alpert and
+    Goldstein's S of 1954). Chance is the same for all classes, not Cohen's: where nearly all
+    samples are of one class, honest people would hardly do better than his.
 
-    >>> trust([1, 2, 0], [1, 0, 1], [0.1, 0.5, 0.9])
-    (1.0, 1)
+    >>> trust([1, 0] * 10, [1, 0] * 10, [0.1] * 20, classes=2, confidence=0.9).beyond_chance > 0.5
+    True
+    >>> trust([1, 0] * 10, [1, 1] * 10, [0.1] * 20, classes=2, confidence=0.9).beyond_chance
+    0.0
     """
     count = math.ceil(len(labels) * SURE_SHARE)
+    if count == 0:
+        return Trust(0.0, 0.0, 0)
     surest = sorted(range(len(labels)), key=lambda at: (entropies[at], at))[:count]
     agreed = sum(labels[at] == guesses[at] for at in surest)
-    return (agreed / count if count else 0.0), count
+    low = estimate(agreed, count, 2 * confidence - 1).low  # a bound on one side
+    return Trust(agreed / count, max(0.0, (low - 1 / classes) / (1 - 1 / classes)), count)

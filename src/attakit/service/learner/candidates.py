@@ -12,6 +12,7 @@ from attakit.nn.classifier import Classifier
 from attakit.nn.weights import load_weights, save_weights, weights_hash
 from attakit.service.storage.records import Turn, Version
 from attakit.service.storage.versions import LEARNER, VersionStore
+from attakit.store.tensor_file import bring_to_disk
 
 SOURCE = 0
 _SOURCE_TURN = -1
@@ -54,9 +55,17 @@ class VersionFiles:
             self._versions.promote(SOURCE, "It is the source model.", LEARNER, key="source")
 
     def write(self, model: nn.Module, turn: Turn, received: int) -> Version:
-        """Save a candidate, made of so many labels; harmless if done twice for one turn."""
+        """Save a candidate, made of so many labels.
+
+        One of the same turn that is there already stays as it is: it may have been promoted since.
+        """
+        known = {version.turn: version for version in self._versions.all()}
+        if turn.number in known:
+            return known[turn.number]
         file = f"turn-{turn.number:09d}.safetensors"
         save_weights(model, self.folder / file)
+        bring_to_disk(self.folder / file)  # before the database says that it is there
+        bring_to_disk(self.folder)
         number = self._versions.next_number()
         return self._versions.add(
             Version(number, turn.number, file, weights_hash(model), received, turn.at)
@@ -71,16 +80,25 @@ class VersionFiles:
         return model.eval()
 
     def clean(self, keep: int) -> None:
-        """Delete the files of old versions, but not of those that answer or might again."""
+        """Delete the files of old versions, but not of those that answered last, and drafts.
+
+        Parameters
+        ----------
+        keep
+            So many of the newest, and of those that answered last, stay; two of the latter at
+            least.
+        """
         known = self._versions.all()
         needed = {SOURCE, *(version.number for version in known[-keep:])}
-        needed.update(serving_versions(self._versions))
+        needed.update(promoted_versions(self._versions)[: max(2, keep)])
         for version in known:
             if version.number not in needed:
                 (self.folder / version.file).unlink(missing_ok=True)
+        for draft in self.folder.glob(".turn-*"):  # of a learner that was killed
+            draft.unlink(missing_ok=True)
 
 
-def serving_versions(versions: VersionStore) -> tuple[int, ...]:
-    """The version that answers now, and the one that answered before it, if there was another."""
+def promoted_versions(versions: VersionStore) -> tuple[int, ...]:
+    """The version that answers now, the one that answered before it, and so on, each once."""
     order = [promotion.version for promotion in versions.promotions(limit=_LOOK_BACK)]
-    return tuple(dict.fromkeys(order))[:2]
+    return tuple(dict.fromkeys(order))

@@ -11,6 +11,7 @@ from attakit.store.tensor_file import load_state, save_state
 
 SAVED_TURN = "saved_turn"
 _NAME = "turn-{:09d}.safetensors"
+_ANY = "turn-*.safetensors"
 
 
 class Checkpoints:
@@ -34,9 +35,7 @@ class Checkpoints:
         new = self.folder / _NAME.format(memory.turn)
         save_state(new, memory.state_dict())
         self._facts.set(SAVED_TURN, memory.turn)
-        for path in self._files():
-            if path != new:
-                path.unlink(missing_ok=True)
+        self._remove_all_but(new)
 
     def load(self, memory: Memory) -> bool:
         """Bring the memory to the newest checkpoint; False if there was never one."""
@@ -50,7 +49,15 @@ class Checkpoints:
                 )
             return False
         memory.load_state_dict(load_state(files[-1]))
+        # A learner that was killed may have left drafts, and older files, which hold what was
+        # forgotten since.
+        self._remove_all_but(files[-1])
         return True
 
+    def _remove_all_but(self, kept: Path) -> None:
+        for path in (*self._files(), *self.folder.glob(f".{_ANY}*")):
+            if path != kept:
+                path.unlink(missing_ok=True)
+
     def _files(self) -> list[Path]:
-        return sorted(self.folder.glob(_NAME.replace("{:09d}", "*")))
+        return sorted(self.folder.glob(_ANY))

@@ -58,6 +58,10 @@ class Evidence:
     source_like
         How often candidate and serving model agree with the pseudo-labels of the source-like
         samples that the method keeps; None where it keeps none.
+    classes
+        Of the models.
+    since
+        What happened before which answers do not count, for people; empty if all count.
     """
 
     labels: Sequence[int | None]
@@ -66,6 +70,8 @@ class Evidence:
     source: Sequence[int]
     source_entropies: Sequence[float]
     source_like: tuple[float, float] | None = None
+    classes: int = 2
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +105,34 @@ def _checks(table: GateTable, seen: Evidence) -> Iterator[Check]:
 
 
 def _enough(table: GateTable, seen: Evidence) -> Check:
-    count = len(seen.labels)
+    count, since = len(seen.labels), f" since {seen.since}" if seen.since else ""
     if count < table.audit_needed:
-        text = f"there are too few audit answers to judge it, {count} of {table.audit_needed}"
+        text = (
+            f"there are too few audit answers{since} to judge it, {count} of {table.audit_needed}"
+        )
         return Check(False, text, {"audit_answers": count})
-    return Check(True, f"judged by {count} audit answers", {"audit_answers": count})
+    return Check(True, f"judged by {count} audit answers{since}", {"audit_answers": count})
 
 
 def _trusted(table: GateTable, seen: Evidence) -> Check:
-    share, count = trust(seen.labels, seen.source, seen.source_entropies)
+    found = trust(seen.labels, seen.source, seen.source_entropies, seen.classes, table.confidence)
     told = (
-        f"people agree with the source model on {share:.0%} of the {count} samples that it is "
-        f"surest about"
+        f"people agree with the source model on {found.share:.0%} of the {found.count} samples "
+        f"that it is surest about"
     )
-    passed = share >= table.trust
+    passed = found.beyond_chance >= table.trust
     if not passed:
-        told += f", which is less than {table.trust:.0%}, so the answers look random"
-    return Check(passed, told, {"trust": share, "trust_samples": count})
+        told += (
+            f", too few to be sure that it is not chance ({found.beyond_chance:.2f} on a scale "
+            f"from chance to full agreement, {table.trust:.2f} is needed), so the answers look "
+            f"random"
+        )
+    numbers = {
+        "trust": found.share,
+        "trust_beyond_chance": found.beyond_chance,
+        "trust_samples": found.count,
+    }
+    return Check(passed, told, numbers)
 
 
 def _not_worse(table: GateTable, seen: Evidence, other: Sequence[int], name: str) -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,10 +13,10 @@ from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.records import LabelledRows
 from attakit.service.learner.audit import Audit, AuditSample
-from attakit.service.learner.candidates import SOURCE, VersionFiles, serving_versions
+from attakit.service.learner.candidates import SOURCE, VersionFiles, promoted_versions
 from attakit.service.learner.evidence import Evidence, judge, paired_difference
 from attakit.service.learner.memory import Memory
-from attakit.service.settings import GateTable
+from attakit.service.settings import ServiceSettings
 from attakit.service.storage.records import Gate, Promotion, Version
 from attakit.service.storage.versions import LEARNER, VersionStore
 from attakit.store.anchors import Anchors
@@ -32,8 +33,8 @@ class Gatekeeper:
 
     Parameters
     ----------
-    table
-        What must be proven.
+    settings
+        Of the service: what must be proven.
     versions
         Records it.
     files
@@ -43,9 +44,10 @@ class Gatekeeper:
     """
 
     def __init__(
-        self, table: GateTable, versions: VersionStore, files: VersionFiles, audit: Audit
+        self, settings: ServiceSettings, versions: VersionStore, files: VersionFiles, audit: Audit
     ) -> None:
-        self.table = table
+        self.table = settings.gate
+        self._classes = len(settings.classes)
         self._versions = versions
         self._files = files
         self._audit = audit
@@ -57,7 +59,7 @@ class Gatekeeper:
         if self.table.roll_back:
             self._doubt()
         self._files.clean(self.table.keep_versions)
-        kept = (SOURCE, *serving_versions(self._versions))
+        kept = (SOURCE, *promoted_versions(self._versions)[:2])
         self._audit.drop(kept)
         self._models = {number: one for number, one in self._models.items() if number in kept}
 
@@ -87,16 +89,15 @@ class Gatekeeper:
         serving = self._serving()
         if candidate.weights == serving.weights:
             return Gate(False, f"Held back: it is the same as version {serving.number}.")
-        try:
-            model = self._model(candidate)
-        except ModelError as error:
-            log.warning("Version %d: %s", candidate.number, error)  # not for people: names paths
+        if not self._is_usable(candidate):
             return Gate(False, "Held back: its weights cannot be used; the log says why.")
-        samples = self._audit.samples()
+        began, since = self._evidence_begins()
+        samples = [one for one in self._audit.samples() if one.settled > began]
         source, entropies = self._audit.look(SOURCE, self._files.source, samples)
         agreement = None
         if anchors is not None:
-            agreement = (_agreement(model, anchors), _agreement(self._model(serving), anchors))
+            both = (self._model(candidate), self._model(serving))
+            agreement = (_agreement(both[0], anchors), _agreement(both[1], anchors))
         return judge(
             self.table,
             Evidence(
@@ -106,19 +107,36 @@ class Gatekeeper:
                 source=source,
                 source_entropies=entropies,
                 source_like=agreement,
+                classes=self._classes,
+                since=since,
             ),
         )
+
+    def _evidence_begins(self) -> tuple[float, str]:
+        """From when on audit answers count, and what happened then.
+
+        What people chose, or what was rolled back, was known with the answers until then: the next
+        candidate, which is hardly another model, must not undo it on the strength of the same ones.
+        """
+        now, *before = self._versions.promotions(limit=2)
+        if now.who != LEARNER:
+            return now.at, f"{now.who} chose version {now.version}"
+        if before and now.version < before[0].version:
+            return now.at, f"the roll-back to version {now.version}"
+        return -math.inf, ""
 
     def _doubt(self) -> None:
         """Go back to the version before, if the present one turns out to be worse."""
         now = self._versions.current()
-        numbers = serving_versions(self._versions)
+        numbers = promoted_versions(self._versions)[:2]
         if now is None or now.who != LEARNER or len(numbers) < 2:
             return  # what people chose is theirs to take back
         samples = [one for one in self._audit.samples() if one.settled > now.at]
         if len(samples) < min(ROLL_BACK_NEEDED, self.table.audit_needed):
             return
         known = {version.number: version for version in self._versions.all()}
+        if not all(self._is_usable(known[number]) for number in numbers):
+            return
         present, before = (self._guesses(known[number], samples) for number in numbers)
         labels = [sample.label for sample in samples]
         found = paired_difference(labels, present, before, self.table.confidence)
@@ -134,14 +152,23 @@ class Gatekeeper:
         self._versions.promote(before, reason, LEARNER, key=f"back from {now.version} {now.at}")
 
     def _serving(self) -> Version:
-        current = self._versions.current()
-        number = SOURCE if current is None else current.version
-        return next(version for version in self._versions.all() if version.number == number)
+        """The version that answers: the one promoted last whose weights can be used."""
+        known = {version.number: version for version in self._versions.all()}
+        promoted = [known[number] for number in promoted_versions(self._versions)]
+        return next(filter(self._is_usable, promoted), known[SOURCE])
 
     def _guesses(self, version: Version, samples: Sequence[AuditSample]) -> list[int]:
         if not samples:
             return []
         return self._audit.look(version.number, self._model(version), samples)[0]
+
+    def _is_usable(self, version: Version) -> bool:
+        try:
+            self._model(version)
+        except ModelError as error:
+            log.warning("Version %d: %s", version.number, error)  # not for people: names paths
+            return False
+        return True
 
     def _model(self, version: Version) -> Classifier:
         if version.number not in self._models:

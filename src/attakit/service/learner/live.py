@@ -71,7 +71,7 @@ class LiveLearner:
         self._planner = Planner(settings, storage, self.memory, clock)
         self._turns = TurnTaker(settings, storage, self.memory, self._files, decode)
         audit = Audit(storage, decode, settings.gate.audit_window)
-        self._gate = Gatekeeper(settings.gate, storage.versions, self._files, audit)
+        self._gate = Gatekeeper(settings, storage.versions, self._files, audit)
 
     def resume(self) -> int:
         """Come to the state after the last planned turn; returns how many turns were replayed."""
