@@ -73,9 +73,8 @@ class Follower:
                 return
 
     def _swap(self, number: int) -> bool:
-        known = {version.number: version for version in self.versions.all()}
         try:
-            model = self.load(known[number])
+            model = self.load(self.versions.get([number])[number])
         except AttaError as error:
             log.error("version %d is promoted but cannot be used: %s", number, error)
             return False

@@ -345,12 +345,13 @@ def test_versions_that_answered_last_are_kept_besides_the_newest(service):
 
 
 def test_drafts_of_a_learner_that_was_killed_are_removed(service):
-    draft = service.settings.folder / "versions" / ".turn-000000007.safetensors.0123abcd"
-    draft.write_bytes(b"half")
+    folder = service.settings.folder / "versions"
+    (folder / ".turn-000000007.safetensors.0123abcd").write_bytes(b"half")
+    (folder / "turn-000000007.safetensors").write_bytes(b"whole, but in no database")
 
     service.start()
 
-    assert not draft.exists()
+    assert [path.name for path in folder.iterdir()] == ["source.safetensors"]
 
 
 def test_a_version_is_not_written_again_when_its_turn_is(service):

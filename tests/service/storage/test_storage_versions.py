@@ -80,3 +80,16 @@ def test_a_version_that_was_never_saved_cannot_be_promoted_or_gated(storage, num
         storage.versions.promote(number, "Why not?", "Ada")
     with pytest.raises(StateError, match="there is no version"):
         storage.versions.gate(number, Gate(True, "Good."))
+
+
+def test_some_of_many_versions_are_found_without_the_others(storage):
+    for number in range(4):
+        storage.versions.add(version(number, turn=10 * number))
+    storage.versions.gate(2, Gate(True, "Good."))
+
+    assert [one.number for one in storage.versions.recent(2)] == [3, 2]
+    assert storage.versions.recent(2)[1].gate.passed
+    assert list(storage.versions.get([1, 9, 10**30])) == [1]
+    assert storage.versions.of_turn(30) == version(3, turn=30)
+    assert storage.versions.of_turn(31) is None
+    assert [one.number for one in storage.versions.unjudged()] == [0, 1, 3]

@@ -41,14 +41,14 @@ class VersionFiles:
     def begin(self, at: float) -> None:
         """Make the source model version 0 and let it answer, if the folder is new."""
         weights = weights_hash(self.source)
-        known = self._versions.all()
+        known = self._versions.get([SOURCE])
         if not known:
             save_weights(self.source, self.folder / _SOURCE_FILE)
             self._versions.add(Version(SOURCE, _SOURCE_TURN, _SOURCE_FILE, weights, 0, at))
-        elif known[0].weights != weights:
+        elif known[SOURCE].weights != weights:
             raise StateError(
                 f"The learner: the folder {self.folder} was begun with the source model "
-                f"{known[0].weights}, now it is {weights}. Give the same weights, or another "
+                f"{known[SOURCE].weights}, now it is {weights}. Give the same weights, or another "
                 f"folder."
             )
         if self._versions.current() is None:
@@ -59,9 +59,9 @@ class VersionFiles:
 
         One of the same turn that is there already stays as it is: it may have been promoted since.
         """
-        known = {version.turn: version for version in self._versions.all()}
-        if turn.number in known:
-            return known[turn.number]
+        known = self._versions.of_turn(turn.number)
+        if known is not None:
+            return known
         file = f"turn-{turn.number:09d}.safetensors"
         save_weights(model, self.folder / file)
         bring_to_disk(self.folder / file)  # before the database says that it is there
@@ -80,7 +80,7 @@ class VersionFiles:
         return model.eval()
 
     def clean(self, keep: int) -> None:
-        """Delete the files of old versions, but not of those that answered last, and drafts.
+        """Delete drafts, and the files of old versions, but not of those that answered last.
 
         Parameters
         ----------
@@ -88,14 +88,12 @@ class VersionFiles:
             So many of the newest, and of those that answered last, stay; two of the latter at
             least.
         """
-        known = self._versions.all()
-        needed = {SOURCE, *(version.number for version in known[-keep:])}
-        needed.update(promoted_versions(self._versions)[: max(2, keep)])
-        for version in known:
-            if version.number not in needed:
-                (self.folder / version.file).unlink(missing_ok=True)
-        for draft in self.folder.glob(".turn-*"):  # of a learner that was killed
-            draft.unlink(missing_ok=True)
+        answered = self._versions.get(promoted_versions(self._versions)[: max(2, keep)])
+        kept = {version.file for version in (*self._versions.recent(keep), *answered.values())}
+        # What a learner left that was killed, before or after it gave a draft its name, goes too.
+        for path in (*self.folder.glob("turn-*"), *self.folder.glob(".turn-*")):
+            if path.name not in kept:
+                path.unlink(missing_ok=True)
 
 
 def promoted_versions(versions: VersionStore) -> tuple[int, ...]:

@@ -64,9 +64,9 @@ class Gatekeeper:
         self._models = {number: one for number, one in self._models.items() if number in kept}
 
     def _judge_new(self, anchors: LabelledRows | None) -> None:
-        *older, newest = self._versions.all()
-        for version in older:
-            if version.gate is None and version.number != SOURCE:
+        (newest,) = self._versions.recent(limit=1)
+        for version in self._versions.unjudged():
+            if version.number not in (SOURCE, newest.number):
                 told = f"Held back: version {newest.number} came before it could be judged."
                 self._versions.gate(version.number, Gate(False, told))
         if newest.number == SOURCE:
@@ -134,8 +134,8 @@ class Gatekeeper:
         samples = [one for one in self._audit.samples() if one.settled > now.at]
         if len(samples) < min(ROLL_BACK_NEEDED, self.table.audit_needed):
             return
-        known = {version.number: version for version in self._versions.all()}
-        if not all(self._is_usable(known[number]) for number in numbers):
+        known = self._versions.get(numbers)
+        if not all(self._is_usable(version) for version in known.values()):
             return
         present, before = (self._guesses(known[number], samples) for number in numbers)
         labels = [sample.label for sample in samples]
@@ -153,9 +153,10 @@ class Gatekeeper:
 
     def _serving(self) -> Version:
         """The version that answers: the one promoted last whose weights can be used."""
-        known = {version.number: version for version in self._versions.all()}
-        promoted = [known[number] for number in promoted_versions(self._versions)]
-        return next(filter(self._is_usable, promoted), known[SOURCE])
+        promoted = promoted_versions(self._versions)
+        known = self._versions.get([*promoted, SOURCE])
+        order = (known[number] for number in (*promoted, SOURCE))
+        return next(version for version in order if self._is_usable(version))
 
     def _guesses(self, version: Version, samples: Sequence[AuditSample]) -> list[int]:
         if not samples:

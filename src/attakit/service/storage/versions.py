@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
@@ -11,6 +12,7 @@ from attakit.service.storage.database import Database
 from attakit.service.storage.events import add_event
 from attakit.service.storage.records import Gate, Promotion, Version
 from attakit.service.storage.rows import pack_numbers, to_promotion, to_version
+from attakit.service.storage.storable import is_number
 from attakit.service.storage.tables import gates, promotions, versions
 
 LEARNER = "learner"
@@ -94,16 +96,36 @@ class VersionStore:
         return newest[0] if newest else None
 
     def all(self) -> tuple[Version, ...]:
-        """All versions with their gates, oldest first."""
-        with self._database.read() as connection:
-            rows = connection.execute(_versions().order_by(versions.c.number))
-            return tuple(to_version(row) for row in rows)
+        """All versions with their gates, oldest first. After months these may be many."""
+        return self._find(_versions().order_by(versions.c.number))
+
+    def recent(self, limit: int) -> tuple[Version, ...]:
+        """The newest versions, newest first."""
+        return self._find(_versions().order_by(versions.c.number.desc()).limit(limit))
+
+    def get(self, numbers: Iterable[int]) -> dict[int, Version]:
+        """Versions by number; those that are not known are left out."""
+        known = versions.c.number.in_([number for number in numbers if is_number(number)])
+        return {one.number: one for one in self._find(_versions().where(known))}
+
+    def of_turn(self, turn: int) -> Version | None:
+        """The version that a turn made, if it made one."""
+        found = self._find(_versions().where(versions.c.turn == turn))
+        return found[0] if found else None
+
+    def unjudged(self) -> tuple[Version, ...]:
+        """Versions without a gate, oldest first."""
+        return self._find(_versions().where(gates.c.version.is_(None)).order_by(versions.c.number))
 
     def promotions(self, limit: int) -> tuple[Promotion, ...]:
         """The newest promotions, newest first."""
         query = select(promotions).order_by(promotions.c.promotion.desc()).limit(limit)
         with self._database.read() as connection:
             return tuple(to_promotion(row) for row in connection.execute(query))
+
+    def _find(self, query: Select[Any]) -> tuple[Version, ...]:
+        with self._database.read() as connection:
+            return tuple(to_version(row) for row in connection.execute(query))
 
 
 def _versions() -> Select[Any]:
@@ -141,8 +163,8 @@ def _next_number(connection: Connection) -> int:
 
 
 def _check_known(connection: Connection, number: int) -> None:
-    # Asked with all numbers, for one from outside may be larger than the database can read.
-    if number not in connection.scalars(select(versions.c.number)).all():
+    this = select(versions.c.number).where(versions.c.number == number)
+    if not is_number(number) or connection.scalar(this) is None:
         raise StateError(
             f"Versions: there is no version {number}. The newest is "
             f"{_next_number(connection) - 1}; choose one that was saved."

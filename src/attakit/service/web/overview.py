@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 _CACHE_SECONDS = 1.0
 _MINUTE = 60.0
 _ALARMS = 20
+_GATES = 100  # newest among which one that looked at the agreement is searched
 
 Numbers = Mapping[str, float]
 
@@ -167,9 +168,10 @@ class Overview:
 
     def _agreement(self) -> float | None:
         """As the newest gate that looked at it measured it."""
-        gates = [one.gate.numbers for one in self._storage.versions.all() if one.gate]
+        newest_first = self._storage.versions.recent(_GATES)
+        gates = [one.gate.numbers for one in newest_first if one.gate]
         measured = [_finite(numbers.get("trust")) for numbers in gates]
-        return next((value for value in reversed(measured) if value is not None), None)
+        return next((value for value in measured if value is not None), None)
 
     def _alarms(self, limit: int) -> list[AlarmBody]:
         return [_alarm(event) for event in self._storage.events.recent(limit, kind="alarm")]

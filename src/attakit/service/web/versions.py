@@ -24,14 +24,17 @@ from attakit.service.web.security import Administrating, Labelling
 
 router = APIRouter(tags=["versions"])
 
-_PROMOTIONS = 10_000
+_LISTED = 1000
 
 
-@router.get("/v1/versions", responses=documented(), summary="All versions, newest first")
+@router.get("/v1/versions", responses=documented(), summary="Versions, newest first")
 def versions(service: Service, _caller: Labelling) -> Versions:
-    """What each had to prove, whether it did, and which one answers."""
+    """What each had to prove, whether it did, and which one answers. The newest thousand, and
+    those that answered."""
     current = service.storage.versions.current()
-    promoted = {one.version for one in service.storage.versions.promotions(_PROMOTIONS)}
+    promoted = {one.version for one in service.storage.versions.promotions(_LISTED)}
+    newest = {one.number: one for one in service.storage.versions.recent(_LISTED)}
+    known = newest | service.storage.versions.get(promoted - newest.keys())
     bodies = [
         VersionBody(
             version=one.number,
@@ -42,9 +45,9 @@ def versions(service: Service, _caller: Labelling) -> Versions:
             promoted=one.number in promoted,
             current=current is not None and one.number == current.version,
         )
-        for one in service.storage.versions.all()
+        for one in known.values()
     ]
-    return Versions(versions=bodies[::-1])
+    return Versions(versions=sorted(bodies, key=lambda one: one.version, reverse=True))
 
 
 @router.post(
@@ -52,7 +55,7 @@ def versions(service: Service, _caller: Labelling) -> Versions:
 )
 def promote(number: VersionNumber, service: Service, caller: Administrating) -> Done:
     """Roll back (or forward) to any version that was saved."""
-    known = {one.number: one for one in service.storage.versions.all()}
+    known = service.storage.versions.get([number])
     if number not in known:
         raise refuse(404, "No version has this number. See /v1/versions for those there are.")
     kept = version_path(service.settings, known[number].file).is_file()
