@@ -58,7 +58,7 @@ class GateTable(Table):
     audit_needed: Positive = 20
     audit_margin: Margin = 0.05
     source_margin: Margin = 0.05
-    trust: Margin = 0.25  # least agreement with the source model where it is sure, beyond chance
+    trust: Margin = 0.2  # least agreement with the source model where it is sure, beyond chance
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.9
     roll_back: bool = True
     keep_versions: Positive = 20

@@ -9,9 +9,9 @@ import pytest
 
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
+from attakit.service.kept_settings import open_service
 from attakit.service.learner import process
 from attakit.service.learner.process import alone, run_learner
-from attakit.service.storage.storage import open_storage
 
 
 @pytest.fixture
@@ -28,6 +28,7 @@ def wait_until(condition):
         time.sleep(0.02)
 
 
+@pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
 def test_the_loop_takes_turns_until_it_is_told_to_stop(miniature, quick, decode):
     service = miniature()
     service.serve_batch(0)
@@ -42,7 +43,7 @@ def test_the_loop_takes_turns_until_it_is_told_to_stop(miniature, quick, decode)
     stop.set()
     thread.join()
 
-    with open_storage(service.settings.folder) as storage:
+    with open_service(service.settings) as storage:
         assert storage.facts.get("saved_turn") == 0
         assert storage.versions.current().version == 0
 
