@@ -36,6 +36,7 @@ def test_without_samples_there_is_nothing_to_take(storage):
 
     assert storage.samples.untaken(5) == ()
     assert storage.samples.untaken_count() == 0
+    assert storage.samples.untaken_bytes() == 0
     assert storage.samples.oldest_untaken() is None
     assert storage.samples.count() == 0
 

@@ -69,6 +69,10 @@ class SampleStore:
         """How many samples no turn has taken yet."""
         return int(self._scalar(func.count()) or 0)
 
+    def untaken_bytes(self) -> int:
+        """How large the contents are that no turn has taken yet."""
+        return int(self._scalar(func.sum(samples.c.size)) or 0)
+
     def oldest_untaken(self) -> float | None:
         """When the oldest sample came that no turn has taken yet."""
         oldest = self._scalar(func.min(samples.c.at))

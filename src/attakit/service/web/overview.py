@@ -65,6 +65,7 @@ class Overview:
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
         self._known: tuple[float, StatusBody] | None = None
+        self._full = False  # whether as much waits for the learner as may be kept at all
         self._pending = Lock()  # held while the status is counted aside
         self._renewing = ThreadPoolExecutor(1, "overview")
 
@@ -81,8 +82,7 @@ class Overview:
         that is not there would let the database grow for ever.
         """
         status = self._recent()
-        room = status.waiting < self._settings.retention.images
-        return room and status.learning != "paused"
+        return not self._full and status.learning != "paused"
 
     def may_ask(self) -> bool:
         """Whether a sample that is kept may be put up for labelling."""
@@ -131,8 +131,14 @@ class Overview:
 
     def _renew(self) -> tuple[float, StatusBody]:
         known = (self._ticks(), self._look())
+        self._full = self._is_full(known[1].waiting)
         self._known = known
         return known
+
+    def _is_full(self, waiting: int) -> bool:
+        limits = self._settings.retention
+        size = self._storage.samples.untaken_bytes()
+        return waiting >= limits.images or size >= 1e6 * limits.megabytes
 
     def _is_old(self, known: tuple[float, StatusBody]) -> bool:
         return self._ticks() - known[0] >= _CACHE_SECONDS
