@@ -1,6 +1,10 @@
 """Inputs: bytes to tensors, the same way for the server and the learner."""
 
+import struct
+import time
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -8,6 +12,7 @@ import torch
 from PIL import Image
 
 from attakit.errors import SettingError, StreamError
+from attakit.service import inputs as module
 from attakit.service.inputs import Inputs
 from attakit.service.settings import InputTable
 from attakit.stream.images import ImageFolders
@@ -90,3 +95,68 @@ def test_a_picture_for_people_is_drawn_anew_and_not_too_large():
 def test_settings_that_do_not_fit_are_refused(table, words):
     with pytest.raises(SettingError, match=words):
         Inputs(InputTable(**table))
+
+
+def tiff_with_tile(side):
+    """A TIFF file of 16 × 16 pixels, made of one tile that is larger."""
+    tags = [(256, 16), (257, 16), (258, 8), (259, 8), (262, 1), (277, 1), (322, side), (323, side)]
+    tags += [(324, 8), (325, 8)]
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+    head = b"II*\0" + struct.pack("<I", 16) + b"\0" * 8
+    return head + struct.pack("<H", len(tags)) + entries + struct.pack("<I", 0)
+
+
+def jpeg_with_scans(count):
+    """A progressive JPEG file, one of whose scans is repeated so often."""
+    content = file_of(Image.new("L", (16, 16), 100), "JPEG", progressive=True)
+    second = content.index(b"\xff\xda", content.index(b"\xff\xda") + 2)
+    third = content.index(b"\xff\xda", second + 2)
+    return content[:third] + content[second:third] * count + content[third:]
+
+
+def test_a_tile_larger_than_the_image_and_than_allowed_is_refused():
+    with pytest.raises(StreamError, match="16384 × 16384 pixels, and 20000000 are allowed"):
+        Inputs(InputTable(size=8)).decode(tiff_with_tile(16384))
+
+
+def test_an_image_that_is_painted_over_and_over_is_refused():
+    inputs = Inputs(InputTable(size=8))
+
+    with pytest.raises(StreamError, match="more than 100 times"):
+        inputs.decode(jpeg_with_scans(100))
+    assert inputs.decode(jpeg_with_scans(5)).shape == (3, 8, 8)
+
+
+def test_images_that_come_together_may_claim_ten_times_as_many_pixels():
+    inputs = Inputs(InputTable(size=2), pixels=100)
+    large = file_of(Image.new("L", (10, 10)))
+    small = file_of(Image.new("L", (2, 2)))
+
+    assert len(inputs.read_images([large] * 10)) == 10
+    with pytest.raises(StreamError, match="1004 pixels together, and 1000 are allowed"):
+        inputs.read_images([large] * 10 + [small])
+    with pytest.raises(StreamError, match="it is none of"):
+        inputs.read_images([small] * 10 + [b"no image"])
+
+
+def test_few_large_images_are_decoded_at_the_same_time(monkeypatch):
+    decoding, most, lock = 0, 0, Lock()
+
+    def read(_image, size):
+        nonlocal decoding, most
+        with lock:
+            decoding += 1
+            most = max(most, decoding)
+        time.sleep(0.05)
+        with lock:
+            decoding -= 1
+        return np.zeros((size, size, 3), dtype=np.uint8)
+
+    monkeypatch.setattr(module, "read_pixels", read)
+    inputs = Inputs(InputTable(size=2))
+    large = file_of(Image.new("L", (1200, 1000)))
+
+    with ThreadPoolExecutor(12) as threads:
+        list(threads.map(inputs.read_image, [large] * 12))
+
+    assert most <= 4

@@ -1,13 +1,19 @@
 """The webhook tells of new questions, again after failures, and never twice."""
 
+import json
 import threading
 import time
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from attakit.errors import SettingError
+from attakit.service.serve import serve
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage import open_storage
 from attakit.service.webhook import Webhook
+from service_records import ask
 
 
 @dataclass
@@ -40,6 +46,42 @@ class Receiver:
             raise OSError("not there")
         self.bodies.append(body)
         self.told.set()
+
+
+class Listener(ThreadingHTTPServer):
+    """A program elsewhere that wants to be told; answers with the codes given, then with 204."""
+
+    def __init__(self, codes=()):
+        super().__init__(("127.0.0.1", 0), _Listening)
+        self.codes = list(codes)
+        self.heard = []
+        self.address = f"http://127.0.0.1:{self.server_port}/hook?team=a"
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        return self
+
+    def __exit__(self, *exception):
+        self.shutdown()
+        super().__exit__(*exception)
+
+    def wait_for(self, count):
+        deadline = time.monotonic() + 20
+        while len(self.heard) < count and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self.heard
+
+
+class _Listening(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.heard.append((self.path, self.headers["Content-Type"], body))
+        self.send_response(self.server.codes.pop(0) if self.server.codes else 204)
+        self.send_header("Location", "http://127.0.0.1:1/")
+        self.end_headers()
+
+    def log_message(self, *_words):
+        pass
 
 
 @pytest.fixture
@@ -82,7 +124,41 @@ def test_what_could_not_be_told_is_told_later(start):
     assert receiver.failures == 0
 
 
-@pytest.mark.parametrize("url", ["ftp://a", "localhost", "file:///etc/passwd", ""])
+@pytest.mark.parametrize(
+    "url", ["ftp://a", "localhost", "file:///a", "", "http://", "http://a:b/", "http://[::1/"]
+)
 def test_other_addresses_are_refused(url):
     with pytest.raises(SettingError, match="http or https"):
         Webhook(url, Questions())
+
+
+def test_a_service_with_a_wrong_address_does_not_start(tmp_path):
+    tables = {"folder": tmp_path / "live", "classes": ("cat", "dog"), "labels": {"webhook": "here"}}
+
+    with pytest.raises(SettingError, match="http or https address, got 'here'"):
+        serve(ServiceSettings(**tables))
+
+
+def test_a_real_server_is_told_of_real_questions(tmp_path, clock):
+    with Listener() as listener, open_storage(tmp_path, clock=clock) as storage:
+        hook = Webhook(listener.address, storage.questions, every=0.01)
+        ask(storage, "a", "b")
+        heard = listener.wait_for(1)
+        hook.close()
+
+    path, kind, body = heard[0]
+    assert (path, kind) == ("/hook?team=a", "application/json")
+    told = sum(one["new"] for _, _, one in heard)
+    assert (body["event"], told, heard[-1][2]["newest"]) == ("questions", 2, 2)
+
+
+def test_a_real_server_that_fails_or_sends_elsewhere_is_told_again():
+    questions = Questions()
+    with Listener(codes=[500, 302]) as listener:
+        hook = Webhook(listener.address, questions, every=0.01, pauses=(0.01,))
+        questions.newest = 4
+        heard = listener.wait_for(3)
+        hook.close()
+
+    bodies = [body for _, _, body in heard]
+    assert bodies == [{"event": "questions", "new": 2, "newest": 4, "open": 1}] * 3

@@ -102,7 +102,10 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A model that was saved; `passed` and `reason` are None before it was tried."""
+    """A model that was saved; `passed` and `reason` are None before it was tried.
+
+    One whose weights are not `kept` cannot be promoted.
+    """
 
     version: int
     turn: int
@@ -112,3 +115,4 @@ class Version:
     current: bool
     passed: bool | None
     reason: str | None
+    kept: bool = True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from io import BytesIO
+from threading import Semaphore
 
 import numpy as np
 import torch
@@ -12,11 +14,14 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from attakit.errors import SettingError, StreamError
+from attakit.service.claims import FORMATS, open_image
 from attakit.service.settings import InputTable
 from attakit.stream.decode import DAMAGE, read_pixels
 
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 _PIXELS = 20_000_000
+_TOGETHER = 10  # times as many pixels may the images of one request have
+_LARGE = 1_000_000  # pixels, from which on an image takes tens of megabytes while it is decoded
+_LARGE_AT_ONCE = 4
 _SHOWN_SIZE = 1024  # a picture for people is scaled down to this
 
 
@@ -28,7 +33,8 @@ class Inputs:
     table
         What an input is: an image of a size with its normalisation, or an array of a shape.
     pixels
-        An image that claims more pixels is refused before it is decoded.
+        An image that claims more pixels is refused before it is decoded, and so are images that
+        come together and claim ten times as many.
 
     Examples
     --------
@@ -45,6 +51,7 @@ class Inputs:
         deviation = np.asarray(table.std[: table.channels], dtype=np.float32)
         self._scale = 1 / (255 * deviation)
         self._offset = np.asarray(table.mean[: table.channels], dtype=np.float32) / deviation
+        self._room = Semaphore(_LARGE_AT_ONCE)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,10 +70,16 @@ class Inputs:
         """Decode an image file in memory, scale it and normalise it: (channels, size, size)."""
         if self.table.kind != "image":
             raise StreamError("This model takes arrays, not images. Send JSON with 'arrays'.")
-        pixels: NDArray[np.uint8] = _read(content, self.table.size, self.pixels)
+        pixels: NDArray[np.uint8] = self._pixels(content, self.table.size)
         if self.table.channels == 1:
             pixels = np.asarray(Image.fromarray(pixels).convert("L"))[:, :, None]
         return torch.from_numpy(pixels * self._scale - self._offset).permute(2, 0, 1)
+
+    def read_images(self, contents: Sequence[bytes]) -> list[Tensor]:
+        """Decode the image files of one request."""
+        if self.table.kind == "image" and len(contents) > _TOGETHER:
+            self._check_together(contents)
+        return [self.read_image(content) for content in contents]
 
     def read_array(self, numbers: object) -> Tensor:
         """Check nested lists of numbers for their shape, and for numbers that are not finite."""
@@ -96,11 +109,28 @@ class Inputs:
         """
         if self.table.kind != "image":
             return None
-        image = Image.fromarray(_read(content, None, self.pixels))
+        image = Image.fromarray(self._pixels(content, None))
         image.thumbnail((_SHOWN_SIZE, _SHOWN_SIZE))
         file = BytesIO()
         image.save(file, "PNG")
         return file.getvalue()
+
+    def _pixels(self, content: bytes, size: int | None) -> NDArray[np.uint8]:
+        with _telling(), open_image(content, self.pixels) as image:
+            large = image.width * image.height > _LARGE
+            with self._room if large else nullcontext():  # so that many at once fit into memory
+                return read_pixels(image, size)
+
+    def _check_together(self, contents: Sequence[bytes]) -> None:
+        claimed = 0
+        for content in contents:
+            with _telling(), open_image(content, self.pixels) as image:
+                claimed += image.width * image.height
+        if claimed > _TOGETHER * self.pixels:
+            raise StreamError(
+                f"The images of the request have {claimed} pixels together, and "
+                f"{_TOGETHER * self.pixels} are allowed. Send fewer at once."
+            )
 
     def _load_array(self, content: bytes) -> Tensor:
         try:
@@ -122,9 +152,11 @@ class Inputs:
         return torch.from_numpy(array)
 
 
-def _read(content: bytes, size: int | None, limit: int) -> NDArray[np.uint8]:
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Whatever Pillow raises about a file becomes one sentence."""
     try:
-        return read_pixels(BytesIO(content), size, formats=FORMATS, limit=limit)
+        yield
     except UnidentifiedImageError as error:
         raise StreamError(
             f"An image cannot be read: it is none of {', '.join(FORMATS)}. Convert it first."

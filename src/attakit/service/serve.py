@@ -28,6 +28,7 @@ from attakit.service.storage import Storage
 from attakit.service.supervise import Supervisor
 from attakit.service.web.app import create_app
 from attakit.service.web.security import is_loopback
+from attakit.service.webhook import check_address
 
 
 class _Server(uvicorn.Server):
@@ -60,6 +61,8 @@ def serve(
     log_file
         Where the log of server and learner goes; None is the error stream.
     """
+    if settings.labels.webhook:
+        check_address(settings.labels.webhook)
     with logging_to(log_file), open_service(settings) as storage:
         check_open_address(settings.server.host, storage)
         keep_settings(settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -46,7 +47,7 @@ class Webhook:
         pauses: Sequence[float] = _PAUSES,
         send: Callable[[str, dict[str, object]], None] | None = None,
     ) -> None:
-        _check_url(url)
+        check_address(url)
         self._url = url
         self._questions = questions
         self._every = every
@@ -93,8 +94,15 @@ def _post(url: str, body: dict[str, object]) -> None:
     httpx2.post(url, json=body, timeout=_TIMEOUT, follow_redirects=False).raise_for_status()
 
 
-def _check_url(url: str) -> None:
-    if not url.startswith(("http://", "https://")):
+def check_address(url: str) -> None:
+    """Raise `SettingError` for what is no address of a web server."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
         raise SettingError(
-            f"Webhook: [labels] webhook must be an http or https address, got {url!r}."
+            f"Webhook: [labels] webhook must be an http or https address, got {url!r}. "
+            f"Say, for instance, http://localhost:9000/questions."
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import zlib
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +41,8 @@ def decode_image(
     noted by the camera is applied, and the aspect is not kept.
     """
     try:
-        pixels = read_pixels(path, size)
+        with Image.open(path) as image:
+            pixels = read_pixels(image, size)
     except DAMAGE as error:
         raise StreamError(
             f"{who}: cannot read {path} as an image: {error}. Repair or delete the file, {remedy}."
@@ -51,30 +51,13 @@ def decode_image(
     return pixels
 
 
-def read_pixels(
-    file: Path | IO[bytes],
-    size: int | None,
-    *,
-    formats: tuple[str, ...] | None = None,
-    limit: int | None = None,
-) -> NDArray[np.uint8]:
-    """Read an image as `decode_image` does, from a path or an open file; raises one of `DAMAGE`.
+def read_pixels(image: Image.Image, size: int | None) -> NDArray[np.uint8]:
+    """Decode an image that was opened, as `decode_image` does; raises one of `DAMAGE`.
 
-    Only the named `formats` are tried. An image that claims more pixels than the `limit` is
-    refused after its head was read, before memory is taken for the rest.
-
-    >>> from io import BytesIO
-    >>> file = BytesIO()
-    >>> Image.new("RGB", (9, 5)).save(file, "PNG")
-    >>> read_pixels(file, 4, formats=("PNG",), limit=45).shape
+    >>> read_pixels(Image.new("RGB", (9, 5)), 4).shape
     (4, 4, 3)
     """
-    with Image.open(file, formats=formats) as image:
-        if limit is not None and image.width * image.height > limit:
-            raise ValueError(
-                f"it has {image.width} × {image.height} pixels, and {limit} are allowed"
-            )
-        return _scaled(_as_rgb(ImageOps.exif_transpose(image)), size)
+    return _scaled(_as_rgb(ImageOps.exif_transpose(image)), size)
 
 
 def resize_pixels(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:

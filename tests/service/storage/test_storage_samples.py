@@ -36,16 +36,17 @@ def test_without_samples_there_is_nothing_to_take(storage):
 
     assert storage.samples.untaken(5) == ()
     assert storage.samples.untaken_count() == 0
+    assert storage.samples.untaken_bytes() == 0
     assert storage.samples.oldest_untaken() is None
     assert storage.samples.count() == 0
 
 
 def test_the_size_of_what_waits_is_known(storage):
-    assert storage.samples.untaken_size() == 0
+    assert storage.samples.untaken_bytes() == 0
     storage.samples.add(served("a", "b", "c", content=b"x" * 7))
     storage.turns.plan(turn(0, "a"))
 
-    assert storage.samples.untaken_size() == 14
+    assert storage.samples.untaken_bytes() == 14
 
 
 def test_a_sample_that_comes_twice_stays_as_it_was(storage):

@@ -1,5 +1,6 @@
 """A service in this process: a tiny model, a database in a folder of the test, and a client."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from io import BytesIO
 
@@ -10,10 +11,12 @@ from starlette.testclient import TestClient
 from torch import nn
 
 from attakit.nn import Classifier, seeded
+from attakit.service.models import version_path
 from attakit.service.predictor import Predictor
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage import LabelRules, Question, Served, Storage, Version, open_storage
 from attakit.service.web import create_app
+from live_site import DESKTOP, open_site
 
 CLASSES = ("cat", "dog", "owl")
 
@@ -51,6 +54,15 @@ class Live:
     @property
     def parts(self):
         return self.client.app.state.parts
+
+    def save_version(self, number=1):
+        """Save a version as the learner does; returns its file."""
+        version = Version(number, number, f"{number}.safetensors", "x", 5, self.clock())
+        self.storage.versions.add(version)
+        file = version_path(self.parts.settings, version.file)
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"weights")
+        return file
 
     def forget_what_was_seen(self):
         """Look at tokens anew, as happens after a second."""
@@ -105,12 +117,19 @@ def start(tmp_path):
     """Starts services with settings of the test's own."""
     running = []
 
-    def begin(*, base_url="http://localhost", model=small_image_model, rules=None, **tables):
+    def begin(
+        *,
+        base_url="http://localhost",
+        model=small_image_model,
+        rules=None,
+        address=None,
+        **tables,
+    ):
         tables.setdefault("input", {"size": 8})
         settings = ServiceSettings(folder=tmp_path, classes=CLASSES, **tables)
         clock = Clock()
         labels = rules or LabelRules(settle_seconds=5, classes=len(CLASSES))
-        storage = open_storage(tmp_path / str(len(running)), labels=labels, clock=clock)
+        storage = open_storage(tmp_path / str(len(running)), address, labels=labels, clock=clock)
         storage.versions.add(Version(0, -1, "source.safetensors", "abc", 0, clock()))
         storage.versions.promote(0, "The source model.", "service")
         predictor = Predictor(Classifier(model()).eval(), 0, batch_seconds=0)
@@ -160,3 +179,52 @@ def live(start):
 @pytest.fixture
 def arrays(start):
     return start(input={"kind": "array", "shape": (4,)}, model=small_array_model)
+
+
+@pytest.fixture
+def start_site(tmp_path):
+    """Starts services behind real addresses, with rules of the test's own."""
+    with ExitStack() as running:
+        counted = iter(range(100))
+
+        def begin(**options):
+            folder = tmp_path / f"site-{next(counted)}"
+            return running.enter_context(open_site(folder, **options))
+
+        yield begin
+
+
+@pytest.fixture
+def site(start_site):
+    return start_site()
+
+
+@pytest.fixture
+def visit(chromium, site):
+    """Opens pages as different people; in the end nothing may have been complained about."""
+    opened, complaints = [], []
+
+    def open_page(path, name="ada", *, at=site, viewport=DESKTOP, **options):
+        context = chromium.new_context(viewport=viewport, **options)
+        opened.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        if name:
+            page.add_init_script(f"localStorage.setItem('attakit.name', '{name}')")
+        page.on("console", lambda message: note(complaints, message))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda r: r.url.startswith(at.address) or complaints.append(r.url))
+        page.goto(at.address + path)
+        return page
+
+    yield open_page
+    for context in opened:
+        context.close()
+    assert complaints == []
+
+
+def note(complaints, message):
+    """Chromium itself complains about what cannot be reached; that is what some tests are about."""
+    expected = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED", "status of 409", "status of 401")
+    if message.type in ("error", "warning") and not any(e in message.text for e in expected):
+        complaints.append(message.text)

@@ -2,149 +2,17 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
-from dataclasses import dataclass
-from io import BytesIO
 
-import numpy as np
 import pytest
-import uvicorn
-from PIL import Image
-from torch import nn
 
-from attakit.nn import Classifier, seeded
-from attakit.service.predictor import Predictor
-from attakit.service.settings import ServiceSettings
-from attakit.service.storage import LabelRules, open_storage
-from attakit.service.storage.records import Gate, Question, Served, Version
-from attakit.service.web import create_app
+from attakit.service.storage.records import Gate, Version
+from live_site import PHONE
 
 pytestmark = pytest.mark.browser
 
-DESKTOP = {"width": 1280, "height": 860}
-PHONE = {"width": 390, "height": 844}
-CLASSES = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay")
 KEYS = "1234567890"  # of the classes, in this order
 THUMB = 44  # pixels that a finger hits
-
-
-@dataclass
-class Site:
-    """A running server and what it keeps."""
-
-    address: str
-    storage: object
-    server: uvicorn.Server
-
-    def ask(self, count, start=0):
-        """Put questions about new pictures, as the learner does; returns their numbers."""
-        names = [f"s{number}" for number in range(start, start + count)]
-        now = time.time()
-        self.storage.samples.add(
-            [Served(name, picture(name), 0, 0, 0.5, 1.0, now) for name in names]
-        )
-        guesses = ((3, 0.6), (1, 0.3), (0, 0.1))
-        return self.storage.questions.put(
-            [Question(0, name, 0, 0, "learn", 0, 1.0, guesses, now) for name in names]
-        )
-
-    def said(self, question):
-        """What counts of what people said: kind and label."""
-        given = self.storage.questions.answers(question)
-        return [(answer.kind, answer.label) for answer in given if not answer.withdrawn]
-
-    def wait_for(self, question, *said):
-        deadline = time.monotonic() + 10
-        while self.said(question) != list(said) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert self.said(question) == list(said)
-
-
-def picture(name):
-    file = BytesIO()
-    seed = int(name[1:])
-    pixels = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(file, "PNG")
-    return file.getvalue()
-
-
-def make_model():
-    with seeded(0, "pages model"):
-        return Classifier(nn.Sequential(nn.Flatten(), nn.Linear(3 * 64, 4), nn.Linear(4, 10)))
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Starts servers with rules of the test's own."""
-    running = []
-
-    def begin(**rules):
-        settings = ServiceSettings(folder=tmp_path, classes=CLASSES, input={"size": 8})
-        labels = LabelRules(**({"settle_seconds": 60.0, "classes": 10} | rules))
-        storage = open_storage(tmp_path / str(len(running)), labels=labels)
-        storage.versions.add(Version(0, -1, "source.safetensors", "a", 0, time.time()))
-        storage.versions.promote(0, "The source model.", "service")
-        predictor = Predictor(make_model().eval(), 0, batch_seconds=0)
-        site = serve(create_app(storage, predictor, settings), storage)
-        running.append((*site, predictor))
-        return site[0]
-
-    yield begin
-    for site, thread, predictor in running:
-        site.server.should_exit = True
-        thread.join(20)
-        predictor.close()
-        site.storage.close()
-
-
-def serve(app, storage):
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    options = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(options)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    return Site(f"http://127.0.0.1:{listener.getsockname()[1]}", storage, server), thread
-
-
-@pytest.fixture
-def site(start):
-    return start()
-
-
-@pytest.fixture
-def visit(chromium, site):
-    """Opens pages as different people; in the end nothing may have been complained about."""
-    opened, complaints = [], []
-
-    def open_page(path, name="ada", *, at=site, viewport=DESKTOP, **options):
-        context = chromium.new_context(viewport=viewport, **options)
-        opened.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        if name:
-            page.add_init_script(f"localStorage.setItem('attakit.name', '{name}')")
-        page.on("console", lambda message: note(complaints, message))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda r: r.url.startswith(at.address) or complaints.append(r.url))
-        page.goto(at.address + path)
-        return page
-
-    yield open_page
-    for context in opened:
-        context.close()
-    assert complaints == []
-
-
-def note(complaints, message):
-    """Chromium itself complains about what cannot be reached; that is what some tests are about."""
-    expected = ("ERR_INTERNET_DISCONNECTED", "ERR_FAILED", "status of 409", "status of 401")
-    if message.type in ("error", "warning") and not any(e in message.text for e in expected):
-        complaints.append(message.text)
 
 
 def shown(page):
@@ -213,8 +81,8 @@ def test_answers_are_undone_skipped_and_refused_by_keyboard(site, visit):
     site.wait_for(third, ("label", 4))
 
 
-def test_an_answer_that_counts_already_is_not_undone(start, visit):
-    site = start(settle_seconds=0.0)
+def test_an_answer_that_counts_already_is_not_undone(start_site, visit):
+    site = start_site(settle_seconds=0.0)
     (question,) = site.ask(1)
     page = visit("/label", at=site)
     wait_until_shown(page, question)
@@ -280,8 +148,8 @@ def test_two_people_at_once_never_see_the_same_question(site, visit):
     assert {n for n in numbers if who[n].endswith("ada")} == set(seen["ada"])
 
 
-def test_a_question_stays_with_who_looks_at_it_and_goes_on_when_they_leave(start, visit):
-    site = start(lease_seconds=5.0)
+def test_a_question_stays_with_who_looks_at_it_and_goes_on_when_they_leave(start_site, visit):
+    site = start_site(lease_seconds=5.0)
     (question,) = site.ask(1)
     ada = visit("/label", "ada", at=site)
     wait_until_shown(ada, question)
@@ -412,6 +280,8 @@ def test_the_dashboard_updates_by_itself(site, visit):
 
 def add_candidates(site):
     now = time.time()
+    for file in ("1.safetensors", "2.safetensors"):
+        (site.versions / file).write_bytes(b"weights")
     site.storage.versions.add(Version(1, 3, "1.safetensors", "b", 9, now))
     site.storage.versions.gate(1, Gate(True, "Better by 4 points.", {"audit_accuracy": 0.9}, now))
     site.storage.versions.promote(1, "Passed the gate.", "learner")

@@ -25,7 +25,7 @@ CHECKS = [
     status_code_conformance,
     unsupported_method,
 ]
-EXAMPLES = 4
+EXAMPLES = 40
 # Too many inputs are refused as too large, which is one more way to refuse what is wrong.
 RULES = {
     "checks": {"negative_data_rejection": {"expected-statuses": [400, 404, 405, 413, 415, 422]}}

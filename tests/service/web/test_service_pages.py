@@ -112,3 +112,25 @@ def test_the_reference_is_shown_to_everyone_and_escaped():
     assert response.status_code == 200
     assert "Names &lt;of&gt; the classes" in response.text
     assert "curl -H &#34;Authorization: Bearer $TOKEN&#34;" in response.text
+
+
+def test_people_are_told_in_a_page_what_programs_are_told_in_json(live):
+    page = live.client.get("/nowhere", headers={"Accept": "text/html,*/*"})
+    told = live.client.get("/nowhere")
+    program = live.client.get("/v1/nowhere", headers={"Accept": "text/html,*/*"})
+
+    assert [one.status_code for one in (page, told, program)] == [404] * 3
+    assert page.headers["content-type"].startswith("text/html")
+    assert "Nothing here" in page.text
+    assert "There is nothing at this address" in page.text
+    assert told.json() == program.json()
+
+
+def test_a_page_of_an_error_shows_nothing_that_somebody_sent(live):
+    page = live.client.get(
+        "/", headers={"Accept": "text/html", "Host": "<b>evil</b>", "X-Annotator": "<b>evil</b>"}
+    )
+
+    assert page.status_code == 403
+    assert "under the name of this machine" in page.text
+    assert "evil" not in page.text

@@ -2,6 +2,8 @@
 
 import base64
 
+import pytest
+
 
 def test_an_uploaded_image_is_answered(live, picture):
     response = live.client.post("/v1/predict", files={"files": ("a.png", picture(), "image/png")})
@@ -90,8 +92,9 @@ def test_while_learning_is_paused_nobody_is_asked(live, picture):
     assert live.storage.samples.count() == 0
 
 
-def test_what_the_learner_does_not_take_is_kept_only_up_to_the_limit(start):
-    live = start(retention={"images": 2})
+@pytest.mark.parametrize("limit", [{"images": 2}, {"megabytes": 0.000_15}])
+def test_what_the_learner_does_not_take_is_kept_only_up_to_the_limit(start, limit):
+    live = start(retention=limit)
 
     live.serve(2)
     live.serve(1)

@@ -203,7 +203,9 @@ def test_an_open_server_answers_under_its_own_name_only(live, host):
     assert response.status_code == 403
 
 
-@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"])
+@pytest.mark.parametrize(
+    "host", ["localhost:8000", "127.0.0.1", "127.0.0.2:80", "[::1]:8000", "LOCALHOST"]
+)
 def test_an_open_server_is_known_by_the_names_of_loopback(live, host):
     assert live.client.get("/v1/status", headers={"Host": host}).status_code == 200
 

@@ -1,7 +1,6 @@
 """/v1/status and its neighbours."""
 
-from attakit.service.models import version_path
-from attakit.service.storage import Gate, Turn, Version
+from attakit.service.storage import Gate, Turn
 
 
 def test_the_status_counts_what_was_served_and_asked(live):
@@ -54,27 +53,8 @@ def test_the_series_runs_from_old_to_new_and_tells_what_is_not_known(live):
     assert told["alarms"] == [{"at": live.clock.now, "what": "entropy", "text": "It rose."}]
 
 
-def add_version(live, *, kept):
-    """A second version, whose weights are still in their file or were deleted."""
-    live.storage.versions.add(Version(1, 0, "1.safetensors", "x", 5, live.clock()))
-    path = version_path(live.parts.settings, "1.safetensors")
-    path.parent.mkdir()
-    if kept:
-        path.touch()
-
-
-def test_a_version_whose_weights_are_gone_cannot_be_promoted(live):
-    add_version(live, kept=False)
-
-    refused = live.client.post("/v1/versions/1/promote")
-
-    assert refused.status_code == 409
-    assert "no longer kept" in refused.json()["error"]
-    assert live.storage.versions.current().version == 0
-
-
 def test_versions_tell_their_gates_and_any_can_be_promoted(live):
-    add_version(live, kept=True)
+    live.save_version(1)
     live.storage.versions.gate(1, Gate(False, "Held back.", {"trust": 0.25}))
 
     promoted = live.client.post("/v1/versions/1/promote")
@@ -87,6 +67,18 @@ def test_versions_tell_their_gates_and_any_can_be_promoted(live):
     status = live.client.get("/v1/status").json()
     assert (status["version"], status["agreement"]) == (1, 0.25)
     assert live.storage.versions.current().who == "local"
+
+
+def test_a_version_whose_weights_are_gone_is_not_promoted(live):
+    live.save_version(1).unlink()
+
+    refused = live.client.post("/v1/versions/1/promote")
+    newest, source = live.client.get("/v1/versions").json()["versions"]
+
+    assert refused.status_code == 409
+    assert "no longer kept" in refused.json()["error"]
+    assert (newest["kept"], source["kept"]) == (False, True)
+    assert live.storage.versions.current().version == 0
 
 
 def test_throughput_is_that_of_the_last_minute(live):
@@ -123,6 +115,16 @@ def test_the_numbers_for_prometheus_tell_what_happened(live):
         "attakit_batch_size_count 1.0",
     ):
         assert line in text.splitlines()
+
+
+def test_methods_that_somebody_makes_up_are_counted_as_one(live):
+    for name in ("BREW", "BAKE"):
+        live.client.request(name, "/")
+
+    text = live.client.get("/metrics").text
+
+    assert 'attakit_requests_total{method="other",route="/",status="405"} 2.0' in text
+    assert "BREW" not in text
 
 
 def test_services_in_one_process_count_apart(start):

@@ -69,8 +69,8 @@ class SampleStore:
         """How many samples no turn has taken yet."""
         return int(self._scalar(func.count()) or 0)
 
-    def untaken_size(self) -> int:
-        """Bytes of the samples that no turn has taken yet."""
+    def untaken_bytes(self) -> int:
+        """How large the contents are that no turn has taken yet."""
         return int(self._scalar(func.sum(samples.c.size)) or 0)
 
     def oldest_untaken(self) -> float | None:

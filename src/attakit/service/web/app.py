@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
@@ -30,7 +31,7 @@ from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.observing import Observing
 from attakit.service.web.overview import Overview
-from attakit.service.web.pages import Pages, pages_router
+from attakit.service.web.pages import Pages, error_page, pages_router
 from attakit.service.web.parts import Parts
 from attakit.service.web.security import Guard
 from attakit.service.web.uploads import describe_upload
@@ -76,11 +77,11 @@ def create_app(
         lifespan=_lifespan,
     )
     app.state.parts = parts
-    errors.install(app)
+    pages = Pages()
+    errors.install(app, partial(error_page, pages))
     for module in (predict, samples, questions, status, versions, exchange, metrics):
         app.include_router(module.router)
     _describe(app, settings)
-    pages = Pages()
     app.include_router(login_router(pages))
     app.include_router(pages_router(visitor_of, app.openapi, pages))
     server = settings.server

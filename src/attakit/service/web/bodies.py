@@ -172,6 +172,7 @@ class VersionBody(BaseModel):
     labels: int = Field(description="Labels received when it was made")
     at: float
     gate: GateBody | None = Field(description="Null before it was tried, and for the source model")
+    kept: bool = Field(description="Whether its weights are there, so that it can answer")
     promoted: bool = Field(description="Whether it ever answered requests")
     current: bool
 

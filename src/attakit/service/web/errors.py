@@ -1,9 +1,10 @@
-"""Every error is {"error": one sentence}; none tells a path or a stack trace."""
+"""Every error is {"error": one sentence}, or a page for people; none tells a path or a trace."""
 
 from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI
@@ -11,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 
 from attakit.errors import LabelError, StateError, StreamError, UnknownQuestion
 from attakit.service.web.bodies import Problem
@@ -21,6 +23,7 @@ _WORDS = {
     404: "There is nothing at this address. See /docs for what there is.",
     405: "This address does not take this method. See /docs for the methods it takes.",
 }
+_FOR_PROGRAMS = ("/v1/", "/metrics", "/healthz", "/readyz", "/openapi.json", "/static/")
 _DESCRIPTIONS = {
     400: "The request cannot be read",
     401: "No token, or one that is not known",
@@ -70,9 +73,9 @@ def unexpected(error: Exception, where: str) -> JSONResponse:
     )
 
 
-def install(app: FastAPI) -> None:
-    """Let the app answer all errors in this form."""
-    app.add_exception_handler(HTTPException, _http_error)
+def install(app: FastAPI, page: Callable[[int, str], Response]) -> None:
+    """Let the app answer errors in this form; `page` shows people a status and a sentence."""
+    app.add_exception_handler(HTTPException, _refusing(page))
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind, status in (
         (StreamError, 422),
@@ -83,11 +86,23 @@ def install(app: FastAPI) -> None:
         app.add_exception_handler(kind, _telling(status))
 
 
-async def _http_error(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    plain = {"Not Found", "Method Not Allowed"}
-    sentence = _WORDS[error.status_code] if error.detail in plain else str(error.detail)
-    return problem(error.status_code, sentence, dict(error.headers or {}))
+def _refusing(page: Callable[[int, str], Response]) -> Any:
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        plain = {"Not Found", "Method Not Allowed"}
+        sentence = _WORDS[error.status_code] if error.detail in plain else str(error.detail)
+        show = page if _is_person(request) else problem
+        response = show(error.status_code, sentence)
+        response.headers.update(error.headers or {})
+        return response
+
+    return refused
+
+
+def _is_person(request: Request) -> bool:
+    """Whether a browser wants to show what comes back."""
+    accepts = "text/html" in request.headers.get("accept", "")
+    return accepts and not request.url.path.startswith(_FOR_PROGRAMS)
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:

@@ -19,6 +19,7 @@ from attakit.service.web.security import Known
 router = APIRouter(tags=["operation"])
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -53,7 +54,8 @@ class Metrics:
         )
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        self._requests.labels(method, route, str(status)).inc()
+        known = method if method in _METHODS else "other"  # anybody may make up names
+        self._requests.labels(known, route, str(status)).inc()
         self._latency.labels(route).observe(seconds)
 
     def count_inputs(self, count: int) -> None:

@@ -66,7 +66,7 @@ class Overview:
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
         self._known: tuple[float, StatusBody] | None = None
-        self._waiting_bytes = 0  # counted with it
+        self._full = False  # whether as much waits for the learner as may be kept at all
         self._pending = Lock()  # held while the status is counted aside
         self._renewing = ThreadPoolExecutor(1, "overview")
 
@@ -82,9 +82,8 @@ class Overview:
         Nothing is kept while learning is paused, nor beyond what may be kept at all: a learner
         that is not there would let the database grow for ever.
         """
-        status, table = self._recent(), self._settings.retention
-        room = status.waiting < table.images and self._waiting_bytes < table.megabytes * 1e6
-        return room and status.learning != "paused"
+        status = self._recent()
+        return not self._full and status.learning != "paused"
 
     def may_ask(self) -> bool:
         """Whether a sample that is kept may be put up for labelling."""
@@ -133,9 +132,14 @@ class Overview:
 
     def _renew(self) -> tuple[float, StatusBody]:
         known = (self._ticks(), self._look())
-        self._waiting_bytes = self._storage.samples.untaken_size()
+        self._full = self._is_full(known[1].waiting)
         self._known = known
         return known
+
+    def _is_full(self, waiting: int) -> bool:
+        limits = self._settings.retention
+        size = self._storage.samples.untaken_bytes()
+        return waiting >= limits.images or size >= 1e6 * limits.megabytes
 
     def _is_old(self, known: tuple[float, StatusBody]) -> bool:
         return self._ticks() - known[0] >= _CACHE_SECONDS

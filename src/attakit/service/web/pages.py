@@ -19,6 +19,7 @@ from attakit.service.storage.records import Role
 from attakit.service.web.reference import read_reference
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TITLES = {401: "Please log in", 403: "Not from here", 404: "Nothing here"}
 _FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -135,6 +136,15 @@ def login_page(
 ) -> Response:
     """The page that asks for a token; with a sentence if the last one was wrong."""
     text = pages.render("login.html", None, here="/login", next=local_path(following), wrong=wrong)
+    return html(text, status)
+
+
+def error_page(pages: Pages, status: int, sentence: str) -> Response:
+    """What a person sees instead of a page that cannot be shown."""
+    title = _TITLES.get(status, "That did not work")
+    text = pages.render(
+        "error.html", None, here="/login", title=title, status=status, text=sentence
+    )
     return html(text, status)
 
 

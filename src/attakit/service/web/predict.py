@@ -61,7 +61,7 @@ def _decode(service: Parts, upload: Upload) -> tuple[list[Tensor], list[bytes]]:
     if upload.arrays:
         arrays = [service.inputs.read_array(numbers) for numbers in upload.arrays]
         return arrays, [service.inputs.encode(array) for array in arrays]
-    return [service.inputs.read_image(file) for file in upload.files], list(upload.files)
+    return service.inputs.read_images(upload.files), list(upload.files)
 
 
 def _judge(

@@ -29,7 +29,6 @@ _CACHE_SECONDS = 1.0  # a token that was revoked counts for so long
 _CACHE_SIZE = 1000
 _LOGINS_PER_MINUTE = 10
 _SAFE = {"GET", "HEAD", "OPTIONS"}
-_LOOPBACK_NAMES = {"localhost", "127.0.0.1", "::1"}
 _LONGEST_NAME = 60
 
 
@@ -245,7 +244,7 @@ def _annotator(request: HTTPConnection) -> str:
 
 def _check_local(request: HTTPConnection) -> None:
     host = _host_name(request.headers.get("host", ""))
-    if host not in _LOOPBACK_NAMES:
+    if not is_loopback(host):
         raise refuse(
             403,
             "Without tokens this server answers only under the name of this machine, such as "

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 
 from attakit.service.learner.candidates import SOURCE
 from attakit.service.models import version_path
-from attakit.service.storage.records import Gate
+from attakit.service.storage.records import Gate, Version
 from attakit.service.web.bodies import (
     Done,
     GateBody,
@@ -19,7 +19,7 @@ from attakit.service.web.bodies import (
     Versions,
 )
 from attakit.service.web.errors import documented, refuse
-from attakit.service.web.parts import Service
+from attakit.service.web.parts import Parts, Service
 from attakit.service.web.security import Administrating, Labelling
 
 router = APIRouter(tags=["versions"])
@@ -42,6 +42,7 @@ def versions(service: Service, _caller: Labelling) -> Versions:
             labels=one.labels,
             at=one.at,
             gate=None if one.gate is None else _gate(one.gate),
+            kept=_is_kept(service, one),
             promoted=one.number in promoted,
             current=current is not None and one.number == current.version,
         )
@@ -54,12 +55,11 @@ def versions(service: Service, _caller: Labelling) -> Versions:
     "/v1/versions/{number}/promote", responses=documented(404, 409), summary="Let a version answer"
 )
 def promote(number: VersionNumber, service: Service, caller: Administrating) -> Done:
-    """Roll back (or forward) to any version that was saved."""
+    """Roll back (or forward) to any version whose weights are kept."""
     known = service.storage.versions.get([number])
     if number not in known:
         raise refuse(404, "No version has this number. See /v1/versions for those there are.")
-    kept = version_path(service.settings, known[number].file).is_file()
-    if not kept and number != SOURCE:
+    if not _is_kept(service, known[number]):
         raise refuse(409, "The weights of this version are no longer kept. Choose a newer one.")
     service.storage.versions.promote(number, f"Chosen by {caller.name}.", caller.name)
     service.overview.changed()
@@ -73,6 +73,10 @@ def learning(body: LearningRequest, service: Service, caller: Administrating) ->
     service.storage.events.add("paused" if body.paused else "resumed", caller.name)
     service.overview.changed()
     return LearningBody(paused=body.paused)
+
+
+def _is_kept(service: Parts, version: Version) -> bool:
+    return version.number == SOURCE or version_path(service.settings, version.file).exists()
 
 
 def _gate(gate: Gate) -> GateBody:

@@ -20,22 +20,35 @@ export function showClasses(classes, answer) {
     make("li", {}, make("button", { type: "button", "data-label": label, title: name, onclick: () => answer(label) },
       hint(label, name), make("span", { class: "word" }, name))));
   find("#classes").replaceChildren(...buttons);
-  find("#classes").classList.toggle("short", classes.every((name) => name.length <= SHORT));
+  const short = classes.every((name) => name.length <= SHORT);
+  for (const list of ["#classes", "#guesses"]) find(list).classList.toggle("short", short);
   const search = find("#find");
   search.hidden = classes.length < MANY;
   search.addEventListener("input", () => filter(classes, buttons, search.value));
   search.addEventListener("keydown", (event) => {
-    const first = classes.findIndex((name) => matches(name, search.value));
-    if (event.key === "Enter" && search.value && first >= 0) leave(search, () => answer(first));
+    const best = bestMatch(classes, search.value);
+    if (event.key === "Enter" && best >= 0) leave(search, () => answer(best));
     else if (event.key === "Escape") leave(search, () => {});
   });
 }
 
-const matches = (name, text) => name.toLowerCase().includes(text.trim().toLowerCase());
+const plain = (text) => text.trim().toLowerCase();
+const matches = (name, text) => plain(name).includes(plain(text));
+
+/** The class that Enter takes: one of just that name, else one that begins so, else one that has it in its name. */
+function bestMatch(classes, text) {
+  const wanted = plain(text);
+  if (!wanted) return -1;
+  const tests = [(name) => name === wanted, (name) => name.startsWith(wanted), (name) => name.includes(wanted)];
+  const found = tests.map((test) => classes.findIndex((name) => test(plain(name))));
+  return found.find((label) => label >= 0) ?? -1;
+}
 
 function filter(classes, buttons, text) {
+  const best = bestMatch(classes, text);
   buttons.forEach((button, label) => {
     button.hidden = !matches(classes[label], text);
+    button.firstChild.classList.toggle("best", label === best);
   });
 }
 
@@ -59,7 +72,7 @@ export function showQuestion(held, answer) {
 
 function guessButton(guess, answer) {
   const share = make("span", { class: "share" });
-  share.style.width = percent(guess.probability, 1).replace(" ", "");
+  share.style.width = `${100 * guess.probability}%`;
   return make("button", { type: "button", "data-label": guess.label, onclick: () => answer(guess.label) },
     share, hint(guess.label, guess.class), make("span", { class: "word" }, guess.class),
     make("span", { class: "percent" }, percent(guess.probability)));

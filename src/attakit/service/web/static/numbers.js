@@ -24,7 +24,7 @@ function showFacts(status) {
 function showAccuracy({ accuracy }) {
   write(find("#accuracy"), accuracy ? percent(accuracy.value) : "–");
   const audited = "Known once some audit questions are answered.";
-  const interval = accuracy && `${percent(accuracy.low)} to ${percent(accuracy.high)}, from ${count(accuracy.count, "audited answer")}`;
+  const interval = accuracy && `Of what was served: ${percent(accuracy.low)} to ${percent(accuracy.high)}, from ${count(accuracy.count, "audited answer")}`;
   write(find("#accuracy-note"), accuracy ? interval : audited);
 }
 

@@ -33,7 +33,7 @@ function moreButton(number, versions, roll) {
 
 function row(version, roll) {
   const [kind, name] = state(version);
-  const back = roll && !version.current;
+  const back = roll && !version.current && version.kept;
   return make("li", { "data-version": version.version },
     make("span", { class: "number" }, `v${version.version}`),
     make("span", {}, make("span", { class: `pill ${kind}` }, name)),
@@ -42,7 +42,7 @@ function row(version, roll) {
 }
 
 function offer(version) {
-  if (version.promoted) return "Roll back to this";
+  if (version.promoted) return "Roll back";
   return version.gate && !version.gate.passed ? "Use anyway" : "Use this";
 }
 
@@ -73,5 +73,6 @@ function details(version) {
     .filter(([name, value]) => name.endsWith("_accuracy") && Number.isFinite(value))
     .map(([name, value]) => `${name.replace("_accuracy", "")} ${percent(value, 1)}`);
   const audit = right.length ? [`right on the audit: ${right.join(", ")}`] : [];
-  return [ago(version.at), count(version.labels, "label"), ...audit].join(" · ");
+  const gone = version.kept ? [] : ["weights no longer kept"];
+  return [ago(version.at), count(version.labels, "label"), ...audit, ...gone].join(" · ");
 }

@@ -3,7 +3,9 @@
 import { serverTime } from "./api.js";
 
 export function percent(share, digits = 0) {
-  return `${(100 * share).toFixed(digits)} %`;
+  const least = 0.5 / 10 ** (digits + 2);
+  const number = share > 0 && share < least ? `<${(2 * 100 * least).toFixed(digits)}` : (100 * share).toFixed(digits);
+  return `${number}\u00a0%`; // never parted from its number
 }
 
 export function count(number, one, many = `${one}s`) {

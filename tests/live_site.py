@@ -1,0 +1,105 @@
+"""A service behind a real address in this process, for tests with a browser."""
+
+import socket
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import uvicorn
+from PIL import Image
+from torch import nn
+
+from attakit.nn import Classifier, seeded
+from attakit.service.models import VERSIONS
+from attakit.service.predictor import Predictor
+from attakit.service.settings import ServiceSettings
+from attakit.service.storage import LabelRules, open_storage
+from attakit.service.storage.records import Question, Served, Version
+from attakit.service.web import create_app
+
+DESKTOP = {"width": 1280, "height": 860}
+PHONE = {"width": 390, "height": 844}
+CLASSES = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay")
+GUESSES = ((3, 0.6), (1, 0.3), (0, 0.1))
+
+
+@dataclass
+class Site:
+    """A running server and what it keeps."""
+
+    address: str
+    storage: object
+    versions: Path  # folder of their weights
+
+    def ask(self, count, start=0):
+        """Put questions about new pictures, as the learner does; returns their numbers."""
+        names = [f"s{number}" for number in range(start, start + count)]
+        now = time.time()
+        self.storage.samples.add(
+            [Served(name, picture(name), 0, 0, 0.5, 1.0, now) for name in names]
+        )
+        return self.storage.questions.put(
+            [Question(0, name, 0, 0, "learn", 0, 1.0, GUESSES, now) for name in names]
+        )
+
+    def said(self, question):
+        """What counts of what people said: kind and label."""
+        given = self.storage.questions.answers(question)
+        return [(answer.kind, answer.label) for answer in given if not answer.withdrawn]
+
+    def wait_for(self, question, *said):
+        deadline = time.monotonic() + 10
+        while self.said(question) != list(said) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert self.said(question) == list(said)
+
+
+def picture(name):
+    file = BytesIO()
+    seed = int(name[1:])
+    pixels = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def make_model(classes):
+    with seeded(0, "pages model"):
+        return Classifier(
+            nn.Sequential(nn.Flatten(), nn.Linear(3 * 64, 4), nn.Linear(4, len(classes)))
+        )
+
+
+@contextmanager
+def open_site(folder, *, classes=CLASSES, **rules):
+    """A service in a folder, with rules for its labels."""
+    labels = LabelRules(**({"settle_seconds": 60.0, "classes": len(classes)} | rules))
+    with ExitStack() as stack:
+        settings = ServiceSettings(folder=folder, classes=classes, input={"size": 8})
+        storage = stack.enter_context(open_storage(folder, labels=labels))
+        storage.versions.add(Version(0, -1, "source.safetensors", "a", 0, time.time()))
+        storage.versions.promote(0, "The source model.", "service")
+        model = make_model(classes).eval()
+        predictor = stack.enter_context(Predictor(model, 0, batch_seconds=0))
+        address = stack.enter_context(serving(create_app(storage, predictor, settings)))
+        (folder / VERSIONS).mkdir()
+        yield Site(address, storage, folder / VERSIONS)
+
+
+@contextmanager
+def serving(app):
+    """The address of an app, which is served inside."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    options = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(options)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(20)
