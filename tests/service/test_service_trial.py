@@ -9,12 +9,17 @@ from attakit.service.trial import try_out
 
 OWN = """
 from torch import nn
+from attakit.nn import seeded
 
-def build():
-    return nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 3))
+def untrained(outputs=3):
+    return nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, outputs))
+
+def build(outputs=3):
+    with seeded(0, "model of a test"):
+        return untrained(outputs)
 
 def one_logit():
-    return nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+    return build(1)
 """
 
 
@@ -47,6 +52,11 @@ def test_what_fits_is_let_through(tried):
 def test_a_model_with_another_number_of_outputs_is_refused(tried, classes):
     with pytest.raises(ModelError, match=rf"has 3 outputs, but there are {len(classes)} classes"):
         tried(classes=classes)
+
+
+def test_a_model_that_is_another_each_time_is_refused(tried):
+    with pytest.raises(ModelError, match=r"other weights each time.*model\.weights"):
+        tried("untrained")
 
 
 def test_inputs_that_the_model_does_not_take_are_refused(tried):
