@@ -14,7 +14,7 @@ def call(tmp_path):
     """Runs `attakit token` on the service of this test."""
 
     def run(*arguments):
-        line = ["token", *arguments, "--folder", str(tmp_path)]
+        line = ["token", arguments[0], "--folder", str(tmp_path), *arguments[1:]]
         result = CliRunner().invoke(app, line)
         if isinstance(result.exception, Exception):
             raise result.exception
@@ -32,8 +32,33 @@ def test_a_token_is_shown_once_and_alone_on_standard_output(call, tmp_path):
     assert told.stdout.strip() not in call("list").stdout
 
 
+def test_it_is_told_which_service_a_token_is_for(call, tmp_path):
+    assert f"for the service in {tmp_path}." in call("create", "Ada", "--role", "label").stderr
+
+
+def test_only_creating_a_token_makes_a_service(call, tmp_path):
+    for line in (["list"], ["revoke", "Ada"]):
+        with pytest.raises(SettingError, match=r"no service in .* --folder"):
+            call(*line)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_service_without_tokens_says_how_to_make_one(call, tmp_path):
+    open_storage(tmp_path).close()
+
+    assert f"--role label --folder {tmp_path}" in call("list").stdout.replace("\n", "")
+
+
+def test_a_folder_that_cannot_be_made_is_told(call, tmp_path):
+    (tmp_path / "file").write_text("")
+
+    for place in (tmp_path / "file", tmp_path / "file" / "live"):
+        with pytest.raises(SettingError, match=r"cannot be made \(.*\)\. Choose another one"):
+            call("create", "Ada", "--role", "label", "--folder", str(place))
+
+
 def test_tokens_are_listed_with_their_roles(call):
-    assert "There are no tokens" in call("list").stdout
     call("create", "Ada", "--role", "label")
     call("create", "root", "--role", "admin")
     call("revoke", "root")
@@ -69,7 +94,7 @@ def test_the_database_can_be_another_one(call, tmp_path):
     url = f"sqlite:///{tmp_path / 'other.sqlite'}"
     call("create", "Ada", "--role", "label", "--database", url)
 
-    assert "There are no tokens" in call("list").stdout
+    assert not (tmp_path / "service.sqlite").exists()
     assert "Ada" in call("list", "--database", url).stdout
 
 

@@ -34,6 +34,15 @@ def test_each_line_is_an_object_with_what_was_given(untouched_logging):
     assert (told["level"], told["from"]) == ("info", "attakit.x")
 
 
+def test_colours_for_a_terminal_are_left_out(untouched_logging):
+    file = io.StringIO()
+    log_as_json(file=file)
+
+    logging.getLogger("uvicorn.error").info("Started", extra={"color_message": "\033[1mStarted"})
+
+    assert "color_message" not in json.loads(file.getvalue())
+
+
 def test_an_error_is_told_with_its_trace(untouched_logging):
     file = io.StringIO()
     log_as_json(file=file)

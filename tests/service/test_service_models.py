@@ -15,6 +15,12 @@ def build():
 
 def nothing():
     return "no model"
+
+def needs(size):
+    return nn.Linear(size, 3)
+
+def fails():
+    raise OSError("no such file: my.yaml")
 """
 
 
@@ -64,6 +70,8 @@ def test_a_version_has_the_weights_of_its_file(settings):
         ("own_model_of_a_test:missing", "cannot be imported"),
         ("no_such_module:build", "cannot be imported"),
         ("own_model_of_a_test:nothing", "must return a torch.nn.Module, got str"),
+        ("own_model_of_a_test:needs", "without arguments .* missing 1 required"),
+        ("own_model_of_a_test:fails", "OSError: no such file: my.yaml"),
     ],
 )
 def test_what_is_no_model_is_refused(settings, name, message):

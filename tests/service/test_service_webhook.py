@@ -8,9 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from attakit.errors import SettingError
-from attakit.service.serve import serve
-from attakit.service.settings import ServiceSettings
 from attakit.service.storage import open_storage
 from attakit.service.webhook import Webhook
 from service_records import ask
@@ -122,21 +119,6 @@ def test_what_could_not_be_told_is_told_later(start):
     assert receiver.told.wait(5)
     assert receiver.bodies[0]["new"] == 1
     assert receiver.failures == 0
-
-
-@pytest.mark.parametrize(
-    "url", ["ftp://a", "localhost", "file:///a", "", "http://", "http://a:b/", "http://[::1/"]
-)
-def test_other_addresses_are_refused(url):
-    with pytest.raises(SettingError, match="http or https"):
-        Webhook(url, Questions())
-
-
-def test_a_service_with_a_wrong_address_does_not_start(tmp_path):
-    tables = {"folder": tmp_path / "live", "classes": ("cat", "dog"), "labels": {"webhook": "here"}}
-
-    with pytest.raises(SettingError, match="http or https address, got 'here'"):
-        serve(ServiceSettings(**tables))
 
 
 def test_a_real_server_is_told_of_real_questions(tmp_path, clock):

@@ -15,6 +15,7 @@ from rich.table import Table
 from attakit.cli.extra_parts import import_service
 from attakit.cli.options import DatabaseUrl, Json
 from attakit.cli.talking import print_json, say
+from attakit.errors import SettingError
 
 app = typer.Typer(
     help="Create, list and revoke the tokens of a service.",
@@ -45,9 +46,12 @@ def create(
         return
     say(token)
     Console(stderr=True).print(
-        "Keep it: it cannot be shown again. Send it as header 'Authorization: Bearer TOKEN', or "
-        "log in with it.",
+        f"It is for the service in {folder if database is None else 'the database'}. Keep it: it "
+        f"cannot be shown again. Send it as header 'Authorization: Bearer TOKEN', or log in with "
+        f"it.",
         highlight=False,
+        markup=False,
+        soft_wrap=True,
     )
 
 
@@ -56,7 +60,7 @@ def list_tokens(
     folder: Folder = Path("service"), database: DatabaseUrl = None, as_json: Json = False
 ) -> None:
     """Show who has a token, and what they may do."""
-    with _open(folder, database) as storage:
+    with _open(folder, database, new=False) as storage:
         tokens = storage.tokens.all()
     rows = [
         {"name": one.name, "role": one.role, "created": one.created, "revoked": one.revoked}
@@ -65,7 +69,8 @@ def list_tokens(
     if as_json:
         print_json({"tokens": rows})
     elif not rows:
-        say("There are no tokens. Make one with: attakit token create NAME --role label")
+        place = f" --folder {folder}" if database is None else ""
+        say(f"There are no tokens. Make one with: attakit token create NAME --role label{place}")
     else:
         Console().print(_table(rows))
 
@@ -73,7 +78,7 @@ def list_tokens(
 @app.command()
 def revoke(name: Name, folder: Folder = Path("service"), database: DatabaseUrl = None) -> None:
     """Let a token count no more."""
-    with _open(folder, database) as storage:
+    with _open(folder, database, new=False) as storage:
         storage.tokens.revoke(name)
     say(f"The token of {name} counts no more.")
 
@@ -90,7 +95,13 @@ def _date(seconds: float | None) -> str:
 
 
 @contextmanager
-def _open(folder: Path, database: str | None) -> Iterator[Any]:
-    """Open the storage of a service."""
+def _open(folder: Path, database: str | None, *, new: bool = True) -> Iterator[Any]:
+    """Open the storage of a service; one that is not there is made only if it may be `new`."""
+    file = folder / import_service("storage.database").FILE
+    if not new and database is None and not file.is_file():
+        raise SettingError(
+            f"token: there is no service in {folder}. Name its folder with --folder, or its "
+            f"database with --database."
+        )
     with import_service("storage").open_storage(folder, database) as opened:
         yield opened

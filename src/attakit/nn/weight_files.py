@@ -25,10 +25,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     >>> read_tensors(Path("nowhere.safetensors"))
     Traceback (most recent call last):
         ...
-    attakit.errors.ModelError: load_weights: there is no file nowhere.safetensors.
+    attakit.errors.ModelError: load_weights: there is no file nowhere.safetensors. Check the path;
+    it counts from the folder you are in.
     """
     if not path.is_file():
-        raise ModelError(f"load_weights: there is no file {path}.")
+        raise ModelError(
+            f"load_weights: there is no file {path}. Check the path; it counts from the folder you "
+            f"are in."
+        )
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
     if path.suffix in PICKLE_ENDINGS:

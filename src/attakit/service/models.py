@@ -59,7 +59,14 @@ def _architecture(settings: ServiceSettings) -> nn.Module:
 
 def _imported(name: str) -> nn.Module:
     """What a class or function of the user's returns, called without arguments."""
-    model = import_named(name, "model")()
+    build = import_named(name, "model")
+    try:
+        model = build()
+    except Exception as error:  # code of the user's may raise anything
+        raise ModelError(
+            f"model.name: {name!r} is called without arguments and must return the model, but it "
+            f"fails ({type(error).__name__}: {error}). Name a function that needs no arguments."
+        ) from error
     if not isinstance(model, nn.Module):
         raise ModelError(
             f"model.name: {name!r} must return a torch.nn.Module, got {type(model).__name__}."

@@ -16,19 +16,23 @@ from fastapi import FastAPI
 
 from attakit.bench.stopping import Interrupted, ignoring_ctrl_c, stoppable
 from attakit.errors import SettingError
+from attakit.nn.classifier import Classifier
 from attakit.service.follow import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.kept_settings import keep_settings, open_service
 from attakit.service.learner.candidates import VersionFiles
+from attakit.service.lock import alone
 from attakit.service.logs import logging_to
 from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage import Storage
 from attakit.service.supervise import Supervisor
+from attakit.service.trial import try_out
 from attakit.service.web.app import create_app
 from attakit.service.web.security import is_loopback
-from attakit.service.webhook import check_address
+
+LOCK_FILE = "server.lock"
 
 
 class _Server(uvicorn.Server):
@@ -61,12 +65,15 @@ def serve(
     log_file
         Where the log of server and learner goes; None is the error stream.
     """
-    if settings.labels.webhook:
-        check_address(settings.labels.webhook)
-    with logging_to(log_file), open_service(settings) as storage:
-        check_open_address(settings.server.host, storage)
-        keep_settings(settings)
-        with _listening(settings) as listener, running(settings, storage, log_file) as app:
+    source = source_model(settings)
+    try_out(settings, source)
+    with open_service(settings) as storage, logging_to(log_file):
+        check_open_address(settings, storage)
+        with (
+            alone(settings.folder / LOCK_FILE),
+            _listening(settings) as listener,
+            running(settings, storage, source, log_file) as app,
+        ):
             host, port = listener.getsockname()[:2]
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
@@ -77,12 +84,13 @@ def serve(
 
 @contextmanager
 def running(
-    settings: ServiceSettings, storage: Storage, log_file: Path | None = None
+    settings: ServiceSettings, storage: Storage, source: Classifier, log_file: Path | None = None
 ) -> Iterator[FastAPI]:
     """The parts of a service around its app: the promoted model, and the learner beside it."""
     server = settings.server
-    files = VersionFiles(settings.folder / VERSIONS, storage.versions, source_model(settings))
+    files = VersionFiles(settings.folder / VERSIONS, storage.versions, source)
     files.begin(time.time())
+    keep_settings(settings)  # not before: a start that fails leaves those of the last one
     with ExitStack() as stack:
         predictor = stack.enter_context(
             Predictor(
@@ -141,11 +149,12 @@ def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
         yield listener
 
 
-def check_open_address(host: str, storage: Storage) -> None:
+def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
     """Raise `SettingError` if strangers could reach a service that has no token."""
+    host = settings.server.host
     if not is_loopback(host) and not storage.tokens.any():
         raise SettingError(
             f"server.host: {host} can be reached from other machines, and there is no token yet: "
             f"everybody could do everything. Make one with `attakit token create NAME --role "
-            f"admin`, or listen on 127.0.0.1."
+            f"admin --folder {settings.folder}`, or listen on 127.0.0.1."
         )

@@ -4,13 +4,36 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from attakit.bench.experiment import Count, MethodTable, ModelTable, Positive, Rate, Table
 
 Seconds = Annotated[float, Field(ge=0)]
 Margin = Annotated[float, Field(ge=0, le=1)]
+
+
+def _different(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(names) < 2 or len({*names}) < len(names) or not all(name.strip() for name in names):
+        raise PydanticCustomError("classes", "a list of at least two names, all different")
+    return names
+
+
+def _web_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise PydanticCustomError("web_address", "an http or https address")
+    return url
+
+
+ClassNames = Annotated[tuple[str, ...], AfterValidator(_different)]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
 
 
 class InputTable(Table):
@@ -36,7 +59,7 @@ class LabelTable(Table):
     lease_seconds: Seconds = 60.0
     settle_seconds: Seconds = 5.0  # an answer can be undone for so long
     expiry_seconds: Seconds = 86_400.0
-    webhook: str | None = None
+    webhook: WebAddress | None = None
 
 
 class LearningTable(Table):
@@ -105,7 +128,7 @@ class ServiceSettings(Table):
 
     folder: Path = Path("service")
     database: str | None = None  # URL; SQLite in the folder if not given
-    classes: Annotated[tuple[str, ...], Field(min_length=2)]
+    classes: ClassNames
     seed: int = 0
     model: ModelTable = ModelTable()
     input: InputTable = InputTable()

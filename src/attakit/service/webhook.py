@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from urllib.parse import urlsplit
 
 import httpx2
 
-from attakit.errors import SettingError
 from attakit.service.storage.questions import QuestionStore
 
 log = logging.getLogger(__name__)
@@ -47,7 +45,6 @@ class Webhook:
         pauses: Sequence[float] = _PAUSES,
         send: Callable[[str, dict[str, object]], None] | None = None,
     ) -> None:
-        check_address(url)
         self._url = url
         self._questions = questions
         self._every = every
@@ -92,17 +89,3 @@ class Webhook:
 
 def _post(url: str, body: dict[str, object]) -> None:
     httpx2.post(url, json=body, timeout=_TIMEOUT, follow_redirects=False).raise_for_status()
-
-
-def check_address(url: str) -> None:
-    """Raise `SettingError` for what is no address of a web server."""
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
-        raise SettingError(
-            f"Webhook: [labels] webhook must be an http or https address, got {url!r}. "
-            f"Say, for instance, http://localhost:9000/questions."
-        )

@@ -9,6 +9,8 @@ from PIL import Image
 from attakit.errors import LabelError, SettingError
 from attakit.service.exchange import label_config
 
+CLASSES = ("cat", "größer; Hund", "=SUM(1)", "三毛猫")
+
 
 def annotation(*names, **more):
     value = {"choices": list(names)}
@@ -33,7 +35,76 @@ def test_a_task_holds_its_image_and_the_guess_of_the_model(exported):
     (guess,) = second["predictions"]
     assert guess["result"] == annotation("größer; Hund")["result"]
     assert (guess["score"], guess["model_version"]) == (0.6, "version 7")
-    assert "image" not in second["data"]  # it has been removed
+
+
+def test_a_task_whose_image_is_gone_still_has_all_that_its_interface_shows(exported):
+    _, second, _ = json.loads(exported("label-studio"))
+    shown = fromstring(label_config(["cat"])).find("Image").get("value")
+
+    assert second["data"][shown.removeprefix("$")] == ""
+
+
+def test_guesses_name_tags_and_choices_of_the_interface(exported):
+    interface = fromstring(label_config(CLASSES))
+    choices = interface.find("Choices")
+    names = [one.get("value") for one in choices]
+
+    for task in json.loads(exported("label-studio")):
+        (result,) = task["predictions"][0]["result"]
+        assert result["type"] == "choices"
+        assert result["from_name"] == choices.get("name")
+        assert result["to_name"] == choices.get("toName") == interface.find("Image").get("name")
+        assert set(result["value"]["choices"]) <= set(names)
+        assert 0 <= task["predictions"][0]["score"] <= 1
+
+
+def test_an_export_as_label_studio_writes_it_is_understood(imported, said):
+    exported_there = {
+        "id": 1,
+        "data": {"question": 1, "sample": "=s0", "image": "data:image/png;base64,"},
+        "annotations": [
+            {
+                "id": 1001,
+                "completed_by": 10,
+                "result": [
+                    {
+                        "id": "Dx_aB91ISN",
+                        "from_name": "class",
+                        "to_name": "image",
+                        "type": "choices",
+                        "origin": "prediction-changed",
+                        "value": {"choices": ["cat"]},
+                    }
+                ],
+                "was_cancelled": False,
+                "ground_truth": False,
+                "created_at": "2026-03-09T22:16:08.728353Z",
+                "lead_time": 4.288,
+                "prediction": {},
+                "result_count": 1,
+                "task": 1,
+            }
+        ],
+        "predictions": [12],  # numbers alone, unless one asks for more
+        "drafts": [],
+        "meta": {},
+        "project": 83,
+        "total_annotations": 1,
+        "cancelled_annotations": 0,
+    }
+
+    report = imported("label-studio", json.dumps([exported_there]))
+
+    assert (report.taken, report.problems) == (1, ())
+    assert said(1) == [("label-studio/10", "label", 0)]
+
+
+def test_the_short_format_of_label_studio_is_told_apart(imported):
+    short = [{"id": 1, "question": 1, "image": "x", "class": "cat", "annotator": 10}]
+
+    (problem,) = imported("label-studio", json.dumps(short)).problems
+
+    assert "not in the format JSON" in problem.reason
 
 
 def test_a_task_can_refer_to_the_image_at_the_service(exported):

@@ -83,7 +83,7 @@ def test_kinds_and_people_can_be_given(imported, said):
 
 
 def test_a_table_without_the_columns_is_refused_as_a_whole(imported):
-    with pytest.raises(LabelError, match=r"answer is not among them, got 'question,class'"):
+    with pytest.raises(LabelError, match=r"lacks answer, got 'question,class'"):
         imported("csv", "question,class\n1,cat\n")
 
 

@@ -11,7 +11,8 @@ from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
 from attakit.service.kept_settings import open_service
 from attakit.service.learner import process
-from attakit.service.learner.process import alone, run_learner
+from attakit.service.learner.process import run_learner
+from attakit.service.lock import alone
 
 
 @pytest.fixture
@@ -75,15 +76,15 @@ def test_without_its_parent_the_learner_ends(miniature, quick, decode):
     assert service.storage.turns.last() == -1
 
 
-def test_two_learners_do_not_work_on_one_folder(tmp_path):
+def test_two_learners_do_not_work_on_one_folder(miniature, quick, decode, monkeypatch):
+    monkeypatch.setattr(process, "LOCK_SECONDS", 0.0)
+    service = miniature()
+
     with (
-        alone(tmp_path),
-        pytest.raises(StateError, match="another one works on"),
-        alone(tmp_path, patience=0.0),
+        alone(service.settings.folder / process.LOCK_FILE),
+        pytest.raises(StateError, match="The learner: another one works on"),
     ):
-        pass
-    with alone(tmp_path, patience=0.0):
-        pass
+        run_learner(service.settings, Classifier(service.model), decode)
 
 
 def test_contents_beyond_the_limits_are_removed_once_they_are_in_a_checkpoint(miniature):

@@ -102,15 +102,6 @@ def test_what_the_learner_does_not_take_is_kept_only_up_to_the_limit(start, limi
     assert live.storage.samples.count() == 2
 
 
-def test_what_the_learner_does_not_take_is_kept_only_up_to_the_size(start):
-    live = start(retention={"megabytes": 1e-5})
-
-    live.serve(1)
-    live.serve(1)
-
-    assert live.storage.samples.count() == 1
-
-
 def test_with_the_budget_spent_nobody_is_asked(start, picture):
     live = start(labels={"budget": 1})
     live.ask(1)

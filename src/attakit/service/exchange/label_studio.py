@@ -79,7 +79,7 @@ def _to_task(asked: Asked, classes: Sequence[str]) -> dict[str, Any]:
         "data": {
             "question": question.question,
             "sample": question.sample,
-            **({} if asked.image is None else {IMAGE: asked.image}),
+            IMAGE: asked.image or "",  # it takes no file in which a task lacks what is shown
         },
         "predictions": [
             {
@@ -109,7 +109,10 @@ def _choose(name: str) -> list[dict[str, Any]]:
 def _to_lines(number: int, task: Any) -> Iterator[Line | Problem]:
     data = task.get("data") if isinstance(task, dict) else None
     if not isinstance(data, dict) or "question" not in data:
-        yield Problem(number, "the task has no data with a question; it was not exported from here")
+        told = (
+            "the task has no data with a question: it is not from here, or not in the format JSON"
+        )
+        yield Problem(number, told)
         return
     annotations = task.get("annotations", [])
     if not isinstance(annotations, list):

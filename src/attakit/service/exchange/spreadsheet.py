@@ -132,8 +132,8 @@ def _read_header(reader: _Reader) -> list[str]:
     missing = [name for name in _NEEDED if name not in header]
     if header and missing:
         raise LabelError(
-            f"Import: the first line must name the columns, and {' and '.join(missing)} is not "
-            f"among them, got {shortened(','.join(header))}. Fill in a file that "
+            f"Import: the first line must name the columns question and answer, and lacks "
+            f"{' and '.join(missing)}, got {shortened(','.join(header))}. Fill in a file that "
             f"`attakit questions export` wrote."
         )
     return header

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import math
 import os
@@ -11,25 +10,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO
 
 import torch
 
-from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
 from attakit.service.kept_settings import open_service
 from attakit.service.learner.audit import Decode
 from attakit.service.learner.live import LiveLearner
+from attakit.service.lock import alone
 from attakit.service.settings import ServiceSettings
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 CLEAN_SECONDS = 60.0
-LOCK_SECONDS = 10.0
+LOCK_SECONDS = 10.0  # in which the learner of a service that was killed notices it
 LOCK_FILE = "learner.lock"
-_LOCK_PAUSE = 0.1
 
 
 def run_learner(
@@ -60,7 +56,7 @@ def run_learner(
     """
     behave(settings)
     storage = open_service(settings, clock=clock)
-    with storage, alone(settings.folder), told_to_end() as signalled:
+    with storage, alone(settings.folder / LOCK_FILE, LOCK_SECONDS), told_to_end() as signalled:
         learner = LiveLearner(settings, storage, source, decode, clock=clock)
         learner.resume()
         log.info("The learner is at turn %d.", learner.memory.turn)
@@ -88,40 +84,6 @@ def told_to_end() -> Iterator[threading.Event]:
     finally:
         if in_main:
             signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def alone(folder: Path, patience: float = LOCK_SECONDS) -> Iterator[None]:
-    """Inside, no other learner works on the folder. The lock ends with the process, however.
-
-    Parameters
-    ----------
-    folder
-        Of the service.
-    patience
-        Seconds in which the learner of a service that was killed may notice that it is alone.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + patience
-    with (folder / LOCK_FILE).open("a") as file:
-        while not _locked(file):
-            if time.monotonic() >= deadline:
-                raise StateError(
-                    f"The learner: another one works on {folder}. Stop it, or use another folder."
-                )
-            time.sleep(_LOCK_PAUSE)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
-
-
-def _locked(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _work(learner: LiveLearner, clock: Callable[[], float], is_over: Callable[[], bool]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from attakit.errors import SettingError
 from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.events import EventStore
 from attakit.service.storage.facts import Facts
@@ -85,5 +86,14 @@ def open_storage(
     True
     """
     if url is None:
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(folder)
     return Storage(Database(database_url(folder, url), clock), labels or LabelRules())
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(
+            f"Storage: the folder {folder} cannot be made ({error.strerror}). Choose another one."
+        ) from error

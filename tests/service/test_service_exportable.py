@@ -1,0 +1,135 @@
+"""An exported version, in programs that know nothing of attakit, answers as the service does."""
+
+import importlib
+import io
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from starlette.testclient import TestClient
+
+from attakit.nn import SmallCNN, seeded
+from attakit.nn.export import export_model
+from attakit.nn.weights import load_weights, save_weights
+from attakit.service import serve as serving
+from attakit.service.exportable import service_model
+from attakit.service.kept_settings import open_service
+from attakit.service.load import parse_settings
+from attakit.service.models import source_model
+
+OWN = """
+from torch import nn
+
+def build():
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+"""
+
+
+@contextmanager
+def talking_to(settings):
+    """A client of a service whose learner never starts."""
+    with (
+        open_service(settings) as storage,
+        serving.running(settings, storage, source_model(settings)) as app,
+        TestClient(app, base_url="http://localhost") as client,
+    ):
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def no_learner(monkeypatch):
+    monkeypatch.setattr(serving.Supervisor, "start", lambda _self: None)
+    monkeypatch.setattr(serving.Supervisor, "stop", lambda _self: None)
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Settings of a service for grey images of 24 × 24 pixels."""
+    with seeded(3, "exported model"):
+        save_weights(SmallCNN(classes=3), tmp_path / "source.safetensors")
+    return parse_settings(
+        {
+            "folder": str(tmp_path / "live"),
+            "classes": ["cat", "dog", "cow"],
+            "model": {"name": "small_cnn", "weights": str(tmp_path / "source.safetensors")},
+            "input": {"size": 24, "channels": 1, "mean": [0.3], "std": [0.2]},
+        }
+    )
+
+
+def run_torchscript(path, inputs):
+    with pytest.warns(DeprecationWarning, match=r"torch\.jit\.load"):
+        return torch.jit.load(path)(inputs)
+
+
+def run_program(path, inputs):
+    return torch.export.load(path).module()(inputs)
+
+
+def run_onnx(path, inputs):
+    importlib.import_module("onnx.checker").check_model(str(path), full_check=True)
+    session = importlib.import_module("onnx.reference").ReferenceEvaluator(str(path))
+    return torch.from_numpy(session.run(["logits"], {"input": inputs.numpy()})[0])
+
+
+def run_weights(path, inputs):
+    model = SmallCNN(classes=3).eval()
+    load_weights(model, path)
+    return model(inputs)
+
+
+RUNNERS = {
+    "model.ts": run_torchscript,
+    "model.pt2": run_program,
+    "model.onnx": run_onnx,
+    "model.safetensors": run_weights,
+}
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_a_file_says_of_an_image_what_the_service_says(images, tmp_path, name):
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 24, 24), dtype=np.uint8)
+    files = []
+    for each in pixels:
+        file = io.BytesIO()
+        Image.fromarray(each).save(file, "PNG")
+        files.append(("files", ("image.png", file.getvalue())))
+    with talking_to(images) as client:
+        answered = client.post("/v1/predict", files=files).json()["predictions"]
+
+    model, facts = service_model(images.folder)
+    exported = export_model(model, tmp_path / name, facts)
+    inputs = (torch.from_numpy(pixels)[:, None] / 255 - facts.mean[0]) / facts.std[0]
+    with torch.no_grad():
+        probabilities = RUNNERS[name](exported.path, inputs).softmax(dim=1)
+
+    wanted = [[each["probabilities"][one] for one in facts.classes] for each in answered]
+    assert torch.allclose(probabilities, torch.tensor(wanted), atol=1e-4)
+    assert inputs.shape[1:] == facts.shape
+
+
+def test_a_model_of_the_users_own_for_arrays_is_exported_too(tmp_path, monkeypatch):
+    (tmp_path / "exported_model_of_a_test.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = parse_settings(
+        {
+            "folder": str(tmp_path / "live"),
+            "classes": ["low", "high"],
+            "model": {"name": "exported_model_of_a_test:build"},
+            "input": {"kind": "array", "shape": [4]},
+        }
+    )
+    array = [0.1, -2.0, 3.5, 0.0]
+    with talking_to(settings) as client:
+        (answered,) = client.post("/v1/predict", json={"arrays": [array]}).json()["predictions"]
+
+    model, facts = service_model(settings.folder)
+    exported = export_model(model, tmp_path / "model.onnx", facts)
+
+    probabilities = run_onnx(exported.path, torch.tensor([array])).softmax(dim=1)
+    assert probabilities[0].tolist() == pytest.approx(
+        [answered["probabilities"][name] for name in ("low", "high")], abs=1e-4
+    )
+    assert (facts.shape, facts.mean, facts.std) == ((4,), None, None)

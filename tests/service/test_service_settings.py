@@ -1,0 +1,21 @@
+"""What a service file may say."""
+
+import pytest
+
+from attakit.errors import SettingError
+from attakit.service.load import parse_settings
+
+
+@pytest.mark.parametrize("classes", [["a"], ["a", "b", "a"], ["a", " "], []])
+def test_classes_have_names_of_their_own(classes):
+    with pytest.raises(SettingError, match="classes must be a list of at least two names, all"):
+        parse_settings({"classes": classes})
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["ftp://a", "localhost:80", "file:///a", "", "http://", "http://a:b/", "http://[::1/"],
+)
+def test_a_webhook_has_a_web_address(address):
+    with pytest.raises(SettingError, match=r"labels\.webhook must be an http or https address"):
+        parse_settings({"classes": ["a", "b"], "labels": {"webhook": address}})

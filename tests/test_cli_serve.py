@@ -1,0 +1,149 @@
+"""`attakit serve`, up to the moment at which it would answer requests."""
+
+import json
+import socket
+import sys
+
+import pytest
+import torch
+
+from attakit.cli import main
+from attakit.nn import SmallCNN, save_weights
+from attakit.service import serve as serving
+from attakit.service.kept_settings import SETTINGS_FILE
+from attakit.service.lock import alone
+
+SERVICE = """
+folder = "live"
+classes = ["cat", "dog", "cow"]
+[model]
+name = "small_cnn"
+weights = "source.safetensors"
+[input]
+size = 28
+channels = 1
+[server]
+port = 0
+"""
+
+
+class Served(Exception):
+    """Requests would be answered now."""
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """A folder with a service file whose server never answers and whose learner never starts."""
+
+    def answer(_server, sockets):
+        raise Served
+
+    monkeypatch.setattr(serving._Server, "run", answer)
+    monkeypatch.setattr(serving.Supervisor, "start", lambda _self: None)
+    monkeypatch.setattr(serving.Supervisor, "stop", lambda _self: None)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "service.toml").write_text(SERVICE)
+    model = SmallCNN(classes=3)
+    save_weights(model, "source.safetensors")
+    save_weights(SmallCNN(classes=4), "other.safetensors")
+    torch.save(model, "pickled.pt")
+    (tmp_path / "broken.toml").write_text("classes = [")
+    return tmp_path
+
+
+@pytest.fixture
+def serve(work, monkeypatch, capsys):
+    """Runs the command, and returns its exit code and what it said on the error stream."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["attakit", "serve", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            main()
+        return caught.value.code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture
+def begun(work, monkeypatch):
+    """A service that was started before; what it keeps as its settings."""
+    monkeypatch.setattr(sys, "argv", ["attakit", "serve", "service.toml"])
+    with pytest.raises(Served):
+        main()
+    return (work / "live" / SETTINGS_FILE).read_text()
+
+
+MISTAKES = {
+    "nothing": ([], "give either a service file or --demo"),
+    "both": (["service.toml", "--demo"], "give either a service file or --demo"),
+    "no file": (["nowhere.toml"], "no service file at nowhere.toml"),
+    "no TOML": (["broken.toml"], "broken.toml is not valid TOML"),
+    "a folder": (["."], ". cannot be read as a service file"),
+    "unknown": (["service.toml", "--set", "labels.bugdet=3"], "Did you mean 'budget'"),
+    "no value": (["service.toml", "--set", "labels"], "--set takes table.name=value"),
+    "no weights": (["service.toml", "--set", "model.weights=gone.pt"], "no file gone.pt"),
+    "pickle": (["service.toml", "--set", "model.weights=pickled.pt"], "holds more than tensors"),
+    "classes": (["service.toml", "--set", "model.weights=other.safetensors"], "of other shapes"),
+    "twice": (["service.toml", "--set", 'classes=["a","a","b"]'], "all different"),
+    "model": (["service.toml", "--set", "model.name=small_cn"], "Did you mean 'small_cnn'"),
+    "import": (["service.toml", "--set", "model.name=nowhere:x"], "cannot be imported"),
+    "method": (["service.toml", "--set", "method.name=simata"], "Did you mean 'simatta'"),
+    "array": (["service.toml", "--set", "input.kind=array"], "needs the shape"),
+    "webhook": (["service.toml", "--set", "labels.webhook=x"], "an http or https address"),
+    "database": (["service.toml", "--set", "database=mysql://x/y"], "SQLite or PostgreSQL"),
+    "place": (["service.toml", "--folder", "broken.toml"], "broken.toml cannot be made"),
+    "open": (
+        ["service.toml", "--host", "0.0.0.0"],
+        "attakit token create NAME --role admin --folder live",
+    ),
+    "source": (["service.toml", "--set", "model.weights=again.safetensors"], "Give the same"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_ends_in_one_line_and_changes_nothing(begun, serve, work, name):
+    save_weights(SmallCNN(classes=3).requires_grad_(False), "again.safetensors")
+    arguments, told = MISTAKES[name]
+
+    code, said = serve(*arguments)
+
+    assert code == 2
+    assert said.startswith("Error: ")
+    assert said.count("\n") == 1
+    assert told in said
+    assert (work / "live" / SETTINGS_FILE).read_text() == begun
+
+
+def test_a_port_that_is_taken_is_told(begun, serve):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+
+        code, said = serve("service.toml", "--port", port)
+
+    assert code == 2
+    assert f"127.0.0.1:{port} cannot be listened on" in said
+    assert "--port 0 takes any free one" in said
+
+
+def test_a_second_server_for_one_folder_is_refused(begun, serve, work):
+    with alone(work / "live" / serving.LOCK_FILE):
+        code, said = serve("service.toml", "--set", "labels.budget=7")
+
+    assert code == 2
+    assert "The server: another one works on live. Stop it" in said
+    assert (work / "live" / SETTINGS_FILE).read_text() == begun
+
+
+def test_what_was_given_is_kept(begun, monkeypatch, work):
+    line = ["attakit", "serve", "service.toml", "--set", "labels.budget=7"]
+    monkeypatch.setattr(sys, "argv", line)
+
+    with pytest.raises(Served):
+        main()
+
+    kept = json.loads((work / "live" / SETTINGS_FILE).read_text())
+    assert kept["labels"]["budget"] == 7
