@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from attakit.service.logs import log_as_json
+from attakit.service.logs import log_as_json, logging_to
 
 
 @pytest.fixture
@@ -53,3 +53,16 @@ def test_an_error_is_told_with_its_trace(untouched_logging):
         logging.getLogger("attakit.x").exception("failed")
 
     assert "ValueError: odd" in json.loads(file.getvalue())["trace"]
+
+
+def test_afterwards_logs_go_where_they_went_before(untouched_logging, tmp_path):
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+
+    with logging_to(tmp_path / "live" / "service.log"):
+        logging.getLogger("attakit.x").info("inside")
+    logging.getLogger("attakit.x").info("outside")
+
+    (line,) = (tmp_path / "live" / "service.log").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["what"] == "inside"
+    assert (root.handlers[:], root.level) == before

@@ -19,3 +19,12 @@ def test_classes_have_names_of_their_own(classes):
 def test_a_webhook_has_a_web_address(address):
     with pytest.raises(SettingError, match=r"labels\.webhook must be an http or https address"):
         parse_settings({"classes": ["a", "b"], "labels": {"webhook": address}})
+
+
+def test_no_more_audit_answers_are_needed_than_count():
+    gate = {"audit_window": 10, "audit_needed": 11}
+
+    with pytest.raises(
+        SettingError, match=r"gate\.audit_needed must be at most audit_window, which is"
+    ):
+        parse_settings({"classes": ["a", "b"], "gate": gate})

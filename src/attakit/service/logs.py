@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -57,11 +57,19 @@ def log_as_json(level: int = logging.INFO, file: IO[str] | None = None) -> None:
 @contextmanager
 def logging_to(path: Path | None) -> Iterator[None]:
     """Inside, logs go as JSON lines to the end of a file; None is the error stream."""
-    if path is None:
-        log_as_json()
-        yield
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    with _opened(path) as file:
         log_as_json(file=file)
-        yield
+        try:
+            yield
+        finally:
+            root.handlers[:] = before
+            root.setLevel(level)
+
+
+def _opened(path: Path | None) -> AbstractContextManager[IO[str] | None]:
+    if path is None:
+        return nullcontext()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("a", encoding="utf-8")

@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from attakit.bench.stopping import Interrupted, ignoring_ctrl_c, stoppable
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
+from attakit.service.belonging import check_belonging
 from attakit.service.follow import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.kept_settings import keep_settings, open_service
@@ -69,6 +70,7 @@ def serve(
     try_out(settings, source)
     with open_service(settings) as storage, logging_to(log_file):
         check_open_address(settings, storage)
+        check_belonging(settings, storage)
         with (
             alone(settings.folder / LOCK_FILE),
             _listening(settings) as listener,

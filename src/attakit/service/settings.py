@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from attakit.bench.experiment import Count, MethodTable, ModelTable, Positive, Rate, Table
@@ -85,6 +85,14 @@ class GateTable(Table):
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.9
     roll_back: bool = True
     keep_versions: Positive = 20
+
+    @field_validator("audit_needed")
+    @classmethod
+    def _can_be_reached(cls, needed: int, info: ValidationInfo) -> int:
+        window = info.data.get("audit_window", needed)
+        if needed > window:
+            raise PydanticCustomError("audit_needed", f"at most audit_window, which is {window}")
+        return needed
 
 
 class DriftTable(Table):
