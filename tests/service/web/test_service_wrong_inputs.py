@@ -273,7 +273,7 @@ def test_an_unexpected_error_is_logged_and_tells_nothing_but_a_number(live, monk
     def fail():
         raise RuntimeError("/secret/path is broken")
 
-    monkeypatch.setattr(live.storage.versions, "all", fail)
+    monkeypatch.setattr(live.storage.versions, "current", fail)
 
     response = live.client.get("/v1/versions")
 
