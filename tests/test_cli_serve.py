@@ -94,6 +94,14 @@ MISTAKES = {
     "webhook": (["service.toml", "--set", "labels.webhook=x"], "an http or https address"),
     "database": (["service.toml", "--set", "database=mysql://x/y"], "SQLite or PostgreSQL"),
     "place": (["service.toml", "--folder", "broken.toml"], "broken.toml cannot be made"),
+    "apart": (
+        ["service.toml", "--folder", "broken.toml", "--set", "database=sqlite:///apart.sqlite"],
+        "broken.toml cannot be made",
+    ),
+    "reordered": (
+        ["service.toml", "--set", "classes=['dog', 'cat', 'cow']"],
+        "classes: the service in live has the classes",
+    ),
     "open": (
         ["service.toml", "--host", "0.0.0.0"],
         "attakit token create NAME --role admin --folder live",

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from attakit.errors import AttaError
-from attakit.service.learner.candidates import SOURCE
+from attakit.service.learner.candidates import SOURCE, promoted_versions
 from attakit.service.predictor import Model, Predictor
 from attakit.service.storage.records import Version
 from attakit.service.storage.versions import VersionStore
@@ -15,7 +15,6 @@ from attakit.service.storage.versions import VersionStore
 log = logging.getLogger(__name__)
 
 PAUSE = 0.5  # seconds between two looks
-_LOOK_BACK = 100
 
 
 class Follower:
@@ -67,8 +66,7 @@ class Follower:
                 self._fall_back()
 
     def _fall_back(self) -> None:
-        before = [promotion.version for promotion in self.versions.promotions(limit=_LOOK_BACK)]
-        for number in dict.fromkeys([*before, SOURCE]):
+        for number in (*promoted_versions(self.versions), SOURCE):
             if number != self._unreadable and self._swap(number):
                 return
 

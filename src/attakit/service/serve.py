@@ -28,6 +28,7 @@ from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage import Storage
+from attakit.service.storage.storage import make_folder
 from attakit.service.supervise import Supervisor
 from attakit.service.trial import try_out
 from attakit.service.web.app import create_app
@@ -68,9 +69,9 @@ def serve(
     """
     source = source_model(settings)
     try_out(settings, source)
+    make_folder(settings.folder)  # with a database elsewhere nobody else does
     with open_service(settings) as storage, logging_to(log_file):
         check_open_address(settings, storage)
-        check_belonging(settings, storage)
         with (
             alone(settings.folder / LOCK_FILE),
             _listening(settings) as listener,
@@ -90,6 +91,7 @@ def running(
 ) -> Iterator[FastAPI]:
     """The parts of a service around its app: the promoted model, and the learner beside it."""
     server = settings.server
+    check_belonging(settings, storage)
     files = VersionFiles(settings.folder / VERSIONS, storage.versions, source)
     files.begin(time.time())
     keep_settings(settings)  # not before: a start that fails leaves those of the last one

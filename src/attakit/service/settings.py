@@ -78,7 +78,7 @@ class GateTable(Table):
 
     every: Positive = 1  # turns with training between two candidates
     audit_window: Positive = 200  # newest audit answers that count
-    audit_needed: Positive = 20
+    audit_needed: Annotated[Positive, Field(validate_default=True)] = 20
     audit_margin: Margin = 0.05
     source_margin: Margin = 0.05
     trust: Margin = 0.2  # least agreement with the source model where it is sure, beyond chance

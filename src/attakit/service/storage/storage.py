@@ -86,11 +86,12 @@ def open_storage(
     True
     """
     if url is None:
-        _make_folder(folder)
+        make_folder(folder)
     return Storage(Database(database_url(folder, url), clock), labels or LabelRules())
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make the folder of a service, or raise `SettingError`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
