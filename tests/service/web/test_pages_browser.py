@@ -27,8 +27,11 @@ def wait_until_shown(page, question):
     page.locator(f"#desk[data-question='{question}']").wait_for()
 
 
-def break_answers(page, first=lambda route: None):
-    """Let no word about answers through until they are mended by what is returned."""
+def label_with_broken_answers(visit, site, first=lambda route: None):
+    """A labelling page that gets no word about answers, and what mends it.
+
+    Broken before the page comes: what is broken under an open page reaches it at some later time.
+    """
     broken = [True]
 
     def meet(route):
@@ -38,8 +41,10 @@ def break_answers(page, first=lambda route: None):
         else:
             route.continue_()
 
+    page = visit("/docs")
     page.route("**/answer", meet)
-    return broken.clear
+    page.goto(site.address + "/label")
+    return page, broken.clear
 
 
 def deliver(route):
@@ -191,6 +196,7 @@ def test_answers_are_kept_while_the_connection_is_lost(site, visit):
     page.wait_for_load_state("networkidle")
 
     page.context.set_offline(True)
+    page.locator("#connection", has_text="Offline").wait_for()
     for place in range(3):
         wait_until_shown(page, numbers[place])
         page.keyboard.press(KEYS[place])
@@ -210,10 +216,9 @@ def test_answers_are_kept_while_the_connection_is_lost(site, visit):
 
 def test_an_undo_of_an_answer_that_may_have_arrived_is_sent_after_it(site, visit):
     first, second = site.ask(2)
-    page = visit("/label")
-    wait_until_shown(page, first)
     # The server takes the answer, but its word of it is lost.
-    mend = break_answers(page, deliver)
+    page, mend = label_with_broken_answers(visit, site, deliver)
+    wait_until_shown(page, first)
     page.keyboard.press("1")
     page.locator("#connection", has_text="Offline, 1 answer kept").wait_for()
     assert site.said(first) == [("label", 0)]
@@ -230,9 +235,8 @@ def test_an_undo_of_an_answer_that_may_have_arrived_is_sent_after_it(site, visit
 
 def test_answers_survive_a_reload(site, visit):
     first, second = site.ask(2)
-    page = visit("/label")
+    page, mend = label_with_broken_answers(visit, site)
     wait_until_shown(page, first)
-    mend = break_answers(page)
     page.keyboard.press("7")
     page.locator("#connection", has_text="1 answer kept").wait_for()
 
