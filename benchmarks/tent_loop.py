@@ -1,7 +1,7 @@
 """Does Tent cost more here than in a loop written by hand?
 
     python benchmarks/tent_loop.py                             # ResNet-18, 128 pixels
-    python benchmarks/tent_loop.py --model small_cnn --size 28 --threads 1
+    python benchmarks/tent_loop.py --model small_cnn --size 28 --threads 1 --steps 8 --rounds 25
 
 The same weights and the same images go through `attakit.engine.run` with `Tent`, and through the
 shortest loop that does the same. That loop is timed in both memory layouts, and the faster one
