@@ -150,3 +150,14 @@ def test_tiny_batches_are_answered(size):
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(SettingError, match=message):
         Tent(tiny_classifier(), **settings)
+
+
+def test_a_run_that_goes_on_with_another_learning_rate_uses_it():
+    before, after = Tent(one_layer(), lr=0.5), Tent(one_layer(), lr=0.25)
+    before.step(batch_of(INPUTS), allowance=0)
+
+    after.load_state_dict(before.state_dict())
+
+    assert after.optimizer.param_groups[0]["lr"] == 0.25
+    (first, second) = (list(each.optimizer.state.values()) for each in (before, after))
+    assert torch.equal(first[0]["momentum_buffer"], second[0]["momentum_buffer"])

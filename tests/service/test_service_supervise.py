@@ -1,10 +1,13 @@
 import os
 import signal
+import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
 
-from attakit.service.supervise import Supervisor
+from attakit.service import supervise
+from attakit.service.supervise import GAVE_UP, Supervisor
 
 PATIENCE = 60.0
 
@@ -14,6 +17,11 @@ def note_and_sleep(folder):
     number = len(list(folder.iterdir()))
     (folder / f"start-{number}").write_text(str(os.getpid()))
     time.sleep(PATIENCE)
+
+
+def note_and_give_up(folder):
+    (folder / f"start-{len(list(folder.iterdir()))}").write_text(str(os.getpid()))
+    sys.exit(GAVE_UP)
 
 
 def wait_for(path: Path):
@@ -53,4 +61,17 @@ def test_a_process_is_started_again_also_if_its_end_cannot_be_told(tmp_path):
     wait_for(tmp_path / "start-1")
     supervisor.stop()
 
+    assert not supervisor.is_alive
+
+
+def test_a_process_that_gives_up_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervise, "FIRST_PAUSE", 0.0)
+    told = threading.Event()
+    supervisor = Supervisor(partial(note_and_give_up, tmp_path), died=lambda code: told.set())
+    supervisor.start()
+    assert told.wait(PATIENCE)
+
+    supervisor.stop()
+
+    assert [path.name for path in tmp_path.iterdir()] == ["start-0"]
     assert not supervisor.is_alive

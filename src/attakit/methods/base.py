@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
@@ -95,6 +96,9 @@ class BaseMethod:
 
     def _load(self, name: str, state: Any) -> None:
         part = getattr(self, name)
+        if isinstance(part, Optimizer):
+            # Of what it saves, lr and momentum are settings: those of now count.
+            state = {**state, "param_groups": part.state_dict()["param_groups"]}
         if hasattr(part, "load_state_dict"):
             part.load_state_dict(state)
         else:

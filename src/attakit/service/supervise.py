@@ -1,4 +1,4 @@
-"""The learner in a process of its own, started again whenever it dies."""
+"""The learner in a process of its own, started again whenever it dies, unless it gives up."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 STABLE = 60.0  # seconds after which an earlier death is forgotten
 PATIENCE = 30.0  # seconds that a turn may take to end when the service stops
+GAVE_UP = 3  # exit code of a process that would end the same way if it were started again
 
 
 class Supervisor:
-    """Keeps one process alive until it is told to stop.
+    """Keeps one process alive until it is told to stop, or the process gives up.
 
     Parameters
     ----------
@@ -71,8 +72,11 @@ class Supervisor:
             if self._stopping.is_set():
                 return
             code = self._process.exitcode or 0
-            log.error("the learner ended with code %d and is started again in %.1f s", code, pause)
             self._tell(code)
+            if code == GAVE_UP:
+                log.error("the learner gave up and is not started again")
+                return
+            log.error("the learner ended with code %d and is started again in %.1f s", code, pause)
             self._stopping.wait(pause)
             lived = time.monotonic() - began
             pause = FIRST_PAUSE if lived > STABLE else min(2 * pause, LONGEST_PAUSE)

@@ -40,6 +40,18 @@ def test_uncertainty_that_rises_gives_an_alarm():
     assert "The uncertainty of the source model rose from" in first.text
 
 
+def test_an_alarm_tells_the_levels_before_and_after_the_change():
+    random = torch.Generator().manual_seed(0)
+    monitor = Monitor("entropy", 0.002)
+    levels = [0.3] * 20 + [0.45] * 20
+    values = [(level + 0.2 * torch.randn(50, generator=random)).tolist() for level in levels]
+
+    (alarm,) = [found for several in values if (found := monitor.update(several))]
+
+    assert alarm.before == pytest.approx(0.3, abs=0.03)
+    assert alarm.after == pytest.approx(0.45, abs=0.05)
+
+
 def test_another_mix_of_predictions_gives_an_alarm():
     watch = Drift()
     alarms(watch, range(10))

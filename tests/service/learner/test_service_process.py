@@ -13,6 +13,8 @@ from attakit.service.kept_settings import open_service
 from attakit.service.learner import process
 from attakit.service.learner.process import run_learner
 from attakit.service.lock import alone
+from attakit.service.settings import ServiceSettings
+from attakit.service.supervise import GAVE_UP
 
 
 @pytest.fixture
@@ -130,3 +132,48 @@ def test_a_checkpoint_that_is_missing_is_named(miniature):
 
     with pytest.raises(StateError, match="checkpoint after turn 0 is missing"):
         service.start()
+
+
+def learning(lr):
+    trainer = {"max_updates": 3, "lr": lr}
+    return {"name": "simatta", "high_entropy_bound": 0.0, "trainer": trainer}
+
+
+def make_labels(service):
+    """Bring a service to the moment before it learns from people."""
+    service.serve_batch(0)
+    service.start().look()
+    service.answer(lambda question: 1)
+
+
+def start_until_it_gives_up(service, decode):
+    with pytest.raises(SystemExit) as ended:
+        run_learner(service.settings, Classifier(service.model), decode)
+    return ended.value.code
+
+
+def test_a_learner_whose_training_diverges_gives_up_with_an_alarm(miniature, quick, decode):
+    service = miniature(method=learning(lr=1e30))
+    make_labels(service)
+
+    code = start_until_it_gives_up(service, decode)
+
+    (alarm,) = service.storage.events.recent(5, kind="alarm")
+    assert code == GAVE_UP
+    assert alarm.details["text"].startswith("Learning has stopped. ")
+    assert "Lower" in alarm.details["text"]
+    assert service.storage.versions.current().version == 0
+
+
+def test_a_learner_that_gave_up_goes_on_once_its_settings_are_mended(miniature, quick, decode):
+    service = miniature(method=learning(lr=1e30))
+    make_labels(service)
+    start_until_it_gives_up(service, decode)
+
+    mended = service.settings.model_dump() | {"method": learning(lr=1e-3)}
+    service.settings = ServiceSettings(**mended)
+    learner = service.start()
+
+    assert learner.memory.ledger.received > 0
+    weights = learner.memory.method.adapted_model.parameters()
+    assert all(each.isfinite().all() for each in weights)

@@ -75,14 +75,13 @@ class Monitor:
 
     def update(self, values: Sequence[float]) -> Alarm | None:
         """Take in values; begin anew after an alarm."""
-        alarm, usual = None, _mean(self.values or values)
-        for place, value in enumerate(values):
+        alarm = None
+        for value in values:
             self._detector.update(value)
+            self.values.append(value)
             if self._detector.drift_detected:
-                alarm = Alarm(self.what, usual, _mean(values[place:]))
+                alarm = Alarm(self.what, *_levels(self.values))
                 self._restart([])
-            else:
-                self.values.append(value)
         if len(self.values) > 2 * MEMORY:
             self._restart(self.values[-MEMORY:])
         return alarm
@@ -237,3 +236,18 @@ def _scaled_entropies(logits: Tensor) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
+
+
+def _levels(values: Sequence[float]) -> tuple[float, float]:
+    """Means before and after the moment at which two levels explain the values best.
+
+    >>> _levels([0.0, 0.25, 1.0, 1.0, 0.25])
+    (0.125, 0.75)
+    """
+    numbers = torch.tensor(values, dtype=torch.float64)
+    sums = numbers.cumsum(0)
+    before = torch.arange(1, len(numbers))
+    after = len(numbers) - before
+    low, high = sums[:-1] / before, (sums[-1] - sums[:-1]) / after
+    best = int((before * after * (high - low).square()).argmax())  # least squares
+    return float(low[best]), float(high[best])

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,12 +14,15 @@ from contextlib import contextmanager
 
 import torch
 
+from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.service.kept_settings import open_service
 from attakit.service.learner.audit import Decode
 from attakit.service.learner.live import LiveLearner
 from attakit.service.lock import alone
 from attakit.service.settings import ServiceSettings
+from attakit.service.storage.storage import Storage
+from attakit.service.supervise import GAVE_UP
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +62,10 @@ def run_learner(
     storage = open_service(settings, clock=clock)
     with storage, alone(settings.folder / LOCK_FILE, LOCK_SECONDS), told_to_end() as signalled:
         learner = LiveLearner(settings, storage, source, decode, clock=clock)
-        learner.resume()
-        log.info("The learner is at turn %d.", learner.memory.turn)
-        _work(learner, clock, lambda: signalled.is_set() or _is_over(stop, parent))
+        with giving_up(storage):
+            learner.resume()
+            log.info("The learner is at turn %d.", learner.memory.turn)
+            _work(learner, clock, lambda: signalled.is_set() or _is_over(stop, parent))
         learner.save()
     log.info("The learner ended after turn %d.", learner.memory.turn)
 
@@ -84,6 +89,22 @@ def told_to_end() -> Iterator[threading.Event]:
     finally:
         if in_main:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def giving_up(storage: Storage) -> Iterator[None]:
+    """End the process with an alarm if the training inside diverges.
+
+    The turn would be taken again in the same way, with the same end; the promoted model goes on
+    answering meanwhile.
+    """
+    try:
+        yield
+    except ModelError as error:
+        log.exception("The learner gives up.")
+        told = f"Learning has stopped. {error} Then start the service again."
+        storage.events.add("alarm", "learner", what="learning", text=told)
+        sys.exit(GAVE_UP)
 
 
 def _work(learner: LiveLearner, clock: Callable[[], float], is_over: Callable[[], bool]) -> None:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attakit.engine.loop import answer, learn
-from attakit.errors import StreamError
+from attakit.errors import ModelError, StreamError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.nn.weights import weights_hash
@@ -81,6 +81,7 @@ class TurnTaker:
             numbers |= self._learn_only(turn)
         self._pay(put)
         if inputs or turn.settled:
+            self._check_weights()
             self._make_candidate(turn)
         memory.turn = turn.number
         numbers |= self._account()
@@ -218,11 +219,24 @@ class TurnTaker:
                     )
         return reading
 
+    @property
+    def _adapted(self) -> nn.Module | None:
+        return getattr(self._memory.method, "adapted_model", None)
+
+    def _check_weights(self) -> None:
+        """Let no checkpoint be written of a model that is lost: nothing could go on from it."""
+        if self._adapted is None:
+            return
+        if not all(bool(each.isfinite().all()) for each in self._adapted.parameters()):
+            raise ModelError(
+                "The learner: weights became NaN or infinite. Lower the learning rate of [method]."
+            )
+
     def _make_candidate(self, turn: Turn) -> None:
         """Save a version every so many turns: of a new model, or of one with new evidence."""
         memory = self._memory
         memory.since_candidate += 1
-        model = getattr(memory.method, "adapted_model", None)
+        model = self._adapted
         if memory.since_candidate < self._settings.gate.every or model is None:
             return
         weights = weights_hash(model)
