@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from attakit.bench.threads import using_threads
 from attakit.service.inputs import Inputs
 from attakit.service.kept_settings import find_settings, open_service
 from attakit.service.learner.checkpoint import SAVED_TURN
@@ -26,7 +27,8 @@ def state_of(folder, monkeypatch, *, from_the_log_alone):
         folder = copied
     monkeypatch.syspath_prepend(folder.parent)
     settings = find_settings(folder)
-    with open_service(settings) as storage:
+    # Another number of threads would round differently.
+    with open_service(settings) as storage, using_threads(settings.learning.threads):
         if from_the_log_alone:
             storage.facts.set(SAVED_TURN, -1)
         learner = LiveLearner(
