@@ -23,8 +23,8 @@ def build():
 """
 SERVICE = """
 folder = "live"
+database = "{database}"
 classes = ["left", "right", "up"]
-{extra}
 [model]
 name = "model_of_this_test:build"
 [input]
@@ -36,7 +36,7 @@ high_entropy_bound = 0.0
 selector = {{ name = "incremental", cluster_growth = 2, inits = 1 }}
 trainer = {{ max_updates = 5 }}
 [labels]
-budget = {budget}
+budget = 100_000
 audit_share = 0.3
 settle_seconds = 0.0
 [learning]
@@ -57,10 +57,10 @@ PATIENCE = 300.0
 class LiveService:
     """Starts `attakit serve` in a folder, talks to it, and kills it."""
 
-    def __init__(self, folder, *, budget=100_000, extra=""):
+    def __init__(self, folder, database):
         self.folder = folder
         (folder / "model_of_this_test.py").write_text(MODEL)
-        (folder / "service.toml").write_text(SERVICE.format(budget=budget, extra=extra))
+        (folder / "service.toml").write_text(SERVICE.format(database=database))
         self.process = None
         self.address = None
         self.sent = 0
@@ -140,13 +140,19 @@ class LiveService:
         raise AssertionError(f"never came true; the last status was {status}")
 
 
+def label_of(question):
+    """What is said to a question."""
+    return question % 3
+
+
 def answer_some(client, accepted, seen):
     """Answer what is asked; write down what the service has accepted."""
     while (lease := client.lease()) is not None:
         seen.add(lease.question)
+        label = label_of(lease.question)
         key = f"answer-{len(accepted)}-{lease.question}"
-        if client.answer(lease.question, label=lease.question % 3, key=key) == "accepted":
-            accepted.append((lease.question, lease.question % 3))
+        if client.answer(lease.question, label=label, key=key) == "accepted":
+            accepted.append((lease.question, label))
 
 
 def talk(service, seconds, accepted, seen, versions):

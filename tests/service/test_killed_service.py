@@ -12,24 +12,21 @@ from attakit.service.kept_settings import find_settings, open_service
 from attakit.service.learner.checkpoint import SAVED_TURN
 from attakit.service.learner.live import LiveLearner
 from attakit.service.models import source_model
-from live_service import LiveService, talk
+from live_service import LiveService, label_of, talk
 from states import same_state
 
-KILLS = 6
+KILLS = 4  # on each database
 
 
-def state_of(folder, monkeypatch, *, from_the_log_alone):
+def state_of(folder, database, monkeypatch, *, from_the_log_alone):
     """The learner's memory: as it was saved, or made anew from its log."""
-    if from_the_log_alone:
-        copied = folder.with_name("replayed")
-        shutil.copytree(folder, copied)
-        shutil.rmtree(copied / "checkpoints")
-        folder = copied
     monkeypatch.syspath_prepend(folder.parent)
     settings = find_settings(folder)
     # Another number of threads would round differently.
-    with open_service(settings) as storage, using_threads(settings.learning.threads):
+    threads = using_threads(settings.learning.threads)
+    with open_service(settings, database=database) as storage, threads:
         if from_the_log_alone:
+            shutil.rmtree(folder / "checkpoints")
             storage.facts.set(SAVED_TURN, -1)
         learner = LiveLearner(
             settings, storage, source_model(settings), Inputs(settings.input).decode
@@ -52,14 +49,13 @@ def use_and_kill(service, draw, accepted, seen, versions):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0])
 def test_nothing_accepted_is_lost_however_often_server_and_learner_are_killed(
-    tmp_path, monkeypatch, seed
+    tmp_path, monkeypatch, database
 ):
     accepted, seen, versions = [], set(), set()
-    with LiveService(tmp_path) as service:
+    with LiveService(tmp_path, database) as service:
         for kill in range(KILLS):
-            draw = random.Random(f"{seed} {kill}")
+            draw = random.Random(kill)
             use_and_kill(service, draw, accepted, seen, versions)
         service.start()
         service.wait_for_learner()
@@ -67,8 +63,8 @@ def test_nothing_accepted_is_lost_however_often_server_and_learner_are_killed(
         service.wait_until(lambda status: status.waiting == 0)
         assert service.stop() == 0
 
-    settings = find_settings(tmp_path / "live")
-    with open_service(settings) as storage:
+    folder = tmp_path / "live"
+    with open_service(find_settings(folder), database=database) as storage:
         kept = {
             given.question: given.label
             for question in seen
@@ -77,10 +73,11 @@ def test_nothing_accepted_is_lost_however_often_server_and_learner_are_killed(
         }
         saved = {version.number for version in storage.versions.all()}
     assert len(accepted) >= KILLS
-    assert kept == dict(accepted)
+    # What was sent just before a kill may have arrived without a word of it.
+    assert dict(accepted).items() <= kept.items() <= {(each, label_of(each)) for each in seen}
     assert versions <= saved
 
-    ended, replayed_none, turn = state_of(tmp_path / "live", monkeypatch, from_the_log_alone=False)
-    anew, replayed, turn_anew = state_of(tmp_path / "live", monkeypatch, from_the_log_alone=True)
+    ended, replayed_none, turn = state_of(folder, database, monkeypatch, from_the_log_alone=False)
+    anew, replayed, turn_anew = state_of(folder, database, monkeypatch, from_the_log_alone=True)
     assert (replayed_none, replayed, turn_anew) == (0, turn + 1, turn)
     assert same_state(ended, anew)
