@@ -112,7 +112,7 @@ class LiveService:
                 return
 
     def wait_for_learner(self):
-        """Until the learner of this server has replayed its log, and begins to look for work."""
+        """Until a learner of this server has begun: it replays its log, or looks for work."""
         lock = self.folder / "live" / LOCK_FILE
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:

@@ -58,6 +58,11 @@ class Site:
         assert self.said(question) == list(said)
 
 
+def wait_until_shown(page, question):
+    """Until a labelling page shows a question."""
+    page.locator(f"#desk[data-question='{question}']").wait_for()
+
+
 def picture(name):
     file = BytesIO()
     seed = int(name[1:])
@@ -98,8 +103,11 @@ def serving(app):
     server = uvicorn.Server(options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(20)
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(20)

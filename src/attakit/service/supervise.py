@@ -77,8 +77,8 @@ class Supervisor:
                 log.error("the learner gave up and is not started again")
                 return
             log.error("the learner ended with code %d and is started again in %.1f s", code, pause)
-            self._stopping.wait(pause)
             lived = time.monotonic() - began
+            self._stopping.wait(pause)
             pause = FIRST_PAUSE if lived > STABLE else min(2 * pause, LONGEST_PAUSE)
 
     def _tell(self, code: int) -> None:

@@ -150,6 +150,19 @@ def test_the_same_undo_come_twice_takes_back_one_answer(storage):
     assert storage.questions.undo("Ada", "another").question == first
 
 
+def test_an_undo_that_names_an_answer_takes_back_no_other(storage):
+    first, second = ask(storage, "a", "b")
+    for number, key in ((first, "one"), (second, "two")):
+        storage.questions.answer(number, "Ada", "label", 3, key)
+
+    assert storage.questions.undo("Ada", "undo", answer="one").question == first
+    assert storage.questions.undo("Ada", "again", answer="one") is None
+    assert storage.questions.undo("Bob", "of Bob", answer="two") is None
+    assert storage.questions.undo("Ada", "unknown", answer="three") is None
+    (kept,) = storage.questions.answers(second)
+    assert not kept.withdrawn
+
+
 def test_undo_takes_back_only_ones_own_answers(storage):
     (number,) = ask(storage, "a")
     say(storage, number, "Ada", 3)

@@ -6,19 +6,13 @@ from service_records import NOW, ask, question, served, turn
 DAY = 86_400.0
 
 
-def names(found):
-    return [one.sample for one in found]
-
-
 def test_samples_come_back_in_the_order_of_arrival(storage):
     storage.samples.add(served("b", at=NOW + 2))
     storage.samples.add(served("a", "c", at=NOW + 1))
 
-    found = storage.samples.untaken(2)
-
-    assert names(found) == ["b", "a"]
-    assert found[0].number < found[1].number
-    assert (found[0].content, found[0].guess, found[0].at) == (b"image", 1, NOW + 2)
+    assert storage.samples.untaken_names() == ("b", "a", "c")
+    first = storage.samples.get("b")
+    assert (first.content, first.guess, first.at) == (b"image", 1, NOW + 2)
     assert storage.samples.untaken_count() == 3
     assert storage.samples.oldest_untaken() == NOW + 1
     assert storage.samples.count() == 3
@@ -34,7 +28,7 @@ def test_what_was_answered_is_told_without_the_contents(storage):
 def test_without_samples_there_is_nothing_to_take(storage):
     storage.samples.add([])
 
-    assert storage.samples.untaken(5) == ()
+    assert storage.samples.untaken_names() == ()
     assert storage.samples.untaken_count() == 0
     assert storage.samples.untaken_bytes() == 0
     assert storage.samples.oldest_untaken() is None
@@ -148,7 +142,7 @@ def test_a_learner_that_stands_still_does_not_fill_the_disk(storage):
     storage.samples.add(served(*"abcde"))
 
     assert storage.samples.clean(images=2, days=30, megabytes=1, saved_turn=-1) == 3
-    assert names(storage.samples.untaken(10)) == ["d", "e"]
+    assert storage.samples.untaken_names() == ("d", "e")
     assert storage.samples.count() == 5
 
 
@@ -259,7 +253,7 @@ def test_a_forgotten_sample_is_remembered_until_the_learner_dropped_it(storage):
     storage.samples.forget("untaken", "root")
 
     assert storage.samples.to_forget() == ("taken",)
-    assert storage.samples.untaken(10) == ()
+    assert storage.samples.untaken_names() == ()
     storage.turns.plan(turn(1, forgotten=("taken",)))
     assert storage.samples.to_forget() == ()
 

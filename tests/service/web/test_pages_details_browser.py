@@ -6,15 +6,12 @@ import pytest
 
 from attakit.service.storage import Turn
 from attakit.service.storage.records import Version
+from live_site import PHONE, wait_until_shown
 
 pytestmark = pytest.mark.browser
 
 MANY = (*(f"tiger {number}" for number in range(38)), "tiger shark", "shark", "Éland")
 ENTROPY = [0.4, 0.5, 0.4, 0.9, 1.0]
-
-
-def wait_until_shown(page, question):
-    page.locator(f"#desk[data-question='{question}']").wait_for()
 
 
 def label(page, question, key):
@@ -96,6 +93,18 @@ def test_a_class_among_many_is_found_by_typing(start_site, visit):
     page.keyboard.type("él")
     page.keyboard.press("Enter")
     site.wait_for(third, ("label", MANY.index("Éland")))
+
+
+def test_the_search_among_classes_fits_a_finger(start_site, visit):
+    site = start_site(classes=MANY)
+    site.ask(1)
+    page = visit("/label", at=site, viewport=PHONE, has_touch=True, is_mobile=True)
+    field = page.locator("#find")
+    field.wait_for()
+
+    assert field.bounding_box()["height"] >= 44
+    # Below that, phones zoom in.
+    assert field.evaluate("each => parseFloat(getComputedStyle(each).fontSize)") >= 16
 
 
 def test_with_few_classes_there_is_nothing_to_search(site, visit):

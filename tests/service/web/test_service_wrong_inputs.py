@@ -8,6 +8,7 @@ import zlib
 import pytest
 import torch
 
+from attakit.errors import StateError
 from attakit.records import Prediction
 
 
@@ -295,6 +296,42 @@ def test_nothing_is_predicted_before_a_model_is_there(live, picture):
     assert response.status_code == 503
     assert live.client.get("/readyz").status_code == 503
     assert live.client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("label", [True, "1", 1.5])
+def test_what_is_no_number_is_no_label(live, label):
+    (question,) = live.ask()
+
+    response = live.client.post(
+        f"/v1/questions/{question}/answer", json={"key": "k", "label": label}
+    )
+
+    assert "label" in sentence(response, 422)
+    assert live.storage.questions.answers(question) == ()
+
+
+def test_trouble_with_the_database_is_logged_and_its_place_told_to_nobody(
+    live, monkeypatch, caplog
+):
+    def fail():
+        raise StateError("Storage: the database /secret/path cannot be used.")
+
+    monkeypatch.setattr(live.storage.versions, "current", fail)
+
+    response = live.client.get("/v1/versions")
+
+    assert "cannot use its storage" in sentence(response, 503)
+    assert "secret" not in response.text
+    assert "/secret/path" in caplog.text
+
+
+def test_a_sample_that_is_still_being_written_is_not_said_to_be_unknown(live, monkeypatch):
+    (sample,) = live.serve()
+    monkeypatch.setattr(live.parts.writer, "flush", lambda: False)
+
+    told = sentence(live.client.delete(f"/v1/samples/{sample}"), 503)
+
+    assert told == "Samples are still being written. Try again."
 
 
 def test_without_a_database_the_service_is_not_ready(live, monkeypatch):

@@ -95,13 +95,17 @@ def take_back(
     rules: LabelRules,
     now: float,
     besides: Sequence[int] = (),
+    answer: str | None = None,
 ) -> Question | None:
-    """Withdraw an annotator's newest answer that is not settled, and show the question again."""
+    """Withdraw an annotator's answer that is not settled, and show the question again.
+
+    It is the newest, or the one with the key `answer`.
+    """
     known = connection.execute(select(answers).where(answers.c.key == key)).one_or_none()
     if known is not None:  # the same click, come twice
         is_same = known.kind == "undo" and known.annotator == annotator
         return to_question(find_question(connection, known.question)) if is_same else None
-    newest = _newest_open_vote(connection, annotator)
+    newest = _newest_open_vote(connection, annotator, answer)
     if newest is None:
         return None
     connection.execute(
@@ -176,13 +180,15 @@ def _judge_other(
     return "repeated" if decided == choice else "conflict"
 
 
-def _newest_open_vote(connection: Connection, annotator: str) -> Row[Any] | None:
+def _newest_open_vote(connection: Connection, annotator: str, key: str | None) -> Row[Any] | None:
     query = (
         select(answers)
         .join(questions, questions.c.question == answers.c.question)
         .where(answers.c.annotator == annotator, questions.c.state == "open", is_vote())
         .order_by(answers.c.answer.desc())
     )
+    if key is not None:
+        query = query.where(answers.c.key == key)
     return connection.execute(query.limit(1)).one_or_none()
 
 

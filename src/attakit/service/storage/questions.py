@@ -100,15 +100,18 @@ class QuestionStore:
         with self._database.write() as connection:
             return take_answer(connection, said, self._rules, self._database.clock())
 
-    def undo(self, annotator: str, key: str, besides: Sequence[int] = ()) -> Question | None:
-        """Withdraw a person's newest answer that is not settled, and show them the question again.
+    def undo(
+        self, annotator: str, key: str, besides: Sequence[int] = (), *, answer: str | None = None
+    ) -> Question | None:
+        """Withdraw a person's answer that is not settled, and show them the question again.
 
-        None if there is no such answer. They keep what they hold `besides`.
+        That is the newest one, or the one whose key is `answer`; None if there is no such. They
+        keep what they hold `besides`.
         """
         check_key(key)
         now = self._database.clock()
         with self._database.write() as connection:
-            return take_back(connection, annotator, key, self._rules, now, besides)
+            return take_back(connection, annotator, key, self._rules, now, besides, answer)
 
     def settle(self) -> int:
         """Close the questions that are decided or expired, and return how many these are."""
@@ -147,18 +150,6 @@ class QuestionStore:
     def asked_since(self, time: float) -> int:
         """Questions put since then, whatever became of them."""
         return self._count(questions.c.at >= time)
-
-    def asked_by_guess(self) -> dict[int, int]:
-        """Questions that are open or answered, by the likeliest class; the others are refunded."""
-        guess = questions.c.guesses[(0, 0)].as_integer().label("guess")
-        query = (
-            select(guess, func.count())
-            .where(questions.c.state.in_(("open", "answered")))
-            .group_by(guess)
-        )
-        with self._database.read() as connection:
-            rows = connection.execute(query).all()
-        return {guess: count for guess, count in rows if guess is not None}
 
     def answered_by(self, annotator: str) -> int:
         """Answers of a person that count."""

@@ -53,12 +53,6 @@ class SampleStore:
         with self._database.read() as connection:
             return {row.sample: row.guess for row in connection.execute(query)}
 
-    def untaken(self, limit: int) -> tuple[Served, ...]:
-        """Samples that no turn has taken yet, oldest first."""
-        query = select(samples).where(_untaken()).order_by(samples.c.number).limit(limit)
-        with self._database.read() as connection:
-            return tuple(to_served(row) for row in connection.execute(query))
-
     def untaken_names(self) -> tuple[str, ...]:
         """All samples that no turn has taken yet, oldest first, without their contents."""
         query = select(samples.c.sample).where(_untaken()).order_by(samples.c.number)

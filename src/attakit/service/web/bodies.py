@@ -26,9 +26,9 @@ Learning = Literal["running", "paused", "stopped"]
 
 
 class Body(BaseModel):
-    """A request: unknown keys are errors."""
+    """A request: unknown keys are errors, and so is `true` where a number is meant."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Problem(BaseModel):
@@ -86,7 +86,7 @@ class LeaseBody(BaseModel):
     guesses: list[GuessBody] = Field(description="Likeliest first")
     until: float
     open: int = Field(description="Questions that wait for an answer")
-    answered_by_you: int = Field(description="Since the server started")
+    answered_by_you: int = Field(description="Answers in all")
     budget_left: int | None = Field(description="Labels that may be asked for; null: no limit")
 
 
@@ -114,6 +114,9 @@ class LeaseRequest(Body):
 
 class UndoRequest(LeaseRequest):
     key: Key
+    answer: Key | None = Field(
+        None, description="Key of the answer that is meant; if not given, your newest"
+    )
 
 
 class Done(BaseModel):

@@ -81,9 +81,9 @@ def install(app: FastAPI, page: Callable[[int, str], Response]) -> None:
         (StreamError, 422),
         (UnknownQuestion, 404),
         (LabelError, 422),
-        (StateError, 503),
     ):
         app.add_exception_handler(kind, _telling(status))
+    app.add_exception_handler(StateError, _unavailable)
 
 
 def _refusing(page: Callable[[int, str], Response]) -> Any:
@@ -114,7 +114,13 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
 
 def _telling(status: int) -> Any:
     async def tell(_request: Request, error: Exception) -> JSONResponse:
-        headers = {"Retry-After": "1"} if status == 503 else None
-        return problem(status, str(error), headers)
+        return problem(status, str(error))
 
     return tell
+
+
+async def _unavailable(_request: Request, error: Exception) -> JSONResponse:
+    # What is wrong with a database names its place, which is nobody's business.
+    log.error("the storage cannot be used: %s", error)
+    told = "The service cannot use its storage now. Try again; the log says why."
+    return problem(503, told, {"Retry-After": "1"})

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from torch import Tensor
 
-from attakit.errors import StreamError
+from attakit.errors import StateError, StreamError
 from attakit.nn import softmax_entropy
 from attakit.service.predictor import Answered
 from attakit.service.storage.records import Served
@@ -48,7 +48,10 @@ async def predict(request: Request, service: Service, _caller: Predicting) -> Re
 
 def _answer(service: Parts, upload: Upload) -> bytes:
     inputs, contents = _decode(service, upload)
-    answered = service.predictor.predict(service.inputs.stack(inputs))
+    try:
+        answered = service.predictor.predict(service.inputs.stack(inputs))
+    except StateError as error:  # no model yet, or none any more
+        raise refuse(503, str(error), retry_after=1) from error
     served, probabilities = _judge(service, answered, contents)
     may_ask = service.overview.may_keep() and service.writer.put(served)
     may_ask = may_ask and service.overview.may_ask()

@@ -65,7 +65,9 @@ def lease(
 def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
     """Possible until the answer counts, some seconds after it was given; the question is yours
     again."""
-    question = service.storage.questions.undo(caller.name, body.key, body.besides)
+    question = service.storage.questions.undo(
+        caller.name, body.key, body.besides, answer=body.answer
+    )
     if question is None:
         raise refuse(409, "You gave no answer that can still be taken back. Go on with the next.")
     service.overview.changed()
@@ -93,8 +95,7 @@ def answer(
 @router.post("/{question}/release", responses=documented(404), summary="Give a question back")
 def release(question: QuestionNumber, service: Service, caller: Labelling) -> Done:
     """Let somebody else have it."""
-    if not service.storage.questions.get([question]):
-        raise refuse(404, "No question has this number. Lease one first.")
+    service.storage.questions.get([question])  # which must have been asked
     service.storage.questions.release(question, caller.name)
     return Done()
 

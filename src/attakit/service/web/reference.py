@@ -201,7 +201,7 @@ class _Reader:
     def _sending(self, bodies: _Schema) -> list[str]:
         if "multipart/form-data" in bodies:
             return ['-F "files=@image.png"']
-        if "application/json" in bodies:
+        if set(bodies) == {"application/json"}:
             example = self._example(bodies["application/json"].get("schema", {}))
             return ['-H "Content-Type: application/json"', f"-d '{json.dumps(example)}'"]
         return ["--data-binary @file"] if bodies else []

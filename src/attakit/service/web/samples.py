@@ -55,10 +55,11 @@ def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
     return Response(picture, media_type="image/png")
 
 
-@router.delete("/v1/samples/{sample}", responses=documented(404), summary="Forget a sample")
+@router.delete("/v1/samples/{sample}", responses=documented(404, 503), summary="Forget a sample")
 def forget(sample: SampleName, service: Service, caller: Administrating) -> Done:
     """Remove its image, its label and what was learned from it; the log keeps that it was done."""
-    service.writer.flush()
+    if not service.writer.flush():
+        raise refuse(503, "Samples are still being written. Try again.", retry_after=1)
     done = service.storage.samples.forget(sample, caller.name)
     if not done and service.storage.samples.state(sample) != "forgotten":
         raise _unknown()

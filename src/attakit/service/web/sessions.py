@@ -48,12 +48,9 @@ class Sessions:
     ('ann', None)
     """
 
-    def __init__(
-        self, facts: Remembers, *, clock: Callable[[], float] = time.time, seconds: float = LASTING
-    ) -> None:
+    def __init__(self, facts: Remembers, *, clock: Callable[[], float] = time.time) -> None:
         self._facts = facts
         self._clock = clock
-        self._seconds = seconds
         if facts.get(_SECRET) is None:
             facts.set(_SECRET, secrets.token_hex(32))
         self._secret = bytes.fromhex(facts.get(_SECRET))
@@ -61,7 +58,7 @@ class Sessions:
 
     def issue(self, name: str) -> str:
         """The cookie of a new session."""
-        session = Session(name, self._clock() + self._seconds, secrets.token_hex(16))
+        session = Session(name, self._clock() + LASTING, secrets.token_hex(16))
         content = json.dumps(asdict(session)).encode().hex()  # no letter that cookies would quote
         return f"{content}.{self._sign('session', content)}"
 

@@ -62,13 +62,15 @@ async function reach(method, path, body, keepalive) {
 async function content(response) {
   try {
     return await response.json();
-  } catch {
+  } catch (error) {
+    // Not our service: a log-in page in between, or an answer that was cut off.
+    if (response.ok) throw new Unreachable(String(error));
     return {};
   }
 }
 
 /** Ask for something; `null` where the server has nothing. */
-export async function call(method, path, body, { keepalive = false } = {}) {
+async function call(method, path, body, { keepalive = false } = {}) {
   const response = await reach(method, path, body, keepalive);
   const told = Date.parse(response.headers.get("Date"));
   if (told) ahead = (told - Date.now()) / 1000;

@@ -85,18 +85,19 @@ function showPicture(image) {
     frame.replaceChildren(image);
   };
   const missing = () => {
-    const text = "There is no picture of this sample. Choose by the model's guesses, or skip it.";
+    const text = "There is no picture of this sample, or it could not be loaded. Skip it if you cannot tell.";
     frame.replaceChildren(make("p", {}, text));
   };
+  // A picture may come, or come at the second try, when another question is shown already.
+  const current = (then) => () => frame.dataset.source === image.src && then();
+  frame.dataset.source = image.src;
+  image.onload = current(ready);
+  image.onerror = current(missing);
   frame.classList.remove("fresh");
   void frame.offsetWidth; // so that the same animation starts again
   frame.classList.add("fresh");
   if (image.complete) return image.naturalWidth ? ready() : missing();
   frame.replaceChildren(make("p", {}, "Loading the picture …"));
-  const current = (then) => () => frame.dataset.source === image.src && then();
-  image.addEventListener("load", current(ready), { once: true });
-  image.addEventListener("error", current(missing), { once: true });
-  frame.dataset.source = image.src;
 }
 
 /** Let the button of an answer light up for a moment, also when a key was pressed. */

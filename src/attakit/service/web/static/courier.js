@@ -11,12 +11,17 @@ export class Courier {
   #outbox;
   #report;
   #onState;
+  #holding;
   #running = null;
   #pause = FIRST_PAUSE;
   #timer = 0;
 
-  /** `report(answer, outcome, error)` is told about each answer, `onState()` whenever something changed. */
-  constructor(outbox, report, onState) {
+  /**
+   * `report(answer, outcome, error)` is told about each answer, `onState()` whenever something changed;
+   * `holding()` says which questions the page holds.
+   */
+  constructor(outbox, report, onState, holding) {
+    this.#holding = holding;
     this.#outbox = outbox;
     this.#report = report;
     this.#onState = onState;
@@ -69,10 +74,9 @@ export class Courier {
     // Marked first: from now on the server may have it, even if we never hear so.
     this.#outbox.save({ ...answer, tried: true });
     try {
-      const { key, kind, label } = answer;
-      const { outcome } = await post(`/v1/questions/${answer.question}/answer`, { key, kind, label });
-      await this.#withdraw(answer);
-      this.#report(answer, outcome, null);
+      const { outcome } = await this.#post(answer);
+      const isFinal = !(await this.#withdraw(answer)) && outcome !== "late";
+      this.#report(answer, isFinal ? "final" : outcome, null);
     } catch (error) {
       if (!(error instanceof Refused) || error.passing || error.needsLogin) throw error;
       this.#report(answer, null, error); // it will never be taken: keeping it would block the others
@@ -81,11 +85,26 @@ export class Courier {
     this.#onState();
   }
 
-  /** An answer that was undone while nobody could say whether the server had it. */
-  async #withdraw(answer) {
-    if (this.#outbox.get(answer.key)?.withdrawn) {
-      await post("/v1/questions/undo", { key: undoKey(answer.key), besides: [] });
+  #post({ question, key, kind, label }) {
+    return post(`/v1/questions/${question}/answer`, { key, kind, label }, { keepalive: true });
+  }
+
+  /** Take back what was undone while nobody could say whether the server had it; false if that is refused. */
+  async #withdraw({ key }) {
+    if (!this.#outbox.get(key)?.withdrawn) return true;
+    try {
+      await post("/v1/questions/undo", { key: undoKey(key), answer: key, besides: this.#holding() });
+    } catch (error) {
+      if (error.status === 409) return false;
+      throw error;
     }
+    return true;
+  }
+
+  /** Send what is left while the page is closing; what arrives twice does no harm. */
+  leave() {
+    if (this.state !== "online") return;
+    for (const answer of this.#outbox.all()) if (!answer.withdrawn) this.#post(answer).catch(() => {});
   }
 
   #become(state) {

@@ -6,10 +6,11 @@ import { find, make, onChange, write } from "./dom.js";
 import { showNumbers } from "./numbers.js";
 import { showRecent } from "./recent.js";
 import { showVersions } from "./versions.js";
-import { ago, clock, percent, short } from "./words.js";
+import { ago, clock, percent } from "./words.js";
 
 const POLL = 2_000;
 const SLOWEST_POLL = 30_000;
+const READING = 6_000; // that a note about what was done stays
 const ALARMS = 3;
 const share = (value) => percent(value, 0);
 
@@ -88,6 +89,7 @@ async function act(path, body, done) {
   } catch (error) {
     tell(`That did not work: ${error.message}`, false);
   }
+  closing = setTimeout(() => (find("#connection").hidden = true), READING);
   await refresh();
 }
 
@@ -98,7 +100,6 @@ function tell(text, good) {
   note.hidden = false;
   write(note, text);
   clearTimeout(closing);
-  if (good) closing = setTimeout(() => (note.hidden = true), 6_000);
 }
 
 /* Getting on */

@@ -77,6 +77,12 @@ const KEPT = {
   "logged out": (kept) => `You are logged out${kept ? `, ${count(kept, "answer")} kept` : ""}. Log in again, and you can go on.`,
 };
 
+const WAITING = {
+  offline: ["No connection", "The next question comes when the connection is back."],
+  busy: ["The server is busy", "The next question comes as soon as it answers."],
+  "logged out": ["You are logged out", "The next question comes when you have logged in again."],
+};
+
 const loginLink = () => make("a", { href: "/login?next=/label" }, "Log in");
 
 function showConnection() {
@@ -85,7 +91,7 @@ function showConnection() {
   note.hidden = !text;
   if (note.dataset.text !== text) note.replaceChildren(text, ...(courier.state === "logged out" ? [" ", loginLink()] : []));
   note.dataset.text = text;
-  if (text && !questions.shown) showCalm("No connection", "The next question comes when the connection is back.");
+  if (text && !questions.shown) showCalm(...WAITING[courier.state]);
 }
 
 /* Answers */
@@ -105,6 +111,7 @@ function answer(kind, label = null) {
 
 function onAnswer(given, outcome, error) {
   if (error) tell(`An answer was not taken: ${error.message}`);
+  else if (outcome === "final") tell("An answer can no longer be taken back: it counts.");
   else if (outcome === "late") tell("An answer came too late: the question was closed before.");
 }
 
@@ -122,7 +129,7 @@ async function undo() {
 async function undoOnServer(last) {
   try {
     const key = undoKey(last?.key ?? newKey());
-    const lease = await post("/v1/questions/undo", { key, besides: questions.numbers });
+    const lease = await post("/v1/questions/undo", { key, answer: last?.key ?? null, besides: questions.numbers });
     courier.reached();
     takeBack(() => questions.accept(lease, last?.held));
   } catch (error) {
@@ -156,6 +163,7 @@ async function work() {
     courier.lost(error);
     return;
   }
+  poll = questions.shown ? POLL : Math.min(1.3 * poll, SLOWEST_POLL);
   schedule();
 }
 
@@ -166,7 +174,6 @@ async function wait() {
 }
 
 function schedule() {
-  poll = questions.shown ? POLL : Math.min(1.3 * poll, SLOWEST_POLL);
   clearTimeout(timer);
   if (!document.hidden) timer = setTimeout(work, poll);
 }
@@ -212,6 +219,8 @@ async function onVisible() {
 
 function onKey(event) {
   wake();
+  // The browser would press the first guess of every question that comes while Enter is held.
+  if (event.repeat && event.key === "Enter") event.preventDefault();
   const busy = event.ctrlKey || event.metaKey || event.altKey || event.repeat || find("dialog[open]");
   if (busy || event.target.matches("input")) return;
   const act = action(event);
@@ -221,8 +230,8 @@ function onKey(event) {
 }
 
 function action(event) {
-  const key = event.key;
-  if (key === "u" || key === "Backspace") return undo;
+  const key = event.key.toLowerCase();
+  if (key === "u" || key === "backspace") return undo;
   if (key === "n") return () => answer("none");
   // Whoever walks through the buttons with Tab expects Space to press the one they are on.
   if (key === " ") return event.target.matches("button:focus-visible, a") ? null : () => answer("skip");
@@ -234,10 +243,15 @@ function action(event) {
 function listen() {
   addEventListener("keydown", onKey);
   addEventListener("pointerdown", wake);
+  // A button that was clicked must not keep Space for itself: it means skip. Keys click with detail 0.
+  addEventListener("click", (event) => event.detail && event.target.closest("button")?.blur());
   find("#skip").addEventListener("click", () => answer("skip"));
   find("#none").addEventListener("click", () => answer("none"));
   find("#undo").addEventListener("click", undo);
-  addEventListener("pagehide", () => questions.release());
+  addEventListener("pagehide", () => {
+    courier.leave();
+    questions.release();
+  });
   addEventListener("pageshow", (event) => event.persisted && work());
   document.addEventListener("visibilitychange", onVisible);
   setInterval(() => watch(), WATCH);
@@ -248,18 +262,23 @@ function onState() {
   if (courier.state === "online" && questions.size === 0) schedule();
 }
 
+async function fetchClasses() {
+  for (;;) {
+    try {
+      return (await get("/v1/classes")).classes;
+    } catch (error) {
+      courier.lost(error);
+      await new Promise((resolve) => setTimeout(resolve, POLL));
+    }
+  }
+}
+
 async function start() {
   const name = await identify();
   outbox = new Outbox(name);
-  courier = new Courier(outbox, onAnswer, onState);
+  courier = new Courier(outbox, onAnswer, onState, () => questions.numbers);
   show();
-  try {
-    classes = (await get("/v1/classes")).classes;
-  } catch (error) {
-    courier.lost(error);
-    setTimeout(start, POLL);
-    return;
-  }
+  classes = await fetchClasses();
   showClasses(classes, (label) => answer("label", label));
   listen();
   work();

@@ -16,7 +16,7 @@ export function showNumbers(status) {
 
 function showFacts(status) {
   const state = make("span", { class: "state" }, make("i", { class: `dot ${status.learning}` }), LEARNING[status.learning]);
-  const facts = [state, make("span", {}, `turn ${Math.max(0, status.turn + 1)}`)];
+  const facts = [state, make("span", {}, count(Math.max(0, status.turn + 1), "turn"))];
   if (status.waiting) facts.push(make("span", {}, `${count(status.waiting, "image")} not looked at yet`));
   find("#facts").replaceChildren(...facts);
 }

@@ -3,6 +3,7 @@
 import { post, serverTime } from "./api.js";
 
 const AHEAD = 2;
+const RETRY = 1_000; // milliseconds, after which a picture that did not come is asked for once more
 const ROUNDING = 1; // second, that the server's time may be told too early
 
 /** A question with its picture on the way, and when its lease ends by this machine's steady clock. */
@@ -13,6 +14,8 @@ class Held {
     this.image = new Image();
     this.image.alt = "The image to label";
     this.image.src = lease.image;
+    const again = () => setTimeout(() => (this.image.src = lease.image), RETRY);
+    this.image.addEventListener("error", again, { once: true });
     this.renewed(lease);
   }
 

@@ -19,29 +19,24 @@ export function showRecent(questions, classes) {
 
 /** A picture that is shown already stays, so that nothing flickers and nothing is fetched twice. */
 function card(question, classes, before) {
-  const picture = before?.querySelector(".thumb") ?? thumbnail(question);
+  const known = question.state === "forgotten" ? null : before?.querySelector(".thumb");
+  const picture = known ?? thumbnail(question);
   return make("li", { "data-question": question.question }, picture, said(question, classes));
 }
 
 function thumbnail(question) {
   const image = make("img", { alt: "", loading: "lazy", onload: () => sharpen(image), onerror: () => image.replaceWith("no picture") });
   if (question.state === "forgotten") return make("div", { class: "thumb" }, "removed");
-  image.src = question.image ?? `/v1/samples/${encodeURIComponent(question.sample)}/image`;
+  image.src = `/v1/samples/${encodeURIComponent(question.sample)}/image`;
   return make("div", { class: "thumb" }, image);
 }
 
 function said(question, classes) {
-  const [guess, probability] = likeliest(question);
+  const { label: guess, probability } = question.guesses[0] ?? {};
   const lines = [make("b", {}, outcome(question, classes, guess))];
   if (guess !== undefined) lines.push(make("span", {}, `guess: ${classes[guess] ?? guess}, ${percent(probability)}`));
   lines.push(make("span", {}, who(question)));
   return make("div", { class: "said" }, ...lines);
-}
-
-function likeliest(question) {
-  const first = question.guesses?.[0];
-  if (!first) return [];
-  return Array.isArray(first) ? first : [first.label, first.probability];
 }
 
 function outcome(question, classes, guess) {
@@ -52,6 +47,6 @@ function outcome(question, classes, guess) {
 }
 
 function who(question) {
-  const people = (question.answers ?? []).filter((answer) => !answer.withdrawn).map((answer) => answer.who.replace(/^local:/, ""));
+  const people = question.answers.filter((answer) => !answer.withdrawn).map((answer) => answer.who.replace(/^local:/, ""));
   return people.length ? `${[...new Set(people)].join(", ")}, ${ago(question.answers.at(-1).at)}` : `asked ${ago(question.at)}`;
 }

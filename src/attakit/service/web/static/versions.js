@@ -16,9 +16,10 @@ export function showVersions(versions, roll) {
   }
   const newest = [...versions].sort((a, b) => b.version - a.version);
   const shown = all ? newest : newest.filter((version, place) => place < FEW || version.current);
+  const { tagName } = document.activeElement;
   const focused = document.activeElement.closest("[data-version]")?.dataset.version;
   place.replaceChildren(make("ul", { class: "versions" }, ...shown.map((version) => row(version, roll))));
-  if (focused) place.querySelector(`[data-version="${focused}"] button`)?.focus();
+  if (focused) place.querySelector(`[data-version="${focused}"] ${tagName}`)?.focus();
   if (versions.length === 1) place.append(make("p", { class: "empty" }, make("b", {}, "No learned version yet"), "After the first labels, a candidate appears here with the reason why it serves or not."));
   if (shown.length < newest.length) place.append(moreButton(newest.length, versions, roll));
 }

@@ -8,8 +8,8 @@ export function percent(share, digits = 0) {
   return `${number}\u00a0%`; // never parted from its number
 }
 
-export function count(number, one, many = `${one}s`) {
-  return `${whole(number)} ${number === 1 ? one : many}`;
+export function count(number, one) {
+  return `${whole(number)} ${one}${number === 1 ? "" : "s"}`;
 }
 
 export function whole(number) {
@@ -22,8 +22,8 @@ export function short(number) {
   return String(Number(number.toPrecision(3)));
 }
 
-export function ago(seconds, now = serverTime()) {
-  const past = Math.max(0, now - seconds);
+export function ago(seconds) {
+  const past = Math.max(0, serverTime() - seconds);
   if (past < 10) return "just now";
   if (past < 60) return `${Math.floor(past / 10) * 10} s ago`;
   if (past < 3600) return `${Math.floor(past / 60)} min ago`;
