@@ -117,6 +117,31 @@ def test_a_selector_is_built_by_its_import_path():
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("class Mine(:", "its module fails: SyntaxError: .*Mend the module"),
+        ("1 / 0", "its module fails: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "its module fails: SystemExit: 3"),
+        (
+            "class Mine: pass",
+            "Mine: it cannot be made from the settings given: too many positional",
+        ),
+        (
+            "class Mine:\n    def __init__(self, model, *, lr): pass",
+            "Mine: it cannot be made .* 'lr'",
+        ),
+    ],
+)
+def test_a_module_that_holds_no_method_is_told(text, message, tmp_path, monkeypatch):
+    (tmp_path / "my_faulty_module.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_faulty_module", raising=False)
+
+    with pytest.raises(SettingError, match=message):
+        method_from(name="my_faulty_module:Mine")
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"name": "simata"}, r"Unknown method 'simata'\. Did you mean 'simatta'\?"),

@@ -9,6 +9,7 @@ from attakit.bench.load import parse_experiment
 from attakit.bench.models import cache_folder, digits_model, pretrain, source_classifier
 from attakit.bench.score import sample_accuracy, score_everything
 from attakit.bench.task import Task
+from attakit.bench.threads import using_threads
 from attakit.errors import ModelError, SettingError
 from attakit.methods import SourceOnly
 from attakit.nn import SmallCNN
@@ -37,6 +38,14 @@ def test_the_digits_model_is_trained_once_and_then_read(task, quick_training):
     second = digits_model(task, lambda update, numbers: pytest.fail("trained again"))
     assert weights_hash(first) == weights_hash(second)
     assert not second.training
+
+
+def test_the_digits_model_is_the_same_with_any_number_of_threads(task, quick_training):
+    digits_model(task)
+
+    for threads in (1, 2, 3):
+        with using_threads(threads):
+            digits_model(task, lambda update, numbers: pytest.fail("trained again"))
 
 
 def test_other_training_settings_make_another_model(task, quick_training, monkeypatch):

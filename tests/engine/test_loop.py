@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from attakit.engine import drain, run
-from attakit.errors import BudgetExhausted, LabelError, UnknownQuestion
+from attakit.errors import BudgetExhausted, LabelError, SettingError, UnknownQuestion
 from attakit.label import Budget, Callback, Delayed, Expiring, KnownLabels, Ledger, Skipping
-from attakit.methods import SimATTA
+from attakit.methods import SimATTA, SourceOnly
 from attakit.queries import Answer, Query
 from attakit.records import Batch
 from attakit.testing import tiny_batch, tiny_classifier
@@ -267,3 +267,12 @@ def test_drain_refuses_a_late_label_that_is_no_class_of_the_model(scripted, batc
     time = Time()
     with pytest.raises(LabelError, match="class 7, but the model has 3 classes"):
         drain(method, oracle, ledger, wait=60, class_count=3, clock=time.clock, sleep=time.sleep)
+
+
+def test_a_method_whose_step_returns_something_else_is_told():
+    class Mine(SourceOnly):
+        def step(self, batch, allowance):
+            return super().step(batch, allowance).prediction
+
+    with pytest.raises(SettingError, match="Mine: step must return a Step, got Prediction"):
+        run([tiny_batch()], Mine(tiny_classifier()), KnownLabels({}), Ledger(Budget(0)))

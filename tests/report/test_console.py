@@ -80,3 +80,17 @@ def test_a_narrow_terminal_leaves_out_all_deviations_but_that_of_the_stream(widt
     assert "digits" in text
     assert "71.5 ± 0.7" in text
     assert ("83.0 ± 1.4" in text) is shown
+
+
+def test_long_names_of_methods_leave_room_for_the_figures():
+    terminal = Console(file=io.StringIO(), width=80)
+    label = "simatta (labels.budget=30, labels.oracle=known, stream.batch_size=20)"
+    segments = dict.fromkeys(("art_painting", "cartoon", "sketch"), 81.25)
+    numbers = {"stream_accuracy": 70.0, "segments": segments}
+    run = RunRecord({"seed": 1, "label": label}, {}, [], [], [], numbers)
+
+    print_table(summarise([run]), console=terminal)
+
+    text = terminal.file.getvalue()
+    assert "70.0" in text
+    assert text.count("81.2") == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -126,12 +126,27 @@ def construct(
         _check_switch(who, name, settings[name], known[name].default)
     if seed is not None and "seed" in known:
         settings = {"seed": seed, **settings}
+    _check_call(who, kind, arguments, settings)
     try:
         return kind(*arguments, **settings)
     except TypeError as error:
         given = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
         raise SettingError(
             f"{who}: a setting has the wrong type ({error}), got {given}."
+        ) from error
+
+
+def _check_call(
+    who: str, kind: Callable[..., Any], arguments: Sequence[Any], settings: Mapping[str, Any]
+) -> None:
+    """Whether it can be called so at all; what is wrong inside is another matter."""
+    try:
+        inspect.signature(kind).bind(*arguments, **settings)
+    except TypeError as error:
+        raise SettingError(
+            f"{who}: it cannot be made from the settings given: {error}. It must take "
+            f"{len(arguments)} positional arguments, and all settings without a default must be "
+            f"given."
         ) from error
 
 
@@ -204,6 +219,11 @@ def import_named(name: str, kind: str) -> Callable[..., Any]:
     except (ImportError, AttributeError, ValueError) as error:
         raise SettingError(
             f"The {kind} {name!r} cannot be imported: {error}. The form is package.module:Class."
+        ) from error
+    except (Exception, SystemExit) as error:  # whatever a user's module does
+        raise SettingError(
+            f"The {kind} {name!r} cannot be imported, since its module fails: "
+            f"{type(error).__name__}: {error}. Mend the module."
         ) from error
     if not callable(found):
         raise SettingError(f"The {kind} {name!r} is no class but a {type(found).__name__}.")

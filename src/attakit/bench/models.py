@@ -140,8 +140,10 @@ def _untrained(name: str, task: Task, image_size: int | None = None) -> nn.Modul
 def _fingerprint(untrained: nn.Module, task: Task) -> str:
     """Changes with the training settings, the architecture, the data and the version of torch."""
     assert task.source_train is not None
-    pixels = task.source_train.load(range(len(task.source_train))).sum()
-    told = f"{DIGITS_TRAINING} {torch.__version__} {weights_hash(untrained)} {pixels}"
+    pixels = task.source_train.load(range(len(task.source_train)))
+    # Of the bytes: a sum would be rounded differently by another number of threads.
+    images = hashlib.sha256(pixels.contiguous().numpy().tobytes()).hexdigest()
+    told = f"{DIGITS_TRAINING} {torch.__version__} {weights_hash(untrained)} {images}"
     return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 

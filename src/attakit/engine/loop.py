@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from attakit.errors import LabelError
+from attakit.errors import LabelError, SettingError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Method, Oracle, Reporter
 from attakit.queries import Answer
@@ -32,7 +32,13 @@ def answer(batch: Batch, method: Method, ledger: Ledger) -> tuple[Step, float]:
     """The first half of a turn: the method's step, and the seconds it took. Asks nobody yet."""
     began = time.perf_counter()
     step = method.step(batch, allowance=ledger.budget.allowance)
-    return step, time.perf_counter() - began
+    seconds = time.perf_counter() - began
+    if not isinstance(step, Step):
+        raise SettingError(
+            f"{type(method).__name__}: step must return a Step, got {type(step).__name__}. "
+            f"docs/add-a-method.md shows one."
+        )
+    return step, seconds
 
 
 def learn(

@@ -20,6 +20,7 @@ Form = Literal["markdown", "csv", "latex", "rich"]
 
 FORMS = ("markdown", "csv", "latex", "rich")
 _WIDE = 200
+_NARROW_NAME = 24  # letters of a method's name in a line of a narrow table
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -174,8 +175,13 @@ def rich_table(rows: Sequence[Row], title: str | None = None, *, narrow: bool = 
         caption_justify="left",
     )
     for place, name in enumerate(titles(rows)[:-1]):
+        folds = narrow and place == 0  # a long name of a method gives way to figures
         table.add_column(
-            escape(name), justify="right" if place else "left", no_wrap=place < 2, overflow="fold"
+            escape(name),
+            justify="right" if place else "left",
+            no_wrap=place < 2 and not folds,
+            max_width=_NARROW_NAME if folds else None,
+            overflow="fold",
         )
     for label, *texts, _ in cells(rows, lambda text: "\0" + text):
         if narrow:
