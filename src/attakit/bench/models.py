@@ -12,6 +12,7 @@ from torch import nn
 
 from attakit.bench.data import Task
 from attakit.bench.experiment import Experiment, ModelTable, TrainingTable
+from attakit.bench.threads import using_threads
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
@@ -87,7 +88,8 @@ def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
     if path.exists():
         load_weights(model, path)
     else:
-        _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
+        with using_threads(1):  # with more, each number of them would make another model
+            _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
         save_weights(model, path)
     return model.eval()
 
