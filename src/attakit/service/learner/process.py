@@ -30,6 +30,10 @@ POLL_SECONDS = 0.5
 CLEAN_SECONDS = 60.0
 LOCK_SECONDS = 10.0  # in which the learner of a service that was killed notices it
 LOCK_FILE = "learner.lock"
+_STOPPED = (  # the error itself may name a file, which is not for everybody who sees the alarm
+    "Learning has stopped; the log says why. If training diverged, lower the learning rate of "
+    "[method]. Then start the service again."
+)
 
 
 def run_learner(
@@ -100,10 +104,9 @@ def giving_up(storage: Storage) -> Iterator[None]:
     """
     try:
         yield
-    except ModelError as error:
+    except ModelError:
         log.exception("The learner gives up.")
-        told = f"Learning has stopped. {error} Then start the service again."
-        storage.events.add("alarm", "learner", what="learning", text=told)
+        storage.events.add("alarm", "learner", what="learning", text=_STOPPED)
         sys.exit(GAVE_UP)
 
 
