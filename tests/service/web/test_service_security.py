@@ -109,9 +109,10 @@ def test_over_https_the_cookie_is_secure(start):
 
 def test_a_change_by_cookie_needs_the_csrf_token(guarded):
     csrf = log_in(guarded)
+    nearly = csrf[:-1] + ("1" if csrf.endswith("0") else "0")
 
     missing = guarded.client.post("/v1/questions/lease")
-    wrong = guarded.client.post("/v1/questions/lease", headers={"X-CSRF-Token": csrf[:-1] + "0"})
+    wrong = guarded.client.post("/v1/questions/lease", headers={"X-CSRF-Token": nearly})
     odd = guarded.client.post("/v1/questions/lease", headers={"X-CSRF-Token": "é".encode()})
     right = guarded.client.post("/v1/questions/lease", headers={"X-CSRF-Token": csrf})
 
