@@ -200,14 +200,17 @@ def test_a_table_is_made_in_every_form(finished, form):
 
 
 def test_a_table_as_json(finished):
-    rows = json.loads(call("table", finished, "--json").stdout)["rows"]
+    (only,) = json.loads(call("table", finished, "--json").stdout)["tables"]
+    rows = only["rows"]
+    assert (only["title"], only["notes"]) == (None, [])
     assert {row["label"] for row in rows} == {"source_only", "batch_norm"}
     assert all(0 <= row["stream"]["mean"] <= 100 for row in rows)
 
 
 def test_a_table_takes_single_runs_and_each_once(finished):
     folder = finished / "batch_norm"
-    rows = json.loads(call("table", folder, folder, finished, "--json").stdout)["rows"]
+    (only,) = json.loads(call("table", folder, folder, finished, "--json").stdout)["tables"]
+    rows = only["rows"]
     assert [(row["label"], row["runs"]) for row in rows] == [("batch_norm", 1), ("source_only", 1)]
 
 

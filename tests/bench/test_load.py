@@ -87,6 +87,7 @@ def test_an_override_below_a_value_is_refused(file):
             {"stream": {"batch_size": 0}},
             r"stream\.batch_size must be .*greater than or equal to 1, got 0",
         ),
+        ({"threads": 100_000}, r"threads must be .*less than or equal to 1024, got 100000"),
         ({"stream": {"batch_size": "many"}}, r"stream\.batch_size must be .*integer, got 'many'"),
         ({"stream": {"batch_size": True}}, r"stream\.batch_size must be .*integer, got True"),
         ({"stream": {"batch_size": 2.5}}, r"stream\.batch_size must be .*integer, got 2\.5"),

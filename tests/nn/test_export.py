@@ -1,8 +1,9 @@
-import importlib
 import io
 import json
 import sys
 
+import onnx.reference
+import onnxruntime
 import pytest
 import torch
 from safetensors import safe_open
@@ -45,8 +46,7 @@ def answers_of(path, inputs):
             return torch.jit.load(path)(inputs)
     if path.suffix == ".pt2":
         return torch.export.load(path).module()(inputs)
-    onnx = importlib.import_module("onnx.reference")
-    session = onnx.ReferenceEvaluator(str(path))
+    session = onnxruntime.InferenceSession(str(path))
     return torch.from_numpy(session.run(["logits"], {"input": inputs.numpy()})[0])
 
 
@@ -199,6 +199,24 @@ def test_the_missing_package_is_named_with_the_command_that_gets_it(adapted, tmp
 
     with pytest.raises(MissingExtra, match=r"pip install 'attakit\[onnx\]'"):
         export_model(adapted, tmp_path / "model.onnx", DIGITS)
+
+
+def test_without_onnxruntime_what_was_written_is_checked_all_the_same(
+    adapted, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    asked = []
+    evaluator = onnx.reference.ReferenceEvaluator
+    monkeypatch.setattr(
+        onnx.reference,
+        "ReferenceEvaluator",
+        lambda content: asked.append(content) or evaluator(content),
+    )
+
+    exported = export_model(adapted, tmp_path / "model.onnx", DIGITS)
+
+    assert len(asked) == 1
+    assert exported.difference < 1e-4
 
 
 def test_inputs_of_a_wrong_shape_are_told(adapted, tmp_path):

@@ -132,7 +132,7 @@ class Experiment(Table):
     """
 
     seed: Annotated[int, Field(strict=True)] = 0
-    threads: Count = 0
+    threads: Annotated[int, Field(strict=True, ge=0, le=1_024)] = 0
     stream: StreamTable = StreamTable()
     model: ModelTable = ModelTable()
     method: MethodTable = MethodTable()

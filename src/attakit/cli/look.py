@@ -16,8 +16,8 @@ from attakit.bench.data import DATA_SETS, summary
 from attakit.cli.options import Json, Quiet, RunFolders
 from attakit.cli.talking import print_json, say
 from attakit.methods import METHODS
+from attakit.report.comparisons import compare
 from attakit.report.console import print_sheets, print_table
-from attakit.report.figures import summarise
 from attakit.report.html import write_report
 from attakit.report.layouts import LAYOUTS, lay_out
 from attakit.report.plots import PlotKind, draw_plot
@@ -38,18 +38,22 @@ def table(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a table from the JSON lines of runs."""
+    """Make tables from the JSON lines of runs, one per stream."""
     runs = [read_run(folder) for folder in find_runs(folders)]
     if layout is not None:
         _show_layout(lay_out(layout, runs), form, as_json=as_json)
         return
-    rows = summarise(runs)
+    found = compare(runs)
     if as_json:
-        print_json({"rows": [asdict(row) for row in rows]})
+        print_json({"tables": [asdict(one) for one in found]})
     elif form == "rich":
-        print_table(rows)
+        for place, one in enumerate(found):
+            if place:
+                say("")
+            print_table(one.rows, title=one.title, notes=one.notes)
     else:
-        sys.stdout.write(render(rows, form))
+        written = (render(one.rows, form, title=one.title, notes=one.notes) for one in found)
+        sys.stdout.write("\n".join(written))
 
 
 def _show_layout(sheets: list[Sheet], form: Form, *, as_json: bool) -> None:

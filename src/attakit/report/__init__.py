@@ -4,6 +4,7 @@ from attakit.report.accuracy import Accuracy
 from attakit.report.analysis import analyse_run
 from attakit.report.analysis_page import write_analysis
 from attakit.report.analysis_records import Analysis, StepAnalysis
+from attakit.report.comparisons import Comparison, compare
 from attakit.report.console import Progress, print_sheets, print_table
 from attakit.report.features import FEATURES_FILE, FeatureRecord, Features, read_features
 from attakit.report.figures import Figure, Row, summarise
@@ -27,6 +28,7 @@ __all__ = [
     "STEPS_FILE",
     "Accuracy",
     "Analysis",
+    "Comparison",
     "FeatureRecord",
     "Features",
     "Figure",
@@ -39,6 +41,7 @@ __all__ = [
     "Sheet",
     "StepAnalysis",
     "analyse_run",
+    "compare",
     "draw_plot",
     "lay_out",
     "paper_number",

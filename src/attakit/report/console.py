@@ -135,11 +135,15 @@ def _make_bar(console: Console | None = None, *, quiet: bool) -> Bar:
 
 
 def print_table(
-    rows: Sequence[Row], *, title: str | None = None, console: Console | None = None
+    rows: Sequence[Row],
+    *,
+    title: str | None = None,
+    notes: Sequence[str] = (),
+    console: Console | None = None,
 ) -> None:
     """Print a table of methods to the terminal."""
     terminal = console or Console()
-    terminal.print(rich_table(rows, title, narrow=terminal.width < _ROOMY))
+    terminal.print(rich_table(rows, title, notes=notes, narrow=terminal.width < _ROOMY))
 
 
 def print_sheets(sheets: Sequence[Sheet], *, console: Console | None = None) -> None:

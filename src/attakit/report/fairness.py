@@ -30,12 +30,22 @@ def fairness(entrants: Sequence[Entrant], *, pooled: bool = False) -> list[str]:
 
 
 def _models(runs: Sequence[RunRecord]) -> str:
-    hashes = list(dict.fromkeys(str(run.environment.get("model") or "") for run in runs))
+    hashes = _hashes(runs)
     if "" in hashes:
         return "Source model not recorded in every run."
-    if len(hashes) == 1:
-        return f"Source model {hashes[0][:_SHOWN]} for all."
+    return different_models(runs) or f"Source model {hashes[0][:_SHOWN]} for all."
+
+
+def different_models(runs: Sequence[RunRecord]) -> str:
+    """A warning where runs began with different source models; else nothing."""
+    hashes = [each for each in _hashes(runs) if each]
+    if len(hashes) < 2:
+        return ""
     return f"Source models DIFFER: {', '.join(each[:_SHOWN] for each in hashes)}."
+
+
+def _hashes(runs: Sequence[RunRecord]) -> list[str]:
+    return list(dict.fromkeys(str(run.environment.get("model") or "") for run in runs))
 
 
 def _batches(entrants: Sequence[Entrant]) -> str:

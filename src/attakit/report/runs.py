@@ -64,6 +64,11 @@ class RunRecord:
     def seed(self) -> int | None:
         return self.experiment.get("seed")
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings that make a difference, by their dotted name, in order of it."""
+        return dict(sorted(_settings(self.experiment).items()))
+
 
 def read_run(path: Path) -> RunRecord:
     """Read a run from its folder or from its `steps.jsonl`.
@@ -130,8 +135,7 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     """
     groups: dict[tuple[str, str], list[RunRecord]] = {}
     for run in runs:
-        settings = as_json(dict(sorted(_settings(run.experiment).items())))
-        groups.setdefault((run.label, settings), []).append(run)
+        groups.setdefault((run.label, as_json(run.settings)), []).append(run)
     return [
         Group(_distinct_label(members[0], [other[0] for other in groups.values()]), tuple(members))
         for members in groups.values()
@@ -139,7 +143,6 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
 
 
 def _settings(experiment: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """All settings that make a difference, by their dotted name."""
     flat: dict[str, Any] = {}
     for name, value in experiment.items():
         if name in _NOT_SETTINGS:
@@ -152,8 +155,8 @@ def _settings(experiment: Mapping[str, Any], prefix: str = "") -> dict[str, Any]
 
 
 def _distinct_label(run: RunRecord, others: Sequence[RunRecord]) -> str:
-    rivals = [_settings(other.experiment) for other in others if other.label == run.label]
-    own = _settings(run.experiment)
+    rivals = [other.settings for other in others if other.label == run.label]
+    own = run.settings
     names = sorted({name for rival in rivals for name in rival} | own.keys())
     differing = [n for n in names if any(rival.get(n) != own.get(n) for rival in rivals)]
     if not differing:

@@ -60,11 +60,17 @@ def _segment(name: str) -> Callable[[Row], Figure | None]:
     return lambda row: row.segments.get(name)
 
 
-def render(rows: Sequence[Row], form: Form = "markdown") -> str:
+def render(
+    rows: Sequence[Row],
+    form: Form = "markdown",
+    *,
+    title: str | None = None,
+    notes: Sequence[str] = (),
+) -> str:
     """Write rows as a table; the best accuracies are marked.
 
     Accuracies are percent, mean ± standard deviation over seeds. CSV gives the deviation a column
-    of its own and full precision.
+    of its own and full precision, the title a column before them, and has no place for notes.
 
     >>> from attakit.report.figures import summarise
     >>> from attakit.report.runs import RunRecord
@@ -77,7 +83,7 @@ def render(rows: Sequence[Row], form: Form = "markdown") -> str:
     """
     check_choice("render", "form", form, FORMS)
     writers = {"markdown": _markdown, "csv": _csv, "latex": _latex, "rich": _plain}
-    return writers[form](rows)
+    return writers[form](rows, title, notes)
 
 
 def show(figure: Figure | None, decimals: int = 1) -> str:
@@ -113,16 +119,18 @@ def titles(rows: Sequence[Row]) -> list[str]:
     return ["method", *(column.title for column in columns(rows)), "runs"]
 
 
-def _markdown(rows: Sequence[Row]) -> str:
+def _markdown(rows: Sequence[Row], title: str | None, notes: Sequence[str]) -> str:
     def line(texts: Sequence[str]) -> str:
         return "| " + " | ".join(text.replace("|", r"\|") for text in texts) + " |\n"
 
     head = titles(rows)
     rule = "|---|" + "---:|" * (len(head) - 1) + "\n"
-    return line(head) + rule + "".join(line(text) for text in cells(rows, "**{}**".format))
+    body = "".join(line(text) for text in cells(rows, "**{}**".format))
+    above = f"**{title}**\n\n" if title else ""
+    return above + line(head) + rule + body + (f"\n{' '.join(notes)}\n" if notes else "")
 
 
-def _latex(rows: Sequence[Row]) -> str:
+def _latex(rows: Sequence[Row], title: str | None, notes: Sequence[str]) -> str:
     def line(texts: Sequence[str]) -> str:
         return " & ".join(texts) + r" \\" + "\n"
 
@@ -130,9 +138,10 @@ def _latex(rows: Sequence[Row]) -> str:
     marked = cells(rows, lambda text: "\0" + text)
     body = [[_latex_cell(text) for text in texts] for texts in marked]
     head = [_latex_cell(title) for title in titles(rows)]
+    remarks = "".join(f"% {remark}\n" for remark in ([title] if title else []) + [*notes])
     top = r"\begin{tabular}{l" + "r" * (len(head) - 1) + "}\n\\toprule\n"
     middle = line(head) + "\\midrule\n" + "".join(line(texts) for texts in body)
-    return top + middle + "\\bottomrule\n\\end{tabular}\n"
+    return remarks + top + middle + "\\bottomrule\n\\end{tabular}\n"
 
 
 def latex_text(text: str) -> str:
@@ -149,24 +158,31 @@ def _latex_cell(text: str) -> str:
     return rf"\textbf{{{escaped}}}" if text.startswith("\0") else escaped
 
 
-def _csv(rows: Sequence[Row]) -> str:
+def _csv(rows: Sequence[Row], title: str | None, _notes: Sequence[str]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     chosen = columns(rows)
     pairs = [name for column in chosen for name in (column.title, f"{column.title} std")]
-    writer.writerow(["method", *pairs, "runs", "unfinished"])
+    writer.writerow([*(["table"] if title else []), "method", *pairs, "runs", "unfinished"])
     for row in rows:
         figures = [column.pick(row) for column in chosen]
         numbers = [n for f in figures for n in ((f.mean, f.deviation) if f else (None, None))]
-        writer.writerow([row.label, *numbers, row.runs, row.unfinished])
+        above = [title] if title else []
+        writer.writerow([*above, row.label, *numbers, row.runs, row.unfinished])
     return file.getvalue()
 
 
-def rich_table(rows: Sequence[Row], title: str | None = None, *, narrow: bool = False) -> Table:
+def rich_table(
+    rows: Sequence[Row],
+    title: str | None = None,
+    *,
+    notes: Sequence[str] = (),
+    narrow: bool = False,
+) -> Table:
     """The table as a terminal shows it; a narrow one has deviations for the stream only."""
     table = Table(
-        title=title,
-        caption=_caption(rows),
+        title=None if title is None else escape(title),
+        caption=_caption(rows, notes),
         box=box.SIMPLE_HEAD,
         padding=(0, 0 if narrow else 1, 0, 0),
         pad_edge=False,
@@ -190,7 +206,7 @@ def rich_table(rows: Sequence[Row], title: str | None = None, *, narrow: bool = 
     return table
 
 
-def _caption(rows: Sequence[Row]) -> str:
+def _caption(rows: Sequence[Row], notes: Sequence[str]) -> str:
     counts = sorted(row.runs for row in rows) or [0]
     several = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
     told = f", mean ± standard deviation over {several} runs" if counts[-1] > 1 else ""
@@ -199,7 +215,7 @@ def _caption(rows: Sequence[Row]) -> str:
         for row in rows
         if row.unfinished
     ]
-    return ". ".join([f"Accuracy in percent{told}", *going])
+    return ". ".join([f"Accuracy in percent{told}", *going, *(escape(note) for note in notes)])
 
 
 def _rich_cell(text: str) -> str:
@@ -207,7 +223,7 @@ def _rich_cell(text: str) -> str:
     return f"[bold green]{escaped}[/]" if text.startswith("\0") else escaped
 
 
-def _plain(rows: Sequence[Row]) -> str:
+def _plain(rows: Sequence[Row], title: str | None, notes: Sequence[str]) -> str:
     console = Console(file=io.StringIO(), width=_WIDE, record=True)
-    console.print(rich_table(rows))
+    console.print(rich_table(rows, title, notes=notes))
     return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from attakit.report import Figure, RunRecord, compare, render
+from attakit.report.console import print_table
+
+
+def run(label, accuracy=70.0, *, seed=0, model="a" * 64, finished=True, stream=None, **settings):
+    experiment = {"seed": seed, "label": label, "stream": stream or {}, **settings}
+    end = {"kind": "end", "stream_accuracy": accuracy} if finished else None
+    return RunRecord(experiment, {"model": model}, [], [], [], end)
+
+
+ORDERS = [
+    run("tent", 70.0, stream={"order": "random", "name": "pacs"}),
+    run("eata", 71.0, stream={"order": "random", "name": "pacs"}),
+    run("tent", 60.0, stream={"order": "gradual", "name": "pacs"}),
+]
+
+
+def test_every_stream_has_a_table_named_after_what_sets_it_apart():
+    found = compare(ORDERS)
+
+    assert [one.title for one in found] == ["order = random", "order = gradual"]
+    assert [[row.label for row in one.rows] for one in found] == [["tent", "eata"], ["tent"]]
+
+
+def test_a_single_stream_needs_no_name():
+    (only,) = compare(ORDERS[:2])
+
+    assert only.title is None
+    assert only.notes == []
+
+
+def test_methods_with_batches_of_their_own_stay_in_one_table():
+    small = run("tent", stream={"batch_size": 16})
+    large = run("simatta", stream={"batch_size": 100})
+
+    (only,) = compare([small, large])
+
+    assert [row.label for row in only.rows] == ["tent", "simatta"]
+
+
+def test_different_source_models_are_told():
+    (only,) = compare([run("tent", model="a" * 64), run("eata", model="b" * 64)])
+
+    assert only.notes == ["Source models DIFFER: aaaaaaaa, bbbbbbbb."]
+
+
+def test_a_repeated_run_counts_once():
+    (only,) = compare([run("tent", 70.0), run("tent", 70.0), run("tent", 72.0, seed=1)])
+
+    assert [row.runs for row in only.rows] == [2]
+    assert only.notes == ["Left out: 1 that repeat settings, seed and model of another."]
+
+
+def test_of_a_repeated_run_the_finished_one_counts():
+    (only,) = compare([run("tent", finished=False), run("tent", 72.0)])
+
+    assert only.rows[0].stream == Figure(72.0)
+    assert only.rows[0].unfinished == 0
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "rich"])
+def test_title_and_notes_are_written_with_the_table(form):
+    written = render(compare(ORDERS)[0].rows, form, title="order = random", notes=["Mind this."])
+
+    assert "order = random" in written.splitlines()[0]
+    assert "Mind this." in written
+
+
+def test_in_csv_the_title_is_a_column():
+    written = render(compare(ORDERS)[0].rows, "csv", title="order = random")
+
+    lines = list(csv.DictReader(io.StringIO(written)))
+    assert [(line["table"], line["method"]) for line in lines] == [
+        ("order = random", "tent"),
+        ("order = random", "eata"),
+    ]
+
+
+def test_signs_of_markup_in_a_title_are_shown_as_they_are(capsys):
+    print_table(compare(ORDERS)[0].rows, title="name = [bold]", notes=["[red]note"])
+
+    shown = capsys.readouterr().out
+    assert "name = [bold]" in shown
+    assert "[red]note" in shown
