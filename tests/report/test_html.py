@@ -26,8 +26,28 @@ def report(tmp_path):
 
 
 def data_of(page):
-    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    text = re.search(r'<script type="application/json" class="data">(.*?)</script>', page, re.S)
     return json.loads(text.group(1))
+
+
+def test_runs_of_different_streams_are_not_mixed(report, make_run):
+    folders = [
+        make_run(f"{order}-{label}", experiment={"label": label, "stream": {"order": order}})
+        for order in ("gradual", "random")
+        for label in ("tent", "eata")
+    ]
+
+    page = report(*folders)
+
+    assert page.count('<div class="view"') == 2
+    assert page.count("<span>2 methods</span>") == 2
+    assert "tent (" not in page
+
+
+def test_methods_with_fewer_seeds_are_told(report, make_run):
+    page = report(make_run("a"), make_run("b", seed=2), make_run("c", label="tent"))
+
+    assert "<span>1 to 2 runs each</span>" in page
 
 
 class Tags(HTMLParser):

@@ -12,6 +12,10 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def page(chromium, tmp_path, make_run):
     folders = [make_run("a", label="source only", right=2, pictures=False), make_run("b")]
+    return open_report(chromium, tmp_path, folders)
+
+
+def open_report(chromium, tmp_path, folders):
     path = tmp_path / "report.html"
     write_report(folders, path, "Looked at in a browser")
     tab = chromium.new_page(viewport={"width": 390, "height": 800})
@@ -30,33 +34,55 @@ def test_everything_on_the_page_works(page):
     assert page.locator("[data-chart] svg path.line").count() == 6
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
-    slider = page.locator("#slider")
+    slider = page.locator(".slider")
     slider.focus()
     slider.press("Home")
-    assert page.locator("#moment").text_content().startswith("Step 0 · ")
+    assert page.locator(".moment").text_content().startswith("Step 0 · ")
     slider.press("ArrowRight")
-    assert page.locator("#moment").text_content() == (
+    assert page.locator(".moment").text_content() == (
         "Step 1 · clusters 3 · earlier anchors 1 · asked 1"
     )
-    assert page.locator("#scene .mark.known").count() == 1
-    assert page.locator("#scene .mark.chosen").count() == 1
-    assert page.locator("#scene .mark.new").count() == 5
-    page.locator("#faces").uncheck()
-    assert page.locator("#scene image").count() == 0
+    assert page.locator(".scene .mark.known").count() == 1
+    assert page.locator(".scene .mark.chosen").count() == 1
+    assert page.locator(".scene .mark.new").count() == 5
+    page.locator(".faces").uncheck()
+    assert page.locator(".scene image").count() == 0
 
-    page.locator("#play").click()
-    assert page.locator("#play").get_attribute("aria-label") == "Pause"
-    page.locator("#moment", has_text="Step 2 ·").wait_for()
+    page.locator(".play").click()
+    assert page.locator(".play").get_attribute("aria-label") == "Pause"
+    page.locator(".moment", has_text="Step 2 ·").wait_for()
 
     page.locator("[data-verdict=wrong]").click()
     assert page.locator(".cards li:visible").count() == page.locator(".cards li.wrong").count() == 2
 
     page.locator("[data-curves=so_far]").click()
-    chart = page.locator("#accuracy svg")
+    chart = page.locator(".accuracy svg")
     chart.focus()
     chart.press("ArrowLeft")
     assert "42 samples · night" in page.locator("#tip").text_content()
 
     page.locator(".legend button").first.click()
     assert page.locator("[data-chart] svg path.line").count() == 3
+    assert page.complaints == []
+
+
+def test_of_several_streams_the_chosen_one_is_shown(chromium, tmp_path, make_run):
+    folders = [
+        make_run(order, experiment={"label": "simatta", "stream": {"order": order}})
+        for order in ("gradual", "random")
+    ]
+    page = open_report(chromium, tmp_path, folders)
+    first, second = page.locator(".view").all()
+    assert (first.is_visible(), second.is_visible()) == (True, False)
+
+    page.get_by_role("button", name="order = random").click()
+
+    assert (first.is_visible(), second.is_visible()) == (False, True)
+    box = second.locator(".accuracy path.line").first.bounding_box()
+    assert box["width"] > 100
+    second.locator(".slider").press("Home")
+    assert second.locator(".moment").text_content().startswith("Step 0 · ")
+    mark = second.locator(".scene .mark.new").first.bounding_box()
+    scene = second.locator(".scene").bounding_box()
+    assert scene["x"] <= mark["x"] <= scene["x"] + scene["width"]
     assert page.complaints == []

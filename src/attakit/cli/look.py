@@ -16,7 +16,7 @@ from attakit.bench.data import DATA_SETS, summary
 from attakit.cli.options import Json, Quiet, RunFolders
 from attakit.cli.talking import print_json, say
 from attakit.methods import METHODS
-from attakit.report.comparisons import compare
+from attakit.report.comparisons import Comparison, compare
 from attakit.report.console import print_sheets, print_table
 from attakit.report.html import write_report
 from attakit.report.layouts import LAYOUTS, lay_out
@@ -45,7 +45,7 @@ def table(
         return
     found = compare(runs)
     if as_json:
-        print_json({"tables": [asdict(one) for one in found]})
+        print_json({"tables": [_as_json(one) for one in found]})
     elif form == "rich":
         for place, one in enumerate(found):
             if place:
@@ -54,6 +54,10 @@ def table(
     else:
         written = (render(one.rows, form, title=one.title, notes=one.notes) for one in found)
         sys.stdout.write("\n".join(written))
+
+
+def _as_json(found: Comparison) -> dict[str, Any]:
+    return {"title": found.title, "rows": [asdict(row) for row in found.rows], "notes": found.notes}
 
 
 def _show_layout(sheets: list[Sheet], form: Form, *, as_json: bool) -> None:

@@ -22,15 +22,20 @@ class Comparison:
     ----------
     title
         What sets the stream apart from the others; None where there is no other.
-    rows
-        One per method.
+    runs
+        All that count.
     notes
         What a reader must know to trust the figures.
     """
 
     title: str | None
-    rows: list[Row]
+    runs: list[RunRecord]
     notes: list[str]
+
+    @property
+    def rows(self) -> list[Row]:
+        """One per method, averaged over seeds."""
+        return summarise(self.runs)
 
 
 def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
@@ -82,4 +87,4 @@ def _comparison(title: str | None, runs: Sequence[RunRecord]) -> Comparison:
     if len(counted) < len(runs):
         left_out = len(runs) - len(counted)
         notes.append(f"Left out: {left_out} that repeat settings, seed and model of another.")
-    return Comparison(title, summarise(counted), [note for note in notes if note])
+    return Comparison(title, counted, [note for note in notes if note])

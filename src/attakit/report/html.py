@@ -12,8 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from attakit.errors import SettingError
+from attakit.report.comparisons import Comparison, compare
 from attakit.report.curves import Band, bands, curve_sets
-from attakit.report.figures import Row, summarise
+from attakit.report.figures import Row
 from attakit.report.lines import as_json
 from attakit.report.overview import (
     best_row,
@@ -70,34 +71,43 @@ def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
 
 
 def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
-    """Make the page's text."""
-    groups = group_runs([run for run, _ in runs])
-    shown = [_with_pictures(group, runs) for group in groups]
-    rows = summarise([run for run, _ in runs])
-    galleries = _galleries(shown)
-    scene = _scene(shown)
+    """Make the page's text: one view per stream, of which one is seen at a time."""
+    found = compare([run for run, _ in runs])
     environment = Environment(
         loader=PackageLoader("attakit.report"), autoescape=True, undefined=StrictUndefined
     )
-    data = _data(groups, rows, scene)
     return environment.get_template("report.html.j2").render(
         title=title,
-        facts=facts(groups),
-        tiles=tiles(rows, groups),
-        table=summary_table(rows),
-        bar_rows=rows,
-        during=names_in(row.segments for row in rows),
-        after=names_in(row.after for row in rows),
-        has=_worth_drawing(data["curves"]),
-        several=any(row.runs > 1 for row in rows),
-        data=embed(data),
-        scene=scene,
-        galleries=galleries,
-        settings=[settings_of(group) for group in groups[:_MOST_SETTINGS]],
-        unfinished=sum(row.unfinished for row in rows),
+        views=[_view(one, runs, _GALLERY_BYTES // len(found)) for one in found],
         style=_asset(environment, "report.css"),
         script=_asset(environment, "report.js"),
     )
+
+
+def _view(
+    found: Comparison, runs: Sequence[tuple[RunRecord, Path]], limit_bytes: int
+) -> dict[str, Any]:
+    groups, rows = group_runs(found.runs), found.rows
+    shown = [_with_pictures(group, runs) for group in groups]
+    scene = _scene(shown)
+    data = _data(groups, rows, scene)
+    return {
+        "title": found.title,
+        "notes": found.notes,
+        "facts": facts(groups),
+        "tiles": tiles(rows, groups),
+        "table": summary_table(rows),
+        "rows": rows,
+        "during": names_in(row.segments for row in rows),
+        "after": names_in(row.after for row in rows),
+        "has": _worth_drawing(data["curves"]),
+        "several": any(row.runs > 1 for row in rows),
+        "data": embed(data),
+        "scene": scene,
+        "galleries": _galleries(shown, limit_bytes),
+        "settings": [settings_of(group) for group in groups[:_MOST_SETTINGS]],
+        "unfinished": sum(row.unfinished for row in rows),
+    }
 
 
 def embed(value: Any) -> Markup:
@@ -129,9 +139,9 @@ def _with_pictures(group: Group, runs: Sequence[tuple[RunRecord, Path]]) -> Show
     return Shown(group, PictureRecord())
 
 
-def _galleries(shown: Sequence[Shown]) -> list[dict[str, Any]]:
+def _galleries(shown: Sequence[Shown], limit_bytes: int) -> list[dict[str, Any]]:
     asking = [one for one in shown if one.pictures.asked]
-    return [_gallery(one, _GALLERY_BYTES // len(asking)) for one in asking]
+    return [_gallery(one, limit_bytes // len(asking)) for one in asking]
 
 
 def _gallery(one: Shown, limit_bytes: int) -> dict[str, Any]:

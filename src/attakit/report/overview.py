@@ -19,11 +19,13 @@ def names_in(mappings: Iterable[Mapping[str, Figure]]) -> list[str]:
 def facts(groups: Sequence[Group]) -> list[str]:
     """What was done, in a few words each."""
     runs = [run for group in groups for run in group.runs]
-    seeds = max(len(group.runs) for group in groups)
+    counts = [len(group.runs) for group in groups]
+    few, many = min(counts), max(counts)
+    each = _count(many, "run") if few == many else f"{few} to {_count(many, 'run')}"
     samples = max(sum(step.get("size") or 0 for step in run.steps) for run in runs)
     told = [
         _count(len(groups), "method"),
-        f"{_count(seeds, 'run')} each" if len(groups) > 1 else _count(seeds, "run"),
+        f"{each} each" if len(groups) > 1 else each,
         f"{samples:,} samples in {max(len(run.steps) for run in runs):,} steps",
     ]
     segments = runs[0].segments
