@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 from PIL import Image
 
 import attakit
@@ -18,6 +19,12 @@ from attakit.bench.models import CACHE_VARIABLE, digits_model
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 from needed import do_without
+
+# The same examples every time, however slow the machine: what is found must be found again.
+settings.register_profile(
+    "fixed", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fixed")
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,7 @@ class Site:
         return [(answer.kind, answer.label) for answer in given if not answer.withdrawn]
 
     def wait_for(self, question, *said):
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while self.said(question) != list(said) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert self.said(question) == list(said)

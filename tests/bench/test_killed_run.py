@@ -33,7 +33,7 @@ source_every = 0
 post_adaptation = false
 save_every = 3
 """
-DEADLINE = 60.0
+DEADLINE = 180.0
 
 
 @pytest.fixture

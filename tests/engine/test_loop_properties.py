@@ -67,7 +67,7 @@ def run_audited(stream, method, oracle, limit):
     return ledger
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), limit=st.integers(0, 30), count=st.integers(0, 8), steps=st.integers(0, 12))
 def test_a_scripted_method_never_gets_more_labels_than_the_budget(data, limit, count, steps):
     labels, batches = _world(steps)
@@ -98,7 +98,7 @@ def model():
     return model.eval()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(data=st.data(), limit=st.integers(0, 25))
 def test_simatta_never_gets_more_labels_than_the_budget(data, limit, stream, model):
     method = SimATTA(

@@ -6,7 +6,7 @@ import logging
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attakit.errors import BudgetExhausted, LabelError, StateError, UnknownQuestion
@@ -240,7 +240,6 @@ class Model:
         return fresh
 
 
-@settings(deadline=None)
 @given(limit=st.integers(0, 8), moves=st.lists(MOVES, max_size=30))
 def test_whatever_happens_the_books_agree(limit: int, moves: list[tuple[str, object]]) -> None:
     ledger, model = Ledger(Budget(limit)), Model(limit)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attakit.errors import LabelError, SettingError, StateError
@@ -256,7 +256,6 @@ LAYERS = st.lists(st.tuples(st.sampled_from(sorted(WRAPPERS)), st.integers(0, 5)
 WAVES = st.lists(st.integers(0, 4), max_size=8)
 
 
-@settings(deadline=None)
 @given(layers=LAYERS, waves=WAVES, data=st.data())
 def test_nest_of_wrappers_resumes_where_it_was_saved(
     layers: list[tuple[str, int]], waves: list[int], data: st.DataObject
@@ -274,7 +273,6 @@ def test_nest_of_wrappers_resumes_where_it_was_saved(
     assert resumed.pending == unbroken.pending == 0
 
 
-@settings(deadline=None)
 @given(layers=LAYERS, waves=WAVES, limit=st.integers(0, 12))
 def test_ledger_over_any_nest_passes_each_answer_on_once(
     layers: list[tuple[str, int]], waves: list[int], limit: int

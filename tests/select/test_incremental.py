@@ -246,7 +246,7 @@ cells = some.lists(some.tuples(some.integers(-4, 4), some.integers(-4, 4)), max_
 
 
 @backends
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(max_examples=60)
 @given(
     new=cells,
     old=cells,

@@ -174,7 +174,7 @@ def test_no_points_are_refused():
 
 
 @both
-@settings(deadline=None, derandomize=True, max_examples=40)
+@settings(max_examples=40)
 @given(
     cells=some.lists(some.tuples(*[some.integers(-3, 3)] * 3), min_size=1, max_size=20),
     count=some.integers(1, 8),

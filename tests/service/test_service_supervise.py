@@ -64,6 +64,27 @@ def test_a_process_is_started_again_also_if_its_end_cannot_be_told(tmp_path):
     assert not supervisor.is_alive
 
 
+def test_only_the_supervisor_asks_the_system_how_the_process_ended(tmp_path, monkeypatch):
+    # Of two threads that ask at once, one is told that there is no such process.
+    asked = set()
+    wait = os.waitpid
+
+    def note(pid, options):
+        asked.add(threading.current_thread().name)
+        return wait(pid, options)
+
+    monkeypatch.setattr(os, "waitpid", note)
+    told = threading.Event()
+    supervisor = Supervisor(partial(note_and_give_up, tmp_path), died=lambda code: told.set())
+    supervisor.start()
+    while not told.wait(0.02):
+        _ = supervisor.is_alive
+
+    supervisor.stop()
+
+    assert asked == {"supervisor"}
+
+
 def test_a_process_that_gives_up_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(supervise, "FIRST_PAUSE", 0.0)
     told = threading.Event()

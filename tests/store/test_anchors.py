@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from attakit.errors import SettingError
@@ -103,7 +103,6 @@ def test_the_reservoir_is_a_uniform_draw_from_all_that_was_added():
     assert all(abs(count - expected) < 4 * spread for count in kept.values())
 
 
-@settings(deadline=None, derandomize=True)
 @given(
     capacity=some.integers(1, 5),
     parts=some.lists(some.lists(some.sampled_from("abcdefgh"), max_size=6), max_size=6),

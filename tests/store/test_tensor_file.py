@@ -51,7 +51,7 @@ def same(first, second):
 
 
 @given(state=some.dictionaries(some.text(), values, max_size=4))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_any_state_comes_back_as_it_was(state, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "state.safetensors"
 

@@ -36,7 +36,7 @@ def every_place(domains: Domains) -> Counter[tuple[str, int]]:
     return Counter((name, at) for name, part in domains.parts.items() for at in range(len(part)))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(sizes=SIZES, seed=st.integers(0, 99), name=st.sampled_from(sorted(ORDERS)))
 def test_every_order_holds_every_sample_equally_often_and_repeats_itself(sizes, seed, name):
     domains = domains_of(sizes)

@@ -195,9 +195,11 @@ BROKEN: Mapping[str, tuple[Callable[[], Oracle], str]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_oracle_is_caught(name: str) -> None:
     factory, complaint = BROKEN[name]
+    # Only where it must run out may patience be short: a busy machine halts any call for a moment.
+    patience = 0.2 if name == "blocking" else 60.0
 
     with pytest.raises(AssertionError, match=complaint):
-        check_oracle(factory, SAMPLES, patience=0.2)
+        check_oracle(factory, SAMPLES, patience=patience)
 
 
 def test_error_inside_an_oracle_arrives_unchanged() -> None:

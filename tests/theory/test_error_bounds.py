@@ -44,7 +44,6 @@ def terms(distance, given_sizes, joint=0.0):
     return float(divergence_term(distance, **rest, joint=joint)), float(gap)
 
 
-@settings(deadline=None, derandomize=True)
 @given(low_share=shares, distance=distances, joint=distances, given_sizes=sizes)
 def test_labels_lower_the_bound_on_the_target_as_theorem_2_says(
     low_share, distance, joint, given_sizes
@@ -60,7 +59,6 @@ def test_labels_lower_the_bound_on_the_target_as_theorem_2_says(
     assert at_best >= at_share - 1e-9 * (apart + gap)
 
 
-@settings(deadline=None, derandomize=True)
 @given(low_share=shares, near=distances, far=distances, joint=distances, given_sizes=sizes)
 def test_source_like_samples_lower_the_bound_on_the_source_as_corollary_4_says(
     low_share, near, far, joint, given_sizes
@@ -75,7 +73,6 @@ def test_source_like_samples_lower_the_bound_on_the_source_as_corollary_4_says(
         assert gain > 0
 
 
-@settings(deadline=None, derandomize=True)
 @given(low_share=shares, apart=some.floats(0.01, 10), gap=some.floats(0.01, 10))
 def test_the_best_weight_is_zero_below_the_corrected_condition_only(low_share, apart, gap):
     least_share = 1 - (gap / apart) ** 2
@@ -164,7 +161,7 @@ def test_the_proved_bound_shares_the_risk_among_its_events():
     assert float(bound) == pytest.approx(0.2 * (0.8 + slack) + 0.5 * (0.4 + slack) + float(gap))
 
 
-@settings(deadline=None, derandomize=True, max_examples=30)
+@settings(max_examples=30)
 @given(apart=distances, given_sizes=sizes, low_share=shares)
 def test_the_proved_bounds_are_above_the_printed_ones(apart, given_sizes, low_share):
     weights = [low_share, 1 - low_share]

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from attakit.errors import SettingError
@@ -29,7 +29,6 @@ def mixtures(draw):
     return weights / weights.sum(), shares / shares.sum()
 
 
-@settings(deadline=None, derandomize=True)
 @given(mixture=mixtures())
 def test_weights_equal_to_shares_make_the_error_most_reliable(mixture):
     weights, shares = mixture
@@ -41,7 +40,6 @@ def test_weights_equal_to_shares_make_the_error_most_reliable(mixture):
     ) * (1 + 1e-12)
 
 
-@settings(deadline=None, derandomize=True)
 @given(mixture=mixtures(), step=some.floats(0.01, 0.99))
 def test_the_margin_falls_all_the_way_from_any_weights_to_the_shares(mixture, step):
     weights, shares = mixture

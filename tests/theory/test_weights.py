@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 from scipy.optimize import minimize_scalar
 
@@ -11,7 +11,6 @@ shares = some.floats(0.001, 0.999)
 sizes = some.floats(0.0, 10.0)
 
 
-@settings(deadline=None, derandomize=True)
 @given(low_share=shares, divergence=sizes, gap=some.floats(0.001, 10.0))
 def test_the_optimal_weight_agrees_with_a_numerical_minimiser(low_share, divergence, gap):
     def bound(weight):
@@ -25,7 +24,6 @@ def test_the_optimal_weight_agrees_with_a_numerical_minimiser(low_share, diverge
     assert weight == pytest.approx(numerical.x, abs=2e-3)
 
 
-@settings(deadline=None, derandomize=True)
 @given(low_share=shares, divergence=sizes, gap=sizes)
 def test_the_bound_is_the_one_of_the_paper_before_simplification(low_share, divergence, gap):
     for weight in (0.0, 0.3, 1.0):

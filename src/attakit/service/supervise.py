@@ -35,12 +35,15 @@ class Supervisor:
         self.died = died
         self._stopping = threading.Event()
         self._process: multiprocessing.process.BaseProcess | None = None
+        # Only the thread that waits for the process asks the system about it: of two that ask at
+        # once, one never learns the exit code.
+        self._running = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
 
     @property
     def is_alive(self) -> bool:
         """Whether the process runs at this moment."""
-        return self._process is not None and self._process.is_alive()
+        return self._running.is_set()
 
     def start(self) -> None:
         """Start the process and watch over it."""
@@ -49,10 +52,10 @@ class Supervisor:
     def stop(self) -> None:
         """Let the process finish what it is doing, then end it."""
         self._stopping.set()
-        if self._process is not None and self._process.is_alive():
+        if self._process is not None and self.is_alive:
             self._process.terminate()
         self._thread.join(PATIENCE)
-        if self._process is not None and self._process.is_alive():
+        if self._process is not None and self.is_alive:
             log.warning("the learner did not stop in %.0f seconds and is killed", PATIENCE)
             self._process.kill()
             self._thread.join()
@@ -66,9 +69,11 @@ class Supervisor:
                 target=self.work, name="learner"
             )
             self._process.start()
+            self._running.set()
             if self._stopping.is_set():  # stop() came while it was being started
                 self._process.terminate()
             self._process.join()
+            self._running.clear()
             if self._stopping.is_set():
                 return
             code = self._process.exitcode or 0

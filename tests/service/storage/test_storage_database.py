@@ -1,6 +1,6 @@
 import sqlite3
 from contextlib import closing
-from threading import Thread
+from threading import Thread, Timer
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -60,6 +60,19 @@ def test_several_may_open_a_new_database_at_once(database, tmp_path):
         thread.join()
 
     assert errors == []
+
+
+def test_a_new_file_that_somebody_else_holds_is_waited_for(tmp_path):
+    # SQLite itself waits for nobody while it changes the kind of journal.
+    (tmp_path / "service.sqlite").touch()
+    holder = sqlite3.connect(tmp_path / "service.sqlite", check_same_thread=False)
+    with closing(holder):
+        holder.execute("BEGIN IMMEDIATE")
+        later = Timer(0.3, holder.rollback)
+        later.start()
+
+        open_storage(tmp_path, labels=LabelRules()).close()
+        later.join()
 
 
 def test_a_failed_transaction_leaves_nothing(storage):

@@ -171,8 +171,6 @@ def act(storage, model, step, deed, *details):
 @pytest.mark.parametrize(("policy", "answers"), [("first", 1), ("newest", 1), ("majority", 3)])
 @settings(
     max_examples=15,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(sequence=st.lists(deeds, max_size=40))

@@ -29,6 +29,22 @@ def plan(live, number=0, **numbers):
     live.parts.overview.changed()
 
 
+def test_what_was_counted_before_a_change_is_not_kept(live, monkeypatch):
+    count = live.storage.questions.counts
+
+    def change_meanwhile():
+        found = count()
+        monkeypatch.undo()
+        live.ask(1)
+        return found
+
+    live.parts.overview.changed()
+    monkeypatch.setattr(live.storage.questions, "counts", change_meanwhile)
+
+    assert live.parts.overview.status().labels.asked == 0
+    assert live.parts.overview.status().labels.asked == 1
+
+
 def test_accuracy_comes_with_its_interval(live):
     assert live.client.get("/v1/status").json()["accuracy"] is None
 

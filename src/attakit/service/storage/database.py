@@ -27,7 +27,8 @@ _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _LOCK = 0x61747461  # any number that other programs on the same database do not use
 _BUSY_SECONDS = 30
 _PATIENT = f"busy_timeout = {_BUSY_SECONDS * 1000}"
-_IMPATIENT = "busy_timeout = 3"
+_LOOK_SECONDS = 0.003  # between two looks whether a busy database is free again
+_IMPATIENT = f"busy_timeout = {1000 * _LOOK_SECONDS:.0f}"
 # A web server has some forty threads; what is written (images, hashes) is not for error messages.
 _COMMON: dict[str, Any] = {"pool_size": 10, "max_overflow": 40, "hide_parameters": True}
 
@@ -166,14 +167,34 @@ def _make_engine(url: URL) -> Any:
 
 def _set_up_sqlite(raw: Any, _record: Any) -> None:
     raw.isolation_level = None  # transactions begin where we say, not at the first change
+    raw.execute(f"PRAGMA {_PATIENT}").close()
+    _use_journal(raw)
     for setting in (
-        _PATIENT,
-        "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
         "secure_delete = ON",  # what is forgotten is overwritten
     ):
         raw.execute(f"PRAGMA {setting}").close()
+
+
+def _use_journal(raw: Any) -> None:
+    """Have changes written ahead. While another connection sees to the same in a new file, SQLite
+    refuses at once, however patient it was told to be."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL").close()
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() >= deadline:
+                raise
+            time.sleep(_LOOK_SECONDS)
+        else:
+            return
+
+
+def _is_busy(error: BaseException | None) -> bool:
+    """Whether SQLite only wants to be asked again; the lowest byte tells, whatever the reason."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -199,7 +220,7 @@ def _try_to_begin(connection: Connection, *, last: bool) -> bool:
     try:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     except OperationalError as error:
-        if last or getattr(error.orig, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+        if last or not _is_busy(error.orig):
             raise
         return False
     return True

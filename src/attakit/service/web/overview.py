@@ -66,6 +66,7 @@ class Overview:
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
         self._known: tuple[float, StatusBody] | None = None
+        self._changes = 0
         self._full = False  # whether as much waits for the learner as may be kept at all
         self._pending = Lock()  # held while the status is counted aside
         self._renewing = ThreadPoolExecutor(1, "overview")
@@ -91,7 +92,9 @@ class Overview:
 
     def changed(self) -> None:
         """Count anew next time: somebody just changed something and wants to see it."""
-        self._known = None
+        with self._lock:
+            self._changes += 1
+            self._known = None
 
     def status(self) -> StatusBody:
         """All that the head of the dashboard shows; a second old at most."""
@@ -131,9 +134,12 @@ class Overview:
             log.error("the status cannot be counted", exc_info=error)
 
     def _renew(self) -> tuple[float, StatusBody]:
+        changes = self._changes
         known = (self._ticks(), self._look())
         self._full = self._is_full(known[1].waiting)
-        self._known = known
+        with self._lock:
+            if changes == self._changes:  # else it may be from before the change
+                self._known = known
         return known
 
     def _is_full(self, waiting: int) -> bool:

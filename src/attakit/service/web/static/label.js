@@ -23,8 +23,7 @@ let classes = [];
 let outbox;
 let courier;
 let visible = null; // the question on the screen
-let before = null; // answers of this person when the page came, as the server told
-let given = 0; // answers since, without those that were undone
+let given = 0; // answers since the page came, without those that were undone
 let poll = POLL;
 let timer = 0;
 let lastSign = performance.now() / 1000;
@@ -63,6 +62,7 @@ function show(said = "") {
 
 function showNumbers() {
   const { open, left } = questions.counts;
+  const before = questions.answeredBefore;
   const answered = (before ?? 0) + given;
   write(find("#answered"), before === null && !given ? "–" : whole(answered));
   write(find("#open"), open === undefined ? "–" : whole(open));
@@ -155,7 +155,6 @@ async function work() {
   if (!(await courier.send()) || resting) return;
   try {
     if (isHere() || !questions.shown) await questions.fill(onTheirWay);
-    before ??= questions.counts.answered ?? null;
     show();
     if (!questions.shown) await wait();
     courier.reached();

@@ -32,7 +32,8 @@ class Held {
 export class Questions {
   #held = [];
   #filling = null;
-  counts = {}; // as the server told them last: open, answered, left (null: no limit)
+  counts = {}; // as the server told them last: open, left (null: no limit)
+  answeredBefore = null; // by this person, as the server told before anything could be answered here
 
   get shown() {
     return this.#held[0];
@@ -58,6 +59,7 @@ export class Questions {
 
   /** A lease that the server gave unasked, for a question that may be known. */
   accept(lease, known) {
+    this.answeredBefore ??= lease.answered_by_you + 1; // it was one more until just now
     this.#note(lease);
     const held = known?.question === lease.question ? known : new Held(lease);
     held.renewed(lease);
@@ -83,12 +85,14 @@ export class Questions {
 
   async #lease(besides) {
     const lease = await post("/v1/questions/lease", { besides });
-    if (lease !== null) this.#note(lease);
+    if (lease === null) return null;
+    this.answeredBefore ??= lease.answered_by_you;
+    this.#note(lease);
     return lease;
   }
 
   #note(lease) {
-    this.counts = { open: lease.open, answered: lease.answered_by_you, left: lease.budget_left };
+    this.counts = { open: lease.open, left: lease.budget_left };
   }
 
   /** Ask for more time for what is held; what another person got meanwhile is dropped. */
