@@ -6,8 +6,9 @@ from torch import nn
 
 from attakit.errors import StreamError
 from attakit.nn.weights import save_weights, weights_hash
+from attakit.service.learner import gate as gatekeeping
 from attakit.service.learner.audit import Trust, estimate, served_accuracy, trust
-from attakit.service.learner.evidence import Evidence, judge, paired_difference
+from attakit.service.learner.evidence import Evidence, SourceLike, judge, paired_difference
 from attakit.service.settings import GateTable
 from attakit.service.storage.records import Question, Turn, Version
 
@@ -134,12 +135,32 @@ def test_a_candidate_that_may_be_worse_is_held_back():
 
 def test_a_candidate_that_forgets_the_source_is_held_back():
     better = {"source": [0] * 12 + [1] * 8}
-    held = judge(TABLE, evidence([0] * 20, source_like=(0.80, 0.90), **better))
-    passed = judge(TABLE, evidence([0] * 20, source_like=(0.86, 0.90), **better))
+    held = judge(TABLE, evidence([0] * 20, source_like=SourceLike(0.80, 0.90, 0.90), **better))
+    passed = judge(TABLE, evidence([0] * 20, source_like=SourceLike(0.86, 0.90, 0.90), **better))
 
     assert not held.passed
     assert "agrees with 80.0% of the source-like samples" in held.reason
     assert passed.passed
+
+
+def test_candidates_cannot_forget_the_source_little_by_little():
+    better = {"source": [0] * 12 + [1] * 8}
+    like_the_serving_model = SourceLike(candidate=0.90, serving=0.90, source=1.0)
+
+    gate = judge(TABLE, evidence([0] * 20, source_like=like_the_serving_model, **better))
+
+    assert not gate.passed
+    assert "the source model with 100.0%" in gate.reason
+
+
+def test_every_candidate_has_its_accuracy_with_an_interval():
+    guesses = [0] * 4 + [1] * 1
+    gate = judge(TABLE, evidence(guesses, serving=guesses, source=guesses, labels=[0] * 5))
+
+    assert "too few audit answers" in gate.reason
+    assert gate.numbers["candidate_accuracy"] == 0.8
+    assert 0.3 < gate.numbers["candidate_accuracy_low"] < 0.8
+    assert 0.8 < gate.numbers["candidate_accuracy_high"] < 1
 
 
 def test_a_candidate_that_beats_a_bad_serving_model_but_not_the_source_is_held_back():
@@ -223,6 +244,22 @@ def test_what_people_chose_is_not_undone_by_a_restart(service):
     service.start()
 
     assert service.storage.versions.current().version == 0
+
+
+def test_what_people_choose_while_a_candidate_is_judged_stays(service, monkeypatch):
+    audit_answers(service, [1] * 12)
+    number = add_version(service, 1, turn=50)
+
+    def choose_meanwhile(table, seen):
+        service.storage.versions.promote(0, "I want the old one.", "admin")
+        return judge(table, seen)
+
+    monkeypatch.setattr(gatekeeping, "judge", choose_meanwhile)
+    service.start()
+
+    held = service.storage.versions.get([number])[number].gate
+    assert service.storage.versions.current().version == 0
+    assert held.reason == "Held back: admin chose version 0 while it was judged."
 
 
 def test_a_promoted_version_that_falls_is_rolled_back(service):

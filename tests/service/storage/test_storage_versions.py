@@ -56,7 +56,7 @@ def test_the_newest_promotion_holds(storage, clock):
     clock.sleep(1)
     storage.versions.promote(0, "It looked wrong.", "Ada")
 
-    assert storage.versions.current() == Promotion(0, "It looked wrong.", "Ada", NOW + 1)
+    assert storage.versions.current() == Promotion(3, 0, "It looked wrong.", "Ada", NOW + 1)
     assert [one.version for one in storage.versions.promotions(2)] == [0, 1]
     event = storage.events.recent(1, kind="promotion")[0]
     assert (event.who, event.details) == ("Ada", {"version": 0, "reason": "It looked wrong."})
@@ -70,6 +70,36 @@ def test_a_turn_that_is_taken_again_does_not_undo_a_roll_back(storage):
 
     assert storage.versions.promote(1, "It is better.", "learner", key="turn 0") is False
     assert storage.versions.current().version == 0
+
+
+def test_a_version_that_passes_answers_at_once(storage):
+    for number in range(2):
+        storage.versions.add(version(number))
+    storage.versions.promote(0, "It is the source model.", "learner")
+
+    passed = storage.versions.pass_gate(1, Gate(True, "Good."), storage.versions.current())
+
+    assert passed.passed
+    assert storage.versions.current().version == 1
+    assert storage.versions.all()[1].gate.passed
+
+
+def test_a_version_that_passes_after_people_chose_another_is_held_back(storage):
+    for number in range(2):
+        storage.versions.add(version(number))
+    storage.versions.promote(0, "It is the source model.", "learner")
+    before = storage.versions.current()
+    storage.versions.promote(0, "It shall stay.", "Ada")
+
+    held = storage.versions.pass_gate(1, Gate(True, "Good.", {"accuracy": 0.9}), before)
+    back = storage.versions.promote(1, "Rolled back.", "learner", after=before)
+
+    assert (held.passed, back) == (False, False)
+    assert storage.versions.current().who == "Ada"
+    assert storage.versions.all()[1].gate.reason == (
+        "Held back: Ada chose version 0 while it was judged."
+    )
+    assert storage.versions.all()[1].gate.numbers == {"accuracy": 0.9}
 
 
 @pytest.mark.parametrize("number", [1, -1, 10**30])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 
@@ -14,7 +13,7 @@ from attakit.nn.classifier import Classifier
 from attakit.records import LabelledRows
 from attakit.service.learner.audit import Audit, AuditSample
 from attakit.service.learner.candidates import SOURCE, VersionFiles, promoted_versions
-from attakit.service.learner.evidence import Evidence, judge, paired_difference
+from attakit.service.learner.evidence import Evidence, SourceLike, judge, paired_difference
 from attakit.service.learner.memory import Memory
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage.records import Gate, Promotion, Version
@@ -25,7 +24,6 @@ log = logging.getLogger(__name__)
 
 ROLL_BACK_NEEDED = 10  # audit answers since a promotion, before it is doubted
 _CHUNK = 100
-_LOOK_BACK = 100
 
 
 class Gatekeeper:
@@ -69,21 +67,18 @@ class Gatekeeper:
             if version.number not in (SOURCE, newest.number):
                 told = f"Held back: version {newest.number} came before it could be judged."
                 self._versions.gate(version.number, Gate(False, told))
-        if newest.number == SOURCE:
-            return
-        if newest.gate is None:
-            newest = replace(newest, gate=self._judge(newest, anchors))
-            assert newest.gate is not None
-            self._versions.gate(newest.number, newest.gate)
-            log.info("Version %d: %s", newest.number, newest.gate.reason)
-        if newest.gate is not None and newest.gate.passed:
-            self._promote(newest.number, newest.gate.reason)
+        if newest.number != SOURCE and newest.gate is None:
+            self._decide(newest, anchors)
 
-    def _promote(self, number: int, reason: str) -> None:
-        # With a key, so that what people chose since is not undone after a restart.
-        promoted = {one.version for one in self._versions.promotions(limit=_LOOK_BACK)}
-        if number not in promoted:
-            self._versions.promote(number, reason, LEARNER, key=f"gate {number}")
+    def _decide(self, candidate: Version, anchors: LabelledRows | None) -> None:
+        now = self._versions.current()
+        assert now is not None  # at first the source model is promoted
+        found = self._judge(candidate, anchors)
+        if found.passed:
+            found = self._versions.pass_gate(candidate.number, found, after=now)
+        else:
+            self._versions.gate(candidate.number, found)
+        log.info("Version %d: %s", candidate.number, found.reason)
 
     def _judge(self, candidate: Version, anchors: LabelledRows | None) -> Gate:
         serving = self._serving()
@@ -96,8 +91,8 @@ class Gatekeeper:
         source, entropies = self._audit.look(SOURCE, self._files.source, samples)
         agreement = None
         if anchors is not None:
-            both = (self._model(candidate), self._model(serving))
-            agreement = (_agreement(both[0], anchors), _agreement(both[1], anchors))
+            models = (self._model(candidate), self._model(serving), self._files.source)
+            agreement = SourceLike(*(_agreement(model, anchors) for model in models))
         return judge(
             self.table,
             Evidence(
@@ -149,7 +144,8 @@ class Gatekeeper:
             f"right {-100 * value:.1f} points less often than version {before}."
         )
         log.warning(reason)
-        self._versions.promote(before, reason, LEARNER, key=f"back from {now.version} {now.at}")
+        key = f"back from {now.version} {now.at}"
+        self._versions.promote(before, reason, LEARNER, key=key, after=now)
 
     def _serving(self) -> Version:
         """The version that answers: the one promoted last whose weights can be used."""

@@ -125,6 +125,7 @@ class Gate:
 class Promotion:
     """From when on which version answers requests."""
 
+    number: int
     version: int
     reason: str
     who: str

@@ -83,7 +83,7 @@ def to_version(row: Row[Any]) -> Version:
 
 
 def to_promotion(row: Row[Any]) -> Promotion:
-    return Promotion(row.version, row.reason, row.who, row.at)
+    return Promotion(row.promotion, row.version, row.reason, row.who, row.at)
 
 
 def to_event(row: Row[Any]) -> Event:

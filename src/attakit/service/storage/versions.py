@@ -41,23 +41,46 @@ class VersionStore:
 
     def gate(self, number: int, gate: Gate) -> None:
         """Record what a version proved; what was recorded first stays."""
+        with self._database.write() as connection:
+            _check_known(connection, number)
+            _add_gate(connection, number, gate, self._database.clock())
+
+    def pass_gate(self, number: int, gate: Gate, after: Promotion) -> Gate:
+        """Record that a version passed and let it answer, both or neither.
+
+        Parameters
+        ----------
+        number, gate
+            The version, and what it proved.
+        after
+            The promotion that held while it was judged. If another holds now, a person chose
+            meanwhile: the version is held back.
+
+        Returns
+        -------
+        Gate
+            As it was recorded.
+        """
         now = self._database.clock()
         with self._database.write() as connection:
             _check_known(connection, number)
-            if connection.scalar(select(gates.c.version).where(gates.c.version == number)) is None:
-                connection.execute(
-                    gates.insert().values(
-                        version=number,
-                        passed=gate.passed,
-                        reason=gate.reason,
-                        numbers=pack_numbers(gate.numbers),
-                        at=gate.at or now,
-                    )
-                )
-                told = {"version": number, "passed": gate.passed, "reason": gate.reason}
-                add_event(connection, now, "gate", LEARNER, **told)
+            newest = _newest_promotion(connection)
+            if newest is not None and newest.number != after.number:
+                told = f"{newest.who} chose version {newest.version} while it was judged"
+                gate = Gate(False, f"Held back: {told}.", gate.numbers, gate.at)
+            if _add_gate(connection, number, gate, now) and gate.passed:
+                _add_promotion(connection, number, gate.reason, LEARNER, now)
+        return gate
 
-    def promote(self, number: int, reason: str, who: str, key: str | None = None) -> bool:
+    def promote(
+        self,
+        number: int,
+        reason: str,
+        who: str,
+        *,
+        key: str | None = None,
+        after: Promotion | None = None,
+    ) -> bool:
         """Let a version answer from now on.
 
         Parameters
@@ -71,6 +94,8 @@ class VersionStore:
         key
             A promotion with the key of an earlier one is left out: a turn that is taken again
             must not undo what people chose since.
+        after
+            A promotion that must still hold, else this one is left out.
 
         Returns
         -------
@@ -84,10 +109,10 @@ class VersionStore:
                 select(promotions.c.key).where(promotions.c.key == key)
             ):
                 return False
-            connection.execute(
-                promotions.insert().values(key=key, version=number, reason=reason, who=who, at=now)
-            )
-            add_event(connection, now, "promotion", who, version=number, reason=reason)
+            newest = _newest_promotion(connection)
+            if after is not None and newest is not None and newest.number != after.number:
+                return False
+            _add_promotion(connection, number, reason, who, now, key)
         return True
 
     def current(self) -> Promotion | None:
@@ -155,6 +180,39 @@ def _add(connection: Connection, version: Version, now: float) -> Version:
     return to_version(
         connection.execute(_versions().where(versions.c.number == version.number)).one()
     )
+
+
+def _add_gate(connection: Connection, number: int, gate: Gate, now: float) -> bool:
+    known = select(gates.c.version).where(gates.c.version == number)
+    if connection.scalar(known) is not None:
+        return False
+    connection.execute(
+        gates.insert().values(
+            version=number,
+            passed=gate.passed,
+            reason=gate.reason,
+            numbers=pack_numbers(gate.numbers),
+            at=gate.at or now,
+        )
+    )
+    told = {"version": number, "passed": gate.passed, "reason": gate.reason}
+    add_event(connection, now, "gate", LEARNER, **told)
+    return True
+
+
+def _add_promotion(
+    connection: Connection, number: int, reason: str, who: str, now: float, key: str | None = None
+) -> None:
+    connection.execute(
+        promotions.insert().values(key=key, version=number, reason=reason, who=who, at=now)
+    )
+    add_event(connection, now, "promotion", who, version=number, reason=reason)
+
+
+def _newest_promotion(connection: Connection) -> Promotion | None:
+    query = select(promotions).order_by(promotions.c.promotion.desc()).limit(1)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else to_promotion(row)
 
 
 def _next_number(connection: Connection) -> int:

@@ -69,10 +69,15 @@ function checks(version, proven) {
     make("summary", {}, `Passed all ${proven.length} checks`), make("ul", {}, ...lines));
 }
 
+function interval(numbers, name) {
+  const [low, high] = [numbers[`${name}_low`], numbers[`${name}_high`]];
+  return Number.isFinite(low) && Number.isFinite(high) ? ` (${percent(low)} to ${percent(high)})` : "";
+}
+
 function details(version) {
   const right = Object.entries(version.gate?.numbers ?? {})
     .filter(([name, value]) => name.endsWith("_accuracy") && Number.isFinite(value))
-    .map(([name, value]) => `${name.replace("_accuracy", "")} ${percent(value, 1)}`);
+    .map(([name, value]) => `${name.replace("_accuracy", "")} ${percent(value, 1)}${interval(version.gate.numbers, name)}`);
   const audit = right.length ? [`right on the audit: ${right.join(", ")}`] : [];
   const gone = version.kept ? [] : ["weights no longer kept"];
   return [ago(version.at), count(version.labels, "label"), ...audit, ...gone].join(" · ");
