@@ -106,7 +106,7 @@ class Client:
         return self._reach("GET", f"/v1/samples/{sample}/image").content
 
     def forget(self, sample: str) -> None:
-        """Have a sample, its label and what was learned from it removed."""
+        """Have a sample, its answers and the anchor made of it removed."""
         self._send("DELETE", f"/v1/samples/{sample}")
 
     def classes(self) -> tuple[str, ...]:

@@ -21,13 +21,16 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What became of a sample; `asked` is "undecided", "yes", "no" or "forgotten"."""
+    """What became of a sample; `asked` is "undecided", "yes", "no" or "forgotten".
+
+    Of a forgotten sample class, confidence and entropy are None.
+    """
 
     sample: str
     at: float
-    class_name: str
-    confidence: float
-    entropy: float
+    class_name: str | None
+    confidence: float | None
+    entropy: float | None
     version: int
     asked: str
 

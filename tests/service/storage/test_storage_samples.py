@@ -173,7 +173,8 @@ def test_a_forgotten_sample_leaves_no_content_guess_or_label(storage, clock):
     (forgotten,) = storage.questions.get([1])
     assert (forgotten.state, forgotten.label, forgotten.guesses) == ("forgotten", None, ())
     assert [given.label for given in storage.questions.answers(1)] == [None]
-    assert storage.samples.get("a").content is None
+    left = storage.samples.get("a")
+    assert (left.content, left.guess, left.confidence, left.entropy) == (None, -1, 0, 0)
     assert storage.samples.state("a") == "forgotten"
     assert storage.questions.get([2])[0].guesses == ((1, 0.6), (2, 0.4))
     (event,) = storage.events.recent(10, kind="forgotten")
@@ -191,6 +192,19 @@ def test_a_question_without_a_label_stays_refunded_but_what_was_said_is_gone(sto
     (question_left,) = storage.questions.get([number])
     assert (question_left.state, question_left.guesses) == ("skipped", ())
     assert storage.questions.audited(10) == ()
+    assert [given.kind for given in storage.questions.answers(number)] == ["skip"]
+    assert "none" not in repr([event.details for event in storage.events.recent(100)])
+
+
+def test_the_key_of_an_answer_goes_too_since_it_may_be_made_of_the_label(storage, clock):
+    (number,) = ask(storage, "a")
+    storage.questions.answer(number, "Ada", "label", 3, "made of 3")
+    settle(storage, clock)
+
+    storage.samples.forget("a", "root")
+
+    assert storage.questions.answer(number, "Ada", "label", 3, "made of 3") == "late"
+    assert [given.label for given in storage.questions.answers(number)] == [None]
 
 
 def test_no_event_tells_a_label(storage, clock):
@@ -231,7 +245,7 @@ def test_forgetting_closes_an_open_question_and_hands_it_over(storage):
     assert storage.questions.lease("Ada") is None
     assert storage.questions.answer(lease.question.question, "Ada", "label", 3, "one") == "late"
     assert storage.questions.answer(lease.question.question, "Ada", "label", 3, "one") == "late"
-    assert [given.label for given in storage.questions.answers(1)] == [None]
+    assert storage.questions.answers(1) == ()
     assert [(one.state, one.label) for one in storage.questions.settled()] == [("forgotten", None)]
 
 

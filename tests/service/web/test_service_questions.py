@@ -2,6 +2,8 @@
 
 import json
 
+from attakit.service.storage.records import Turn
+
 
 def test_a_leased_question_shows_the_guesses_and_the_picture(live):
     (number,) = live.ask()
@@ -104,7 +106,18 @@ def test_a_forgotten_sample_has_no_picture_and_no_question(live):
 
     assert live.client.post("/v1/questions/lease").status_code == 204
     assert live.client.get(f"/v1/samples/{name}/image").status_code == 404
-    assert live.client.get(f"/v1/samples/{name}").json()["asked"] == "forgotten"
+    left = live.client.get(f"/v1/samples/{name}").json()
+    assert (left["asked"], left["class"], left["confidence"]) == ("forgotten", None, None)
+
+
+def test_that_a_stopped_learner_still_holds_a_forgotten_sample_is_told(live, monkeypatch):
+    taken, untaken = live.serve(2)
+    live.storage.turns.plan(Turn(0, (taken,), allowance=0))
+    monkeypatch.setattr(live.parts.overview, "learner_runs", lambda: False)
+
+    codes = [live.client.delete(f"/v1/samples/{name}").status_code for name in (taken, untaken)]
+
+    assert codes == [202, 200]
 
 
 def test_questions_leave_as_a_file_and_answers_come_back(live):

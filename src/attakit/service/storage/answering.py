@@ -15,7 +15,7 @@ from attakit.service.storage.events import add_event
 from attakit.service.storage.records import AnswerKind, LabelRules, Outcome, Question
 from attakit.service.storage.rows import to_question
 from attakit.service.storage.storable import is_number, is_text
-from attakit.service.storage.tables import answers, leases, questions
+from attakit.service.storage.tables import answers, leases, questions, samples
 from attakit.service.storage.votes import is_vote, votes_on
 
 _LONGEST_KEY = 200
@@ -66,6 +66,10 @@ def take_answer(connection: Connection, said: Said, rules: LabelRules, now: floa
     known = connection.execute(select(answers).where(answers.c.key == said.key)).one_or_none()
     if known is not None:
         return _repeat(known, said, question.state)
+    if _is_forgotten(connection, question):
+        # Neither what was said nor its key is kept: either may tell something of the sample.
+        add_event(connection, now, "answer", said.annotator, question=said.question, outcome="late")
+        return "late"
     outcome = _judge(connection, question, said, rules)
     number = connection.execute(
         answers.insert().values(
@@ -73,7 +77,7 @@ def take_answer(connection: Connection, said: Said, rules: LabelRules, now: floa
             key=said.key,
             annotator=said.annotator,
             kind=said.kind,
-            label=None if question.state == "forgotten" else said.label,
+            label=said.label,
             outcome=outcome,
             at=now,
         )
@@ -86,6 +90,11 @@ def take_answer(connection: Connection, said: Said, rules: LabelRules, now: floa
         decision = _count_votes(connection, said.question, rules)
         drop_surplus_leases(connection, said.question, decision.wanted, now)
     return outcome
+
+
+def _is_forgotten(connection: Connection, question: Row[Any]) -> bool:
+    about = select(samples.c.forgotten).where(samples.c.sample == question.sample)
+    return connection.scalar(about) is not None
 
 
 def take_back(

@@ -127,7 +127,7 @@ class SampleStore:
             )
 
     def forget(self, sample: str, who: str) -> bool:
-        """Remove content, guesses and labels of a sample for good; False if there is nothing."""
+        """Remove content, guess and answers of a sample for good; False if there is nothing."""
         if not is_text(sample):
             return False
         with self._database.write() as connection:

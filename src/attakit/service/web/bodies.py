@@ -60,9 +60,9 @@ class SampleBody(BaseModel):
 
     sample: str
     at: float = Field(description="Seconds since 1970")
-    class_: str = Field(serialization_alias="class")
-    confidence: float
-    entropy: float
+    class_: str | None = Field(serialization_alias="class", description="null once forgotten")
+    confidence: float | None
+    entropy: float | None
     version: int
     asked: Asked
 

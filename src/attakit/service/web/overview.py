@@ -103,6 +103,10 @@ class Overview:
             known = self._renew()
         return known[1]
 
+    def learner_runs(self) -> bool:
+        """Whether the process of the learner is there, paused or not."""
+        return self._learning()
+
     def close(self) -> None:
         """Count no more."""
         self._renewing.shutdown()
@@ -170,7 +174,7 @@ class Overview:
     def _state(self) -> Learning:
         if self._storage.facts.get("paused", False):
             return "paused"
-        return "running" if self._learning() else "stopped"
+        return "running" if self.learner_runs() else "stopped"
 
     def _newest_numbers(self) -> Numbers:
         recent = self._storage.turns.recent(2)  # the newest may not be finished

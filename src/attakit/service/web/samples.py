@@ -26,12 +26,13 @@ def look(sample: SampleName, service: Service, _caller: Known) -> SampleBody:
     """Tell what was answered, and whether people are asked about it."""
     served = _find(service, sample)
     state = service.storage.samples.state(sample) or "undecided"
+    forgotten = state == "forgotten"
     return SampleBody(
         sample=sample,
         at=served.at,
-        class_=service.settings.classes[served.guess],
-        confidence=served.confidence,
-        entropy=served.entropy,
+        class_=None if forgotten else service.settings.classes[served.guess],
+        confidence=None if forgotten else served.confidence,
+        entropy=None if forgotten else served.entropy,
         version=served.version,
         asked=_ASKED[state],
     )
@@ -55,14 +56,29 @@ def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
     return Response(picture, media_type="image/png")
 
 
-@router.delete("/v1/samples/{sample}", responses=documented(404, 503), summary="Forget a sample")
-def forget(sample: SampleName, service: Service, caller: Administrating) -> Done:
-    """Remove its image, its label and what was learned from it; the log keeps that it was done."""
+@router.delete(
+    "/v1/samples/{sample}",
+    responses={
+        202: {"model": Done, "description": "The learner does not run; the rest is done."},
+        **documented(404, 503),
+    },
+    summary="Forget a sample",
+)
+def forget(
+    sample: SampleName, service: Service, caller: Administrating, response: Response
+) -> Done:
+    """Remove its image, its answers and the anchor made of it; the log keeps that it was done.
+
+    What models learned from it stays in their weights. A learner that does not run drops the
+    anchor when it is started again: then the answer is 202.
+    """
     if not service.writer.flush():
         raise refuse(503, "Samples are still being written. Try again.", retry_after=1)
     done = service.storage.samples.forget(sample, caller.name)
     if not done and service.storage.samples.state(sample) != "forgotten":
         raise _unknown()
+    if not service.overview.learner_runs() and sample in service.storage.samples.to_forget():
+        response.status_code = 202
     return Done()
 
 
