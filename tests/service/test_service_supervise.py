@@ -35,7 +35,9 @@ def wait_for(path: Path):
 
 def test_a_process_that_dies_is_started_again_until_it_is_told_to_stop(tmp_path):
     codes = []
-    supervisor = Supervisor(partial(note_and_sleep, tmp_path), died=codes.append)
+    supervisor = Supervisor(
+        partial(note_and_sleep, tmp_path), died=lambda code, _: codes.append(code)
+    )
     supervisor.start()
     first = wait_for(tmp_path / "start-0")
 
@@ -51,7 +53,7 @@ def test_a_process_that_dies_is_started_again_until_it_is_told_to_stop(tmp_path)
 
 
 def test_a_process_is_started_again_also_if_its_end_cannot_be_told(tmp_path):
-    def complain(code):
+    def complain(code, in_a_row):
         raise OSError("The database is away.")
 
     supervisor = Supervisor(partial(note_and_sleep, tmp_path), died=complain)
@@ -62,6 +64,23 @@ def test_a_process_is_started_again_also_if_its_end_cannot_be_told(tmp_path):
     supervisor.stop()
 
     assert not supervisor.is_alive
+
+
+def test_how_often_a_process_ended_in_a_row_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervise, "FIRST_PAUSE", 0.0)
+    told, thrice = [], threading.Event()
+
+    def note(code, in_a_row):
+        told.append(in_a_row)
+        if in_a_row == 3:
+            thrice.set()
+
+    supervisor = Supervisor(partial(sys.exit, 1), died=note)
+    supervisor.start()
+    assert thrice.wait(PATIENCE)
+    supervisor.stop()
+
+    assert told[:3] == [1, 2, 3]
 
 
 def test_only_the_supervisor_asks_the_system_how_the_process_ended(tmp_path, monkeypatch):
@@ -75,7 +94,7 @@ def test_only_the_supervisor_asks_the_system_how_the_process_ended(tmp_path, mon
 
     monkeypatch.setattr(os, "waitpid", note)
     told = threading.Event()
-    supervisor = Supervisor(partial(note_and_give_up, tmp_path), died=lambda code: told.set())
+    supervisor = Supervisor(partial(note_and_give_up, tmp_path), died=lambda *_: told.set())
     supervisor.start()
     while not told.wait(0.02):
         _ = supervisor.is_alive
@@ -88,7 +107,7 @@ def test_only_the_supervisor_asks_the_system_how_the_process_ended(tmp_path, mon
 def test_a_process_that_gives_up_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(supervise, "FIRST_PAUSE", 0.0)
     told = threading.Event()
-    supervisor = Supervisor(partial(note_and_give_up, tmp_path), died=lambda code: told.set())
+    supervisor = Supervisor(partial(note_and_give_up, tmp_path), died=lambda *_: told.set())
     supervisor.start()
     assert told.wait(PATIENCE)
 

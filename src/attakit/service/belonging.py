@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from attakit.errors import SettingError, StateError
 from attakit.service.settings import ServiceSettings
@@ -13,10 +15,11 @@ ID_FILE = "service.id"
 
 
 def check_belonging(settings: ServiceSettings, storage: Storage) -> None:
-    """Raise an error if the database is that of another folder, or of other classes.
+    """Raise an error if the database is that of another folder, or of another kind of service.
 
-    Two learners on one database would mix their turns, and labels are kept as the positions of
-    their classes.
+    Two learners on one database would mix their turns; labels are kept as the positions of their
+    classes; a method and its inputs must fit the learner's checkpoint; and what was paid for a
+    question cannot be told later from what one costs now.
     """
     name = _name(settings.folder)
     owner = storage.facts.get("service")
@@ -32,8 +35,33 @@ def check_belonging(settings: ServiceSettings, storage: Storage) -> None:
             f"this order, got {', '.join(now)}. Its labels would name others: keep the classes, "
             f"or use another folder."
         )
+    kept = _must_stay(settings)
+    _check_kept(settings, storage, kept)
     storage.facts.set("service", name)
     storage.facts.set("classes", now)
+    for fact, (_, value) in kept.items():
+        storage.facts.set(fact, value)
+
+
+def _must_stay(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
+    """By the name of the fact: which setting it is, and what it is now."""
+    return {
+        "method": ("method.name", settings.method.name),
+        "input": ("input", settings.input.model_dump(mode="json")),
+        "cost": ("labels.answers", settings.labels.cost),
+    }
+
+
+def _check_kept(
+    settings: ServiceSettings, storage: Storage, kept: Mapping[str, tuple[str, Any]]
+) -> None:
+    for fact, (setting, now) in kept.items():
+        before = storage.facts.get(fact)
+        if before is not None and before != now and storage.turns.last() >= 0:
+            raise SettingError(
+                f"{setting}: the service in {settings.folder} has learned with {before}, got "
+                f"{now}. What it remembers would not fit: keep it, or use another folder."
+            )
 
 
 def _name(folder: Path) -> str:

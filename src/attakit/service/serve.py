@@ -35,6 +35,11 @@ from attakit.service.web.app import create_app
 from attakit.service.web.security import is_loopback
 
 LOCK_FILE = "server.lock"
+_SUSPICIOUS = 3  # ends of the learner in a row, each soon after its start
+_KEEPS_DYING = (
+    f"The learner has ended {_SUSPICIOUS} times in a row and is started again and again; the log "
+    f"says why. The promoted model goes on answering."
+)
 
 
 class _Server(uvicorn.Server):
@@ -110,11 +115,17 @@ def running(
         stack.callback(follower.stop)
         supervisor = Supervisor(
             partial(learn, settings, os.getpid(), log_file),
-            died=lambda code: storage.events.add("learner died", "server", code=code),
+            died=partial(_tell_death, storage),
         )
         supervisor.start()
         stack.callback(supervisor.stop)
         yield create_app(storage, predictor, settings, learning=lambda: supervisor.is_alive)
+
+
+def _tell_death(storage: Storage, code: int, in_a_row: int) -> None:
+    storage.events.add("learner died", "server", code=code)
+    if in_a_row == _SUSPICIOUS:
+        storage.events.add("alarm", "server", what="learning", text=_KEEPS_DYING)
 
 
 def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) -> None:

@@ -61,6 +61,20 @@ class LabelTable(Table):
     expiry_seconds: Seconds = 86_400.0
     webhook: WebAddress | None = None
 
+    @field_validator("answers")
+    @classmethod
+    def _can_be_paid(cls, answers: int, info: ValidationInfo) -> int:
+        budget = info.data.get("budget")
+        by_majority = info.data.get("policy") == "majority"
+        if by_majority and isinstance(budget, int) and 0 < budget < answers:
+            raise PydanticCustomError("answers", f"at most budget, which is {budget}")
+        return answers
+
+    @property
+    def cost(self) -> int:
+        """Labels of the budget that one question costs: one for each person who must answer."""
+        return self.answers if self.policy == "majority" else 1
+
 
 class LearningTable(Table):
     """[learning]: when the learner takes a turn, and how much of the machine it takes."""

@@ -25,11 +25,15 @@ class Supervisor:
         What the process does; sent to it, so it must be a function of a module with picklable
         arguments bound to it.
     died
-        Called with the exit code each time the process ends by itself.
+        Called each time the process ends by itself, with the exit code and how often it has ended
+        in a row, each time soon after its start.
     """
 
     def __init__(
-        self, work: Callable[[], None], *, died: Callable[[int], None] = lambda _code: None
+        self,
+        work: Callable[[], None],
+        *,
+        died: Callable[[int, int], None] = lambda _code, _in_a_row: None,
     ) -> None:
         self.work = work
         self.died = died
@@ -61,7 +65,7 @@ class Supervisor:
             self._thread.join()
 
     def _watch(self) -> None:
-        pause = FIRST_PAUSE
+        in_a_row = 0
         while not self._stopping.is_set():
             began = time.monotonic()
             # Spawned, not forked: a fork of a process with threads may hang.
@@ -77,17 +81,17 @@ class Supervisor:
             if self._stopping.is_set():
                 return
             code = self._process.exitcode or 0
-            self._tell(code)
+            in_a_row = 1 if time.monotonic() - began > STABLE else in_a_row + 1
+            self._tell(code, in_a_row)
             if code == GAVE_UP:
                 log.error("the learner gave up and is not started again")
                 return
+            pause = min(FIRST_PAUSE * 2 ** min(in_a_row - 1, 10), LONGEST_PAUSE)
             log.error("the learner ended with code %d and is started again in %.1f s", code, pause)
-            lived = time.monotonic() - began
             self._stopping.wait(pause)
-            pause = FIRST_PAUSE if lived > STABLE else min(2 * pause, LONGEST_PAUSE)
 
-    def _tell(self, code: int) -> None:
+    def _tell(self, code: int, in_a_row: int) -> None:
         try:
-            self.died(code)
+            self.died(code, in_a_row)
         except Exception:  # it may be the trouble that ended the process: a database that is away
             log.exception("that the learner ended cannot be told")

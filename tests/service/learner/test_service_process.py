@@ -165,6 +165,22 @@ def test_a_learner_whose_training_diverges_gives_up_with_an_alarm(miniature, qui
     assert service.storage.versions.current().version == 0
 
 
+def test_a_learner_whose_checkpoint_does_not_fit_gives_up_with_an_alarm(
+    miniature, quick, decode, caplog
+):
+    service = miniature(method=learning(lr=1e-3))
+    make_labels(service)
+    service.start().save()
+    (checkpoint,) = (service.settings.folder / "checkpoints").glob("turn-*")
+    checkpoint.unlink()
+
+    code = start_until_it_gives_up(service, decode)
+
+    assert code == GAVE_UP
+    assert len(service.storage.events.recent(5, kind="alarm")) == 1
+    assert "is missing" in caplog.text
+
+
 def test_a_learner_that_gave_up_goes_on_once_its_settings_are_mended(miniature, quick, decode):
     service = miniature(method=learning(lr=1e30))
     make_labels(service)

@@ -81,27 +81,18 @@ class Allowance:
     audit: int
 
 
-def question_cost(table: LabelTable) -> int:
-    """Labels of the budget that one question costs: one for each person who must answer it.
-
-    >>> question_cost(LabelTable(policy="majority", answers=3)), question_cost(LabelTable())
-    (3, 1)
-    """
-    return table.answers if table.policy == "majority" else 1
-
-
 def question_limit(table: LabelTable) -> int | None:
     """How many questions the budget of labels pays for; None without a limit.
 
     >>> question_limit(LabelTable(budget=10, policy="majority", answers=3))
     3
     """
-    return None if table.budget == "unlimited" else table.budget // question_cost(table)
+    return None if table.budget == "unlimited" else table.budget // table.cost
 
 
 def hourly_limit(table: LabelTable) -> float:
     """How many questions may be put within an hour; infinite without a limit."""
-    return math.inf if table.per_hour == "unlimited" else table.per_hour // question_cost(table)
+    return math.inf if table.per_hour == "unlimited" else table.per_hour // table.cost
 
 
 def share_out(

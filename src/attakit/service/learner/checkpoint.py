@@ -14,6 +14,10 @@ _NAME = "turn-{:09d}.safetensors"
 _ANY = "turn-*.safetensors"
 
 
+class UnusableCheckpoint(StateError):
+    """The learner's memory is lost or does not fit: it would be so again after another start."""
+
+
 class Checkpoints:
     """Keeps the newest memory of the learner in a folder.
 
@@ -43,12 +47,15 @@ class Checkpoints:
         saved = self._facts.get(SAVED_TURN, -1)
         if not files:
             if saved >= 0:
-                raise StateError(
+                raise UnusableCheckpoint(
                     f"The learner: its checkpoint after turn {saved} is missing in {self.folder}. "
                     f"Put it back, or start the service in a new folder."
                 )
             return False
-        memory.load_state_dict(load_state(files[-1]))
+        try:
+            memory.load_state_dict(load_state(files[-1]))
+        except StateError as error:
+            raise UnusableCheckpoint(str(error)) from error
         # A learner that was killed may have left drafts, and older files, which hold what was
         # forgotten since.
         self._remove_all_but(files[-1])

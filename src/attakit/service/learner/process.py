@@ -18,6 +18,7 @@ from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.service.kept_settings import open_service
 from attakit.service.learner.audit import Decode
+from attakit.service.learner.checkpoint import UnusableCheckpoint
 from attakit.service.learner.live import LiveLearner
 from attakit.service.lock import alone
 from attakit.service.settings import ServiceSettings
@@ -32,7 +33,7 @@ LOCK_SECONDS = 10.0  # in which the learner of a service that was killed notices
 LOCK_FILE = "learner.lock"
 _STOPPED = (  # the error itself may name a file, which is not for everybody who sees the alarm
     "Learning has stopped; the log says why. If training diverged, lower the learning rate of "
-    "[method]. Then start the service again."
+    "[method]; if [method] was changed, change it back. Then start the service again."
 )
 
 
@@ -97,14 +98,14 @@ def told_to_end() -> Iterator[threading.Event]:
 
 @contextmanager
 def giving_up(storage: Storage) -> Iterator[None]:
-    """End the process with an alarm if the training inside diverges.
+    """End the process with an alarm if the training inside diverges, or its checkpoint does not fit.
 
     The turn would be taken again in the same way, with the same end; the promoted model goes on
     answering meanwhile.
     """
     try:
         yield
-    except ModelError:
+    except (ModelError, UnusableCheckpoint):
         log.exception("The learner gives up.")
         storage.events.add("alarm", "learner", what="learning", text=_STOPPED)
         sys.exit(GAVE_UP)

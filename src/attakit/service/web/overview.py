@@ -210,8 +210,7 @@ def labels_body(counts: QuestionCounts, table: LabelTable) -> LabelsBody:
     1
     """
     limit = table.budget if isinstance(table.budget, int) else None
-    people = table.answers if table.policy == "majority" else 1
-    spent = people * (counts.open + counts.answered + counts.forgotten)
+    spent = table.cost * (counts.open + counts.answered + counts.forgotten)
     return LabelsBody(
         asked=counts.asked,
         answered=counts.answered,
