@@ -53,7 +53,8 @@ def test_a_version_that_cannot_be_read_leaves_the_one_that_answers(storage, pred
             raise ModelError("2.safetensors is damaged.")
         return Classifier(tiny_classifier())
 
-    follower = Follower(storage.versions, predictor, load)
+    told = []
+    follower = Follower(storage.versions, predictor, load, unreadable=told.append)
     for number in (1, 2):
         storage.versions.promote(number, "It is better.", "learner")
         follower.look()
@@ -61,6 +62,7 @@ def test_a_version_that_cannot_be_read_leaves_the_one_that_answers(storage, pred
 
     assert predictor.version == 1
     assert tried == [1, 2]
+    assert told == [2]
     assert "version 2 is promoted but cannot be used: 2.safetensors is damaged." in caplog.text
 
 

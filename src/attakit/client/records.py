@@ -89,9 +89,10 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How the service is doing."""
+    """How the service is doing; `version` is promoted, `answering` gives the answers."""
 
     version: int | None
+    answering: int | None
     learning: str
     throughput: float
     served: int

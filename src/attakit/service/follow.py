@@ -31,14 +31,22 @@ class Follower:
         Answers requests.
     load
         Makes a model that is ready to answer from a version.
+    unreadable
+        Called with the number of a promoted version that cannot be read, once.
     """
 
     def __init__(
-        self, versions: VersionStore, predictor: Predictor, load: Callable[[Version], Model]
+        self,
+        versions: VersionStore,
+        predictor: Predictor,
+        load: Callable[[Version], Model],
+        *,
+        unreadable: Callable[[int], None] = lambda _number: None,
     ) -> None:
         self.versions = versions
         self.predictor = predictor
         self.load = load
+        self.unreadable = unreadable
         self._unreadable: int | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
@@ -64,6 +72,7 @@ class Follower:
             self._unreadable = promotion.version
             if not self.predictor.ready:
                 self._fall_back()
+            self.unreadable(promotion.version)
 
     def _fall_back(self) -> None:
         for number in (*promoted_versions(self.versions), SOURCE):

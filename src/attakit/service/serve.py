@@ -109,7 +109,9 @@ def running(
                 threads=server.threads,
             )
         )
-        follower = Follower(storage.versions, predictor, files.load)
+        follower = Follower(
+            storage.versions, predictor, files.load, unreadable=partial(_tell_unreadable, storage)
+        )
         follower.look()
         follower.start()
         stack.callback(follower.stop)
@@ -126,6 +128,14 @@ def _tell_death(storage: Storage, code: int, in_a_row: int) -> None:
     storage.events.add("learner died", "server", code=code)
     if in_a_row == _SUSPICIOUS:
         storage.events.add("alarm", "server", what="learning", text=_KEEPS_DYING)
+
+
+def _tell_unreadable(storage: Storage, number: int) -> None:
+    text = (
+        f"Version {number} is promoted, but its file cannot be used: the one before goes on "
+        f"answering. Bring another version back."
+    )
+    storage.events.add("alarm", "server", what="serving", text=text)
 
 
 def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) -> None:

@@ -45,6 +45,25 @@ def test_what_was_counted_before_a_change_is_not_kept(live, monkeypatch):
     assert live.parts.overview.status().labels.asked == 1
 
 
+def test_images_count_also_while_nothing_is_kept(live):
+    live.serve(2)
+    live.client.post("/v1/learning", json={"paused": True})
+
+    live.serve(3)
+
+    assert live.client.get("/v1/status").json()["served"] == 5
+
+
+def test_the_status_tells_which_version_gives_the_answers(live):
+    live.save_version(1)
+    live.client.post("/v1/versions/1/promote")
+
+    status = live.client.get("/v1/status").json()
+
+    assert (status["version"], status["answering"]) == (1, 0)
+    assert "attakit_version 0.0" in live.client.get("/metrics").text
+
+
 def test_accuracy_comes_with_its_interval(live):
     assert live.client.get("/v1/status").json()["accuracy"] is None
 

@@ -98,7 +98,7 @@ def told_to_end() -> Iterator[threading.Event]:
 
 @contextmanager
 def giving_up(storage: Storage) -> Iterator[None]:
-    """End the process with an alarm if the training inside diverges, or its checkpoint does not fit.
+    """End the process with an alarm if training diverges or the checkpoint does not fit.
 
     The turn would be taken again in the same way, with the same end; the promoted model goes on
     answering meanwhile.

@@ -66,7 +66,13 @@ def create_app(
     learning
         Whether the learner is alive.
     """
-    overview = Overview(storage, settings, clock=clock, learning=learning)
+    overview = Overview(
+        storage,
+        settings,
+        clock=clock,
+        learning=learning,
+        answering=lambda: predictor.version if predictor.ready else None,
+    )
     parts = _make_parts(storage, predictor, settings, clock, overview)
     app = FastAPI(
         title="attakit",

@@ -212,11 +212,15 @@ class AlarmBody(BaseModel):
 class StatusBody(BaseModel):
     """How the service is doing."""
 
-    version: int | None
+    version: int | None = Field(description="Promoted last")
+    answering: int | None = Field(
+        description="Version whose answers are given; another one for a moment after a promotion, "
+        "or where the file of the promoted one cannot be used"
+    )
     promoted_at: float | None
     learning: Learning
     throughput: float = Field(description="Images per second over the last minute")
-    served: int
+    served: int = Field(description="Images answered: kept ones before the start, all since")
     waiting: int = Field(description="Samples the learner has not looked at")
     labels: LabelsBody
     accuracy: AccuracyBody | None

@@ -89,7 +89,7 @@ class _State(Collector):
         gauges = {
             "attakit_questions_asked": ("Questions put so far", labels.asked),
             "attakit_budget_left": ("Questions that may be put; absent: no limit", labels.left),
-            "attakit_version": ("Version that answers", status.version),
+            "attakit_version": ("Version that answers", status.answering),
             "attakit_turn": ("Newest turn of the learner", status.turn),
             "attakit_waiting": ("Samples the learner has not looked at", status.waiting),
             "attakit_learning": ("1 while the learner works", status.learning == "running"),

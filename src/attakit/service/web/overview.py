@@ -45,6 +45,8 @@ class Overview:
         Time of day.
     learning
         Whether the learner is alive.
+    answering
+        Number of the version whose answers are given, once there is one.
     ticks
         Seconds, for what is counted anew only once in a while.
     """
@@ -56,12 +58,15 @@ class Overview:
         *,
         clock: Callable[[], float] = time.time,
         learning: Callable[[], bool] = lambda: True,
+        answering: Callable[[], int | None] = lambda: None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
         self._settings = settings
         self._clock = clock
         self._learning = learning
+        self._answering = answering
+        self._answered = storage.samples.count()
         self._ticks = ticks
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
@@ -74,6 +79,7 @@ class Overview:
     def count_served(self, count: int) -> None:
         """Remember that so many inputs were answered now."""
         with self._lock:
+            self._answered += count
             self._served.append((self._clock(), count))
             self._drop_old()
 
@@ -159,10 +165,11 @@ class Overview:
         promotion = storage.versions.current()
         return StatusBody(
             version=promotion.version if promotion else None,
+            answering=self._answering(),
             promoted_at=promotion.at if promotion else None,
             learning=self._state(),
             throughput=self._throughput(),
-            served=storage.samples.count(),
+            served=max(self._answered, storage.samples.count()),
             waiting=storage.samples.untaken_count(),
             labels=labels_body(storage.questions.counts(), self._settings.labels),
             accuracy=_accuracy(self._newest_numbers()),

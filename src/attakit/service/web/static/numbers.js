@@ -33,10 +33,11 @@ function showThroughput({ throughput, served }) {
   write(find("#throughput-note"), served ? `${count(served, "image")} answered in all` : "No image has come in yet.");
 }
 
-function showServing({ version, promoted_at: since }) {
-  write(find("#serving"), version === null ? "–" : `v${version}`);
-  const source = version === 0 ? "The source model" : "A learned model";
-  write(find("#serving-note"), since ? `${source}, promoted ${ago(since)}` : source);
+function showServing({ version, answering, promoted_at: since }) {
+  write(find("#serving"), answering === null ? "–" : `v${answering}`);
+  const source = answering === 0 ? "The source model" : "A learned model";
+  const promoted = version === answering ? `${source}, promoted ${ago(since)}` : `v${version} is promoted, but does not answer yet`;
+  write(find("#serving-note"), since ? promoted : source);
 }
 
 function showQuestions({ labels, agreement }) {
