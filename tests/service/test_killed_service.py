@@ -15,7 +15,7 @@ from attakit.service.models import source_model
 from live_service import LiveService, label_of, talk
 from states import same_state
 
-KILLS = 4  # on each database
+KILLS = 8  # on each database
 
 
 def state_of(folder, database, monkeypatch, *, from_the_log_alone):
