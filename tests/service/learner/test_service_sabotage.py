@@ -65,21 +65,30 @@ def settings(model):
 
 
 @pytest.mark.slow
-def test_the_gate_lets_honest_work_through_and_holds_against_random_answers(miniature, outlines):
+def test_the_gate_lets_honest_work_through(miniature, outlines):
     inputs, labels, model = outlines
-    source = accuracy(Classifier(model), inputs, labels)
     truth = {f"s{number}": label for number, label in enumerate(labels)}
-    honest = miniature("honest", **settings(model))
-    sabotaged = miniature("sabotaged", **settings(model))
+    honest = miniature(**settings(model))
 
     run(honest, inputs, lambda question: truth[question.sample])
+
+    source = accuracy(Classifier(model), inputs, labels)
+    assert accuracy(promoted(honest), inputs, labels) > source + 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_the_gate_holds_against_random_answers(miniature, outlines, seed):
+    inputs, labels, model = outlines
+    sabotaged = miniature(**settings(model))
+
     run(
         sabotaged,
         inputs,
-        lambda question: int(generator(1, "sabotage", question.question).integers(10)),
+        lambda question: int(generator(seed, "sabotage", question.question).integers(10)),
     )
 
-    assert accuracy(promoted(honest), inputs, labels) > source + 0.03
+    source = accuracy(Classifier(model), inputs, labels)
     assert accuracy(promoted(sabotaged), inputs, labels) >= source
     spoiled = sabotaged.learner.memory.method
     assert accuracy(spoiled.model, inputs, labels) < source  # else there was nothing to hold back
