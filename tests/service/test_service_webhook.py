@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from attakit.service.logs import logging_to
 from attakit.service.storage import open_storage
 from attakit.service.webhook import Webhook
 from service_records import ask
@@ -199,3 +200,20 @@ def test_a_real_server_that_fails_or_sends_elsewhere_is_told_again():
 
     bodies = [body for _, _, body in heard]
     assert bodies == [{"event": "questions", "new": 2, "newest": 4, "open": 1}] * 3
+
+
+@pytest.mark.parametrize("codes", [[204], [500, 404, 302, 204]])
+def test_the_log_tells_the_host_and_nothing_else_of_the_address(codes, untouched_logging, tmp_path):
+    questions, log = Questions(), tmp_path / "service.log"
+    with logging_to(log), Listener(codes) as listener:
+        secret = listener.address.replace("//", "//ada:secret@").replace("team=a", "token=secret")
+        hook = Webhook(secret, questions, Facts(), every=0.01, pauses=(0.01,))
+        questions.newest = 4
+        listener.wait_for(len(codes))
+        hook.close()
+
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert "secret" not in log.read_text()
+    assert [(line["host"], line["error"]) for line in lines] == [
+        ("127.0.0.1", f"it answered with status {code}") for code in codes if code != 204
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -50,6 +51,7 @@ class Webhook:
         send: Callable[[str, dict[str, object]], None] | None = None,
     ) -> None:
         self._url = url
+        self._host = urlsplit(url).hostname  # all of the address that may be logged
         self._questions = questions
         self._facts = facts
         self._every = every
@@ -75,7 +77,8 @@ class Webhook:
                 failures = 0
             except Exception as error:  # whatever the network or the database does
                 failures += 1
-                log.warning("webhook failed", extra={"attempt": failures, "error": str(error)})
+                told = {"host": self._host, "attempt": failures, "error": _explain(error)}
+                log.warning("webhook failed", extra=told)
 
     def _pause(self, failures: int) -> float:
         return self._pauses[min(failures, len(self._pauses)) - 1] if failures else self._every
@@ -104,3 +107,10 @@ class Webhook:
 
 def _post(url: str, body: dict[str, object]) -> None:
     httpx2.post(url, json=body, timeout=_TIMEOUT, follow_redirects=False).raise_for_status()
+
+
+def _explain(error: Exception) -> str:
+    """What went wrong, without the address: that may hold a password or a token."""
+    if isinstance(error, httpx2.HTTPStatusError):
+        return f"it answered with status {error.response.status_code}"
+    return f"{type(error).__name__}: {error}"
