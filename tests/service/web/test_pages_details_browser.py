@@ -63,6 +63,18 @@ def test_the_dashboard_tells_who_voted_before_it_is_final(start_site, visit):
     page.locator("#recent", has_text="bob").wait_for()
 
 
+def test_the_dashboard_shows_only_answers_that_count(start_site, visit):
+    site = start_site(policy="first")
+    (question,) = site.ask(1)
+    site.storage.questions.answer(question, "bob", "label", 4, "of bob")
+    site.storage.questions.answer(question, "cyd", "label", 0, "of cyd")
+
+    page = visit("/", at=site)
+
+    page.locator("#recent", has_text="elk, not final yet").wait_for()
+    assert "cyd" not in page.locator("#recent").text_content()
+
+
 def test_a_class_among_many_is_found_by_typing(start_site, visit):
     site = start_site(classes=MANY)
     first, second, third = site.ask(3)

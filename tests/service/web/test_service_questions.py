@@ -86,6 +86,29 @@ def test_recent_questions_tell_who_said_what(live):
     assert "purpose" not in told[0]
 
 
+def test_recent_questions_tell_which_answers_count(live):
+    (number,) = live.ask()
+
+    def answer(who, label):
+        body = {"key": f"{who}-{label}", "label": label}
+        live.client.post(f"/v1/questions/{number}/answer", json=body, headers={"X-Annotator": who})
+
+    answer("ada", 2)
+    answer("ada", 1)
+    answer("bob", 2)
+    live.clock.now += 6
+    live.storage.questions.settle()
+    answer("cyd", 0)
+
+    (told,) = live.client.get("/v1/questions").json()["questions"]
+    assert [(one["outcome"], one["counts"]) for one in told["answers"]] == [
+        ("accepted", True),
+        ("conflict", False),
+        ("repeated", False),
+        ("late", False),
+    ]
+
+
 def test_what_people_answered_is_counted_for_them(live):
     first, _ = live.ask(2)
     live.client.post(f"/v1/questions/{first}/answer", json={"key": "k", "label": 0})
