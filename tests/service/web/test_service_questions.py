@@ -130,6 +130,16 @@ def test_a_forgotten_sample_has_no_picture_and_no_question(live):
     assert live.client.get(f"/v1/samples/{name}").json()["asked"] == "forgotten"
 
 
+def test_a_file_leaves_while_it_is_made(live):
+    live.ask(3)
+
+    with live.client.stream("GET", "/v1/export/questions?format=label-studio") as response:
+        sent = "".join(response.iter_text())
+
+    assert "content-length" not in response.headers
+    assert len(json.loads(sent)) == 3
+
+
 def test_questions_leave_as_a_file_and_answers_come_back(live):
     number, _ = live.ask(2)
 
