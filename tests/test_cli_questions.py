@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.cli import app, main
+from attakit.cli.extra_parts import import_service
 from attakit.errors import MissingExtra, SettingError, StateError
 from attakit.service.kept_settings import SETTINGS_FILE, keep_settings
 from attakit.service.settings import ServiceSettings
@@ -122,6 +123,24 @@ def test_a_file_that_is_there_is_kept_unless_it_may_go(live, tmp_path):
 
     call("export", live, "-o", tmp_path / "out.csv", "--replace")
     assert (tmp_path / "out.csv").read_text() != "mine"
+
+
+def test_a_file_appears_only_when_it_is_whole(live, tmp_path, monkeypatch):
+    file, began = tmp_path / "out.jsonl", []
+    file.write_text("before")
+
+    def fail(_storage, stream, *_others, **_options):
+        stream.write("x" * 1_000_000)
+        began.append(len(list(tmp_path.glob(".out.jsonl.*"))))
+        raise StateError("The database is away.")
+
+    monkeypatch.setattr(import_service("exchange"), "write_questions", fail)
+    with pytest.raises(StateError):
+        call("export", live, "-o", file, "--replace")
+
+    assert began == [1]
+    assert file.read_text() == "before"
+    assert {path.name for path in tmp_path.iterdir()} == {"live", "out.jsonl"}
 
 
 def test_a_folder_without_a_service_is_told_and_stays_empty(tmp_path):

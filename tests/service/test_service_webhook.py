@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from attakit.service.logs import logging_to
 from attakit.service.storage import open_storage
 from attakit.service.webhook import Webhook
 from service_records import ask
@@ -29,6 +30,18 @@ class Questions:
 
     def counts(self):
         return type("Counts", (), {"open": 1})
+
+
+class Facts(dict):
+    """As much of the storage as the webhook writes to; it may be busy for some writes."""
+
+    busy = 0
+
+    def set(self, name, value):
+        if self.busy:
+            self.busy -= 1
+            raise OSError("The database is busy.")
+        self[name] = value
 
 
 class Receiver:
@@ -85,9 +98,10 @@ class _Listening(BaseHTTPRequestHandler):
 def start():
     running = []
 
-    def begin(questions, receiver):
+    def begin(questions, receiver, facts=None):
+        facts = Facts() if facts is None else facts
         hook = Webhook(
-            "http://localhost:1/", questions, every=0.005, pauses=(0.005,), send=receiver
+            "http://localhost:1/", questions, facts, every=0.005, pauses=(0.005,), send=receiver
         )
         running.append(hook)
         return hook
@@ -121,9 +135,51 @@ def test_what_could_not_be_told_is_told_later(start):
     assert receiver.failures == 0
 
 
+def test_what_could_not_be_told_is_told_after_a_restart(tmp_path, clock, start):
+    down, receiver = Receiver(failures=10**9), Receiver()
+    with open_storage(tmp_path, clock=clock) as storage:
+        ask(storage, "before the first start")
+        hook = start(storage.questions, down, storage.facts)
+        ask(storage, "a", "b")
+        time.sleep(0.05)
+        hook.close()
+    with open_storage(tmp_path, clock=clock) as storage:
+        hook = start(storage.questions, receiver, storage.facts)
+        assert receiver.told.wait(5)
+        hook.close()
+
+    assert receiver.bodies == [{"event": "questions", "new": 2, "newest": 3, "open": 3}]
+
+
+def test_what_was_told_is_not_told_again_after_a_restart(start):
+    questions, facts, receiver = Questions(), Facts(), Receiver()
+    hook = start(questions, receiver, facts)
+    questions.newest = 3
+    assert receiver.told.wait(5)
+    hook.close()
+
+    start(questions, receiver, facts)
+    time.sleep(0.05)
+
+    assert len(receiver.bodies) == 1
+
+
+def test_a_database_that_is_busy_lets_nothing_be_told_twice(start):
+    questions, facts, receiver = Questions(), Facts(), Receiver()
+    hook = start(questions, receiver, facts)
+    facts.busy = 3
+
+    questions.newest = 3
+    assert receiver.told.wait(5)
+    time.sleep(0.05)
+    hook.close()
+
+    assert (len(receiver.bodies), facts.busy, list(facts.values())) == (1, 0, [3])
+
+
 def test_a_real_server_is_told_of_real_questions(tmp_path, clock):
     with Listener() as listener, open_storage(tmp_path, clock=clock) as storage:
-        hook = Webhook(listener.address, storage.questions, every=0.01)
+        hook = Webhook(listener.address, storage.questions, storage.facts, every=0.01)
         ask(storage, "a", "b")
         heard = listener.wait_for(1)
         hook.close()
@@ -137,10 +193,27 @@ def test_a_real_server_is_told_of_real_questions(tmp_path, clock):
 def test_a_real_server_that_fails_or_sends_elsewhere_is_told_again():
     questions = Questions()
     with Listener(codes=[500, 302]) as listener:
-        hook = Webhook(listener.address, questions, every=0.01, pauses=(0.01,))
+        hook = Webhook(listener.address, questions, Facts(), every=0.01, pauses=(0.01,))
         questions.newest = 4
         heard = listener.wait_for(3)
         hook.close()
 
     bodies = [body for _, _, body in heard]
     assert bodies == [{"event": "questions", "new": 2, "newest": 4, "open": 1}] * 3
+
+
+@pytest.mark.parametrize("codes", [[204], [500, 404, 302, 204]])
+def test_the_log_tells_the_host_and_nothing_else_of_the_address(codes, untouched_logging, tmp_path):
+    questions, log = Questions(), tmp_path / "service.log"
+    with logging_to(log), Listener(codes) as listener:
+        secret = listener.address.replace("//", "//ada:secret@").replace("team=a", "token=secret")
+        hook = Webhook(secret, questions, Facts(), every=0.01, pauses=(0.01,))
+        questions.newest = 4
+        listener.wait_for(len(codes))
+        hook.close()
+
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert "secret" not in log.read_text()
+    assert [(line["host"], line["error"]) for line in lines] == [
+        ("127.0.0.1", f"it answered with status {code}") for code in codes if code != 204
+    ]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from attakit.errors import StreamError
 from attakit.stream.decode import decode_image
@@ -132,3 +133,16 @@ def test_who_complains_and_what_to_do_can_be_said(tmp_path):
 
     with pytest.raises(StreamError, match=r"^corrupt: cannot read .*delete the file, or run\.$"):
         decode_image(tmp_path / "broken.png", None, who="corrupt", remedy="or run")
+
+
+def test_too_many_pixels_and_too_long_texts_are_told_in_our_own_words(tmp_path, monkeypatch):
+    texts = PngInfo()
+    texts.add_text("about", "a" * 3_000_000, zip=True)
+    Image.new("RGB", (40, 40)).save(tmp_path / "texts.png", pnginfo=texts)
+    Image.new("RGB", (40, 40)).save(tmp_path / "large.png")
+
+    with pytest.raises(StreamError, match=r"besides its pixels are too long\. Repair"):
+        decode_image(tmp_path / "texts.png", 4)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(StreamError, match=r"as an image: it has too many pixels\. Repair"):
+        decode_image(tmp_path / "large.png", 4)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TextIO
+from uuid import uuid4
 
 import typer
 
@@ -57,21 +59,22 @@ def export_questions(
     form = form or ("jsonl" if out is None else exchange.choose_file_format(out))
     if out is not None and out.exists() and not replace:
         raise SettingError(f"{out} is already there. Choose another file, or use --replace.")
-    text = io.StringIO(newline="")
-    with _opened(folder, database) as (settings, storage):
+    # A spreadsheet takes a file without the mark for one in the encoding of its country.
+    encoding = "utf-8-sig" if form == "csv" else "utf-8"
+    with (
+        _opened(folder, database) as (settings, storage),
+        nullcontext(sys.stdout) if out is None else _writing(out, encoding) as stream,
+    ):
         count = exchange.write_questions(
             storage,
-            text,
+            stream,
             form,
             classes=settings.classes,
             everything=everything,
             image_url=image_url,
         )
     if out is None:
-        sys.stdout.write(text.getvalue())
         return
-    # A spreadsheet takes a file without the mark for one in the encoding of its country.
-    _write(out, text.getvalue(), "utf-8-sig" if form == "csv" else "utf-8")
     if as_json:
         print_json({"file": str(out), "format": form, "questions": count})
     elif not quiet:
@@ -142,11 +145,19 @@ def _read(file: Path) -> str:
         ) from error
 
 
-def _write(out: Path, text: str, encoding: str) -> None:
+@contextmanager
+def _writing(out: Path, encoding: str) -> Iterator[TextIO]:
+    """Inside, text goes to a file that gets its name once it is whole."""
+    beside = out.with_name(f".{out.name}.{uuid4().hex}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(text.encode(encoding))
+        with beside.open("w", encoding=encoding, newline="") as stream:
+            yield stream
+        os.replace(beside, out)
     except OSError as error:
         raise SettingError(
-            f"{out} cannot be written ({error}). Make room there or choose another file."
+            f"{out} cannot be written ({error.strerror}). Make room there or choose another file."
         ) from error
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)

@@ -70,5 +70,5 @@ def _greeting(address: str, log_file: Path | None) -> str:
         f"  reference  {address}/docs",
     ]
     if log_file is not None:
-        lines.append(f"Log: {log_file}")
+        lines.append(f"Log: {log_file}, and learner.log beside it")
     return "\n".join([*lines, "Ctrl-C stops it; the same command goes on."])

@@ -8,6 +8,7 @@ from PIL import Image
 from PIL.TiffImagePlugin import TILELENGTH, TILEWIDTH, TiffImageFile
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
+_MOST = 178_956_970  # pixels, beyond which Pillow opens no image
 _SCAN = b"\xff\xda"
 _SCANS = 100  # of a progressive JPEG, which usually has ten; each goes over the whole image
 
@@ -24,7 +25,11 @@ def open_image(content: bytes, limit: int) -> Image.Image:
     """
     if content.startswith(b"\xff\xd8") and content.count(_SCAN) > _SCANS:
         raise ValueError(f"it goes over its pixels more than {_SCANS} times")
-    image = Image.open(BytesIO(content), formats=FORMATS)
+    try:
+        image = Image.open(BytesIO(content), formats=FORMATS)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        most = min(limit, _MOST)
+        raise ValueError(f"it has more pixels than the {most} that are allowed") from error
     for width, height in (image.size, _tile(image)):
         if width * height > limit:
             image.close()

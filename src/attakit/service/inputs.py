@@ -16,7 +16,7 @@ from torch import Tensor
 from attakit.errors import SettingError, StreamError
 from attakit.service.claims import FORMATS, open_image
 from attakit.service.settings import InputTable
-from attakit.stream.decode import DAMAGE, read_pixels
+from attakit.stream.decode import DAMAGE, explain_damage, read_pixels
 
 _PIXELS = 20_000_000
 _TOGETHER = 10  # times as many pixels may the images of one request have
@@ -163,7 +163,7 @@ def _telling() -> Iterator[None]:
         ) from error
     except DAMAGE as error:
         raise StreamError(
-            f"An image cannot be read: {error or 'it is damaged'}. Repair it, or leave it out."
+            f"An image cannot be read: {explain_damage(error)}. Repair it, or leave it out."
         ) from error
 
 

@@ -6,13 +6,19 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import IO
 
 # The last one is what uvicorn would show on a terminal that has colours.
 _PLAIN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
+# They log the whole address of each request, which may hold a password or a token.
+_TELLS_ADDRESSES = {"httpx", "httpx2", "httpcore", "httpcore2"}
+
+LARGEST = 10_000_000  # bytes of a file
+OLDER = 4  # files that are kept beside it
 
 
 class JsonLines(logging.Formatter):
@@ -41,8 +47,38 @@ class JsonLines(logging.Formatter):
 
 def log_as_json(level: int = logging.INFO, file: IO[str] | None = None) -> None:
     """Send the logs of the whole process as JSON lines to a file, or to the error stream."""
-    writer = logging.StreamHandler(file or sys.stderr)
+    _log_with(logging.StreamHandler(file or sys.stderr), level)
+
+
+@contextmanager
+def logging_to(path: Path | None) -> Iterator[None]:
+    """Inside, logs go as JSON lines to the end of a file; None is the error stream.
+
+    The file never grows beyond `LARGEST` bytes: it is then put aside under another name, and the
+    oldest of these is removed. So it must belong to one process alone.
+    """
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    writer = _open(path)
+    _log_with(writer, logging.INFO)
+    try:
+        yield
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+        writer.close()
+
+
+def _open(path: Path | None) -> logging.Handler:
+    if path is None:
+        return logging.StreamHandler()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return RotatingFileHandler(path, maxBytes=LARGEST, backupCount=OLDER, encoding="utf-8")
+
+
+def _log_with(writer: logging.Handler, level: int) -> None:
     writer.setFormatter(JsonLines())
+    writer.addFilter(_is_wanted)
     root = logging.getLogger()
     root.handlers[:] = [writer]
     root.setLevel(level)
@@ -54,22 +90,6 @@ def log_as_json(level: int = logging.INFO, file: IO[str] | None = None) -> None:
         logger.propagate = True
 
 
-@contextmanager
-def logging_to(path: Path | None) -> Iterator[None]:
-    """Inside, logs go as JSON lines to the end of a file; None is the error stream."""
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
-    with _opened(path) as file:
-        log_as_json(file=file)
-        try:
-            yield
-        finally:
-            root.handlers[:] = before
-            root.setLevel(level)
-
-
-def _opened(path: Path | None) -> AbstractContextManager[IO[str] | None]:
-    if path is None:
-        return nullcontext()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("a", encoding="utf-8")
+def _is_wanted(record: logging.LogRecord) -> bool:
+    library = record.name.partition(".")[0]
+    return record.levelno >= logging.WARNING or library not in _TELLS_ADDRESSES

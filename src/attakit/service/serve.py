@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -34,7 +36,11 @@ from attakit.service.trial import try_out
 from attakit.service.web.app import create_app
 from attakit.service.web.security import is_loopback
 
+log = logging.getLogger(__name__)
+
 LOCK_FILE = "server.lock"
+LEARNER_LOG = "learner.log"
+FAILED = 1  # exit code of a learner that is worth starting again
 _SUSPICIOUS = 3  # ends of the learner in a row, each soon after its start
 _KEEPS_DYING = (
     f"The learner has ended {_SUSPICIOUS} times in a row and is started again and again; the log "
@@ -70,15 +76,17 @@ def serve(
     started
         Called with the address once requests are answered.
     log_file
-        Where the log of server and learner goes; None is the error stream.
+        Where the log goes; that of the learner goes to `LEARNER_LOG` beside it. None is the error
+        stream for both.
     """
     source = source_model(settings)
     try_out(settings, source)
     make_folder(settings.folder)  # with a database elsewhere nobody else does
-    with open_service(settings) as storage, logging_to(log_file):
+    with open_service(settings) as storage:
         check_open_address(settings, storage)
         with (
             alone(settings.folder / LOCK_FILE),
+            logging_to(log_file),  # which nobody else may write to
             _listening(settings) as listener,
             running(settings, storage, source, log_file) as app,
         ):
@@ -150,11 +158,22 @@ def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) 
     log_file
         As in `serve`.
     """
-    # Not above: the server imports this module too, and the monitors of drift take it seconds.
-    process = importlib.import_module("attakit.service.learner.process")
-    decode = Inputs(settings.input, pixels=settings.server.pixels).decode
-    with logging_to(log_file), ignoring_ctrl_c():  # which reaches all processes of a terminal
+    own_file = log_file and log_file.with_name(LEARNER_LOG)
+    with logging_to(own_file), _telling(), ignoring_ctrl_c():  # that reaches a whole terminal
+        # Not above: the server imports this module too, and the monitors of drift take it seconds.
+        process = importlib.import_module("attakit.service.learner.process")
+        decode = Inputs(settings.input, pixels=settings.server.pixels).decode
         process.run_learner(settings, source_model(settings), decode, parent=parent)
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """End the process if something fails inside, with a line in the log like all others."""
+    try:
+        yield
+    except Exception:
+        log.exception("the learner failed")
+        sys.exit(FAILED)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from attakit.bench.experiment import Count, MethodTable, ModelTable, Positive, Rate, Table
+from attakit.service.class_names import same_names
 
 Seconds = Annotated[float, Field(ge=0)]
 Margin = Annotated[float, Field(ge=0, le=1)]
@@ -18,6 +19,14 @@ Margin = Annotated[float, Field(ge=0, le=1)]
 def _different(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(names) < 2 or len({*names}) < len(names) or not all(name.strip() for name in names):
         raise PydanticCustomError("classes", "a list of at least two names, all different")
+    same = same_names(names)
+    if same is not None:
+        raise PydanticCustomError(
+            "classes",
+            "names that differ in more than spaces around them or the form of their accents, "
+            "since files of answers do not tell {one} from {other}",
+            {"one": repr(same[0]), "other": repr(same[1])},
+        )
     return names
 
 

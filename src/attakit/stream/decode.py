@@ -45,10 +45,24 @@ def decode_image(
             pixels = read_pixels(image, size)
     except DAMAGE as error:
         raise StreamError(
-            f"{who}: cannot read {path} as an image: {error}. Repair or delete the file, {remedy}."
+            f"{who}: cannot read {path} as an image: {explain_damage(error)}. Repair or delete the "
+            f"file, {remedy}."
         ) from error
     pixels.flags.writeable = False
     return pixels
+
+
+def explain_damage(error: Exception) -> str:
+    """What is wrong with an image by one of `DAMAGE`, as the end of a sentence.
+
+    >>> explain_damage(EOFError())
+    'it is damaged'
+    """
+    if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
+        return "it has too many pixels"
+    if "MAX_TEXT" in str(error):  # Pillow tells the names of its own settings
+        return "the texts that it holds besides its pixels are too long"
+    return str(error).rstrip(". ") or "it is damaged"
 
 
 def read_pixels(image: Image.Image, size: int | None) -> NDArray[np.uint8]:

@@ -92,8 +92,11 @@ def test_a_class_is_known_by_name_however_its_accents_are_written(imported, said
     assert said(1) == [("ada", "label", 1)]
 
 
-def test_a_name_goes_before_a_number(service, said):
-    read_answers(service, io.StringIO(line(answer="2")), "jsonl", "ada", classes=("2", "1", "0"))
+@pytest.mark.parametrize("answer", ["2", 2])
+def test_a_name_goes_before_a_number(service, said, answer):
+    text = io.StringIO(line(answer=answer))
+
+    read_answers(service, text, "jsonl", "ada", classes=("2", "1", "0"))
 
     assert said(1) == [("ada", "label", 0)]
 

@@ -1,6 +1,7 @@
 import pytest
 
 from attakit.errors import LabelError
+from attakit.service.storage import LabelRules, open_storage
 from service_records import NOW, ask, say
 
 
@@ -136,6 +137,40 @@ def test_an_answer_can_be_undone_until_it_is_settled(storage, clock):
     assert storage.questions.undo("Ada", "too late") is None
     given = storage.questions.answers(number)
     assert [(one.label, one.withdrawn) for one in given] == [(3, True), (4, False)]
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
+@pytest.mark.parametrize(
+    ("policy", "counting"),
+    [("first", [True]), ("majority", [False, True, True]), ("newest", [False, True, True])],
+)
+def test_only_answers_that_are_not_overruled_count(tmp_path, clock, policy, counting, closed):
+    rules = LabelRules(policy=policy, answers=3)
+    with open_storage(tmp_path, labels=rules, clock=clock) as storage:
+        (number,) = ask(storage, "a")
+        for who, choice in (("Ada", 3), ("Bob", 4), ("Cyd", 4)):
+            say(storage, number, who, choice)
+        if closed:
+            settle(storage, clock)
+
+        given = storage.questions.answers(number)
+
+    assert [one.counts for one in given if one.outcome == "accepted"] == counting
+    assert not any(one.counts for one in given if one.outcome != "accepted")
+
+
+def test_votes_count_while_nothing_is_decided_and_not_once_they_expired(tmp_path, clock):
+    rules = LabelRules(policy="majority", answers=3, expiry_seconds=10)
+    with open_storage(tmp_path, labels=rules, clock=clock) as storage:
+        (number,) = ask(storage, "a", at=clock())
+        say(storage, number, "Ada", 3)
+        say(storage, number, "Bob", "skip")
+        before = [one.counts for one in storage.questions.answers(number)]
+        clock.sleep(11)
+        storage.questions.settle()
+        after = [one.counts for one in storage.questions.answers(number)]
+
+    assert (before, after) == ([True, True], [False, False])
 
 
 def test_the_same_undo_come_twice_takes_back_one_answer(storage):

@@ -1,11 +1,12 @@
 """What pages do in less usual settings: several answers a question, many classes, alarms."""
 
+import re
 import time
 
 import pytest
 
 from attakit.service.storage import Turn
-from attakit.service.storage.records import Version
+from attakit.service.storage.records import Gate, Version
 from live_site import PHONE, wait_until_shown
 
 pytestmark = pytest.mark.browser
@@ -61,6 +62,31 @@ def test_the_dashboard_tells_who_voted_before_it_is_final(start_site, visit):
 
     page.locator("#recent", has_text="elk, not final yet").wait_for()
     page.locator("#recent", has_text="bob").wait_for()
+
+
+def test_the_dashboard_shows_only_answers_that_count(start_site, visit):
+    site = start_site(policy="first")
+    (question,) = site.ask(1)
+    site.storage.questions.answer(question, "bob", "label", 4, "of bob")
+    site.storage.questions.answer(question, "cyd", "label", 0, "of cyd")
+
+    page = visit("/", at=site)
+
+    page.locator("#recent", has_text="elk, not final yet").wait_for()
+    assert "cyd" not in page.locator("#recent").text_content()
+
+
+def test_the_dashboard_tells_in_how_many_cases_people_agree(start_site, visit):
+    site = start_site()
+    site.ask(1)
+    site.storage.versions.add(Version(1, 3, "1.safetensors", "b", 9, time.time()))
+    site.storage.versions.gate(1, Gate(False, "Held back.", {"trust": 0.67}, time.time()))
+
+    page = visit("/", at=site)
+
+    page.locator(
+        "#questions-note", has_text=re.compile(r"people agree in 67\s%\sof cases\.")
+    ).wait_for()
 
 
 def test_a_class_among_many_is_found_by_typing(start_site, visit):

@@ -114,6 +114,16 @@ def test_the_reference_is_shown_to_everyone_and_escaped():
     assert "curl -H &#34;Authorization: Bearer $TOKEN&#34;" in response.text
 
 
+@pytest.mark.parametrize("path", ["/", "/label", "/login", "/docs", "/static/any/base.css"])
+def test_pages_answer_who_only_asks_whether_they_are_there(live, path):
+    asked, shown = live.client.head(path), live.client.get(path)
+
+    assert (asked.status_code, asked.headers["content-type"]) == (
+        200,
+        shown.headers["content-type"],
+    )
+
+
 def test_people_are_told_in_a_page_what_programs_are_told_in_json(live):
     page = live.client.get("/nowhere", headers={"Accept": "text/html,*/*"})
     told = live.client.get("/nowhere")

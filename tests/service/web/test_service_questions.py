@@ -88,6 +88,29 @@ def test_recent_questions_tell_who_said_what(live):
     assert "purpose" not in told[0]
 
 
+def test_recent_questions_tell_which_answers_count(live):
+    (number,) = live.ask()
+
+    def answer(who, label):
+        body = {"key": f"{who}-{label}", "label": label}
+        live.client.post(f"/v1/questions/{number}/answer", json=body, headers={"X-Annotator": who})
+
+    answer("ada", 2)
+    answer("ada", 1)
+    answer("bob", 2)
+    live.clock.now += 6
+    live.storage.questions.settle()
+    answer("cyd", 0)
+
+    (told,) = live.client.get("/v1/questions").json()["questions"]
+    assert [(one["outcome"], one["counts"]) for one in told["answers"]] == [
+        ("accepted", True),
+        ("conflict", False),
+        ("repeated", False),
+        ("late", False),
+    ]
+
+
 def test_what_people_answered_is_counted_for_them(live):
     first, _ = live.ask(2)
     live.client.post(f"/v1/questions/{first}/answer", json={"key": "k", "label": 0})
@@ -118,6 +141,16 @@ def test_that_a_stopped_learner_still_holds_a_forgotten_sample_is_told(live, mon
     codes = [live.client.delete(f"/v1/samples/{name}").status_code for name in (taken, untaken)]
 
     assert codes == [202, 200]
+
+
+def test_a_file_leaves_while_it_is_made(live):
+    live.ask(3)
+
+    with live.client.stream("GET", "/v1/export/questions?format=label-studio") as response:
+        sent = "".join(response.iter_text())
+
+    assert "content-length" not in response.headers
+    assert len(json.loads(sent)) == 3
 
 
 def test_questions_leave_as_a_file_and_answers_come_back(live):

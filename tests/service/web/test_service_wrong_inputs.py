@@ -4,9 +4,12 @@ import base64
 import json
 import struct
 import zlib
+from io import BytesIO
 
 import pytest
 import torch
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from attakit.errors import StateError
 from attakit.records import Prediction
@@ -71,7 +74,20 @@ def test_a_cut_image_is_refused(live, picture):
 def test_a_bomb_is_refused_before_it_is_decoded(live, content):
     assert len(content) < 2000
 
-    sentence(upload(live, content), 422)
+    told = sentence(upload(live, content), 422)
+
+    assert "20000000 that are allowed. Repair" in told or "20000000 are allowed. Repair" in told
+
+
+def test_an_image_with_endless_texts_is_refused_in_our_own_words(live):
+    texts = PngInfo()
+    texts.add_text("about", "a" * 3_000_000, zip=True)
+    file = BytesIO()
+    Image.new("RGB", (4, 4)).save(file, "PNG", pnginfo=texts)
+
+    told = sentence(upload(live, file.getvalue()), 422)
+
+    assert "the texts that it holds besides its pixels are too long. Repair it" in told
 
 
 def test_more_pixels_than_allowed_are_refused(start, picture):

@@ -2,7 +2,7 @@
 
 from attakit.service.exchange.answers import read_answers
 from attakit.service.exchange.label_studio import label_config
-from attakit.service.exchange.questions import write_questions
+from attakit.service.exchange.questions import questions_in_pieces, write_questions
 from attakit.service.exchange.records import (
     FILE_FORMATS,
     FileFormat,
@@ -18,6 +18,7 @@ __all__ = [
     "Problem",
     "choose_file_format",
     "label_config",
+    "questions_in_pieces",
     "read_answers",
     "write_questions",
 ]

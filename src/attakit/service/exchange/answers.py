@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from attakit.errors import LabelError, UnknownQuestion, check_choice
+from attakit.service.class_names import plain_name
 from attakit.service.exchange.json_lines import read_lines
 from attakit.service.exchange.label_studio import NONE, read_annotations
 from attakit.service.exchange.records import (
@@ -141,11 +141,9 @@ def _name(given: Any, usual: str) -> str:
 
 
 def _class_index(given: Any, classes: Sequence[str]) -> int:
-    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(classes):
-        return given
-    if isinstance(given, str):
-        wanted = _plain(given)
-        names = [_plain(name) for name in classes]
+    if isinstance(given, (int, str)) and not isinstance(given, bool):
+        wanted = plain_name(str(given))  # a number too may be the name of a class
+        names = [plain_name(name) for name in classes]
         if wanted in names:
             return names.index(wanted)
         if wanted.isascii() and wanted.isdecimal() and len(wanted) < len(str(_LARGEST_NUMBER)):
@@ -154,11 +152,6 @@ def _class_index(given: Any, classes: Sequence[str]) -> int:
                 return index
     known = ", ".join(classes[:_SHOWN_CLASSES]) + (", …" if len(classes) > _SHOWN_CLASSES else "")
     raise LabelError(f"{shortened(given)} is not a class. Classes: {known}")
-
-
-def _plain(name: str) -> str:
-    """Letters with accents in one form: some programs write them in two parts."""
-    return unicodedata.normalize("NFC", name.strip())
 
 
 def _key(question: int, annotator: str, kind: AnswerKind, label: int | None) -> str:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TextIO
+from typing import Any
 
 from attakit.service.exchange.records import Asked, Line, Problem, shortened
 
 LONGEST_LINE = 1_000_000  # characters
 
 
-def write_lines(asked: Iterable[Asked], stream: TextIO, classes: Sequence[str]) -> int:
-    """Write one object per question; return their number."""
-    count = 0
+def lines_of(asked: Iterable[Asked], classes: Sequence[str]) -> Iterator[str]:
+    """The text of a file with one object per question, in pieces."""
     for one in asked:
-        count += 1
-        stream.write(json.dumps(_to_object(one, classes), ensure_ascii=False) + "\n")
-    return count
+        yield json.dumps(_to_object(one, classes), ensure_ascii=False) + "\n"
 
 
 def read_lines(stream: Iterable[str]) -> Iterator[Line | Problem]:

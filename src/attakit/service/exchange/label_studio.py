@@ -19,15 +19,14 @@ IMAGE, CHOICES = "image", "class"  # names in the labelling interface
 NONE = "none of these"
 
 
-def write_tasks(asked: Iterable[Asked], stream: TextIO, classes: Sequence[str]) -> int:
-    """Write a list of tasks; return their number."""
-    count = 0
-    stream.write("[")
-    for count, one in enumerate(asked, start=1):
-        stream.write(",\n" if count > 1 else "\n")
-        stream.write(json.dumps(_to_task(one, classes), ensure_ascii=False))
-    stream.write("\n]\n")
-    return count
+def tasks_of(asked: Iterable[Asked], classes: Sequence[str]) -> Iterator[str]:
+    """The text of a file with a list of tasks, in pieces."""
+    yield "["
+    before = "\n"
+    for one in asked:
+        yield before + json.dumps(_to_task(one, classes), ensure_ascii=False)
+        before = ",\n"
+    yield "\n]\n"
 
 
 def label_config(classes: Sequence[str]) -> str:

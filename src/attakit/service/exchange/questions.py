@@ -7,17 +7,18 @@ from typing import TextIO
 
 from attakit.errors import check_choice
 from attakit.service.exchange.images import as_data_url, at_service
-from attakit.service.exchange.json_lines import write_lines
-from attakit.service.exchange.label_studio import write_tasks
+from attakit.service.exchange.json_lines import lines_of
+from attakit.service.exchange.label_studio import tasks_of
 from attakit.service.exchange.records import FILE_FORMATS, Asked, FileFormat
-from attakit.service.exchange.spreadsheet import write_table
+from attakit.service.exchange.spreadsheet import table_of
 from attakit.service.storage import GivenAnswer, Question, Storage
 
-_WRITERS: dict[str, Callable[[Iterable[Asked], TextIO, Sequence[str]], int]] = {
-    "csv": write_table,
-    "jsonl": write_lines,
-    "label-studio": write_tasks,
+_TEXTS: dict[str, Callable[[Iterable[Asked], Sequence[str]], Iterator[str]]] = {
+    "csv": table_of,
+    "jsonl": lines_of,
+    "label-studio": tasks_of,
 }
+_PIECE = 100_000  # characters
 
 
 def write_questions(
@@ -52,16 +53,49 @@ def write_questions(
     check_choice("write_questions", "form", form, FILE_FORMATS)
     if image_url is not None:
         at_service(image_url, "")  # complains before anything is written
-    inside = form == "label-studio"
-    asked = (
-        Asked(
-            question,
-            _votes(storage, question) if everything else (),
-            _image(storage, question, image_url, inside=inside),
-        )
-        for question in _questions(storage, everything=everything)
-    )
-    return _WRITERS[form](asked, stream, classes)
+    asked = _Counted(_asked(storage, form, everything=everything, image_url=image_url))
+    for text in _TEXTS[form](asked, classes):
+        stream.write(text)
+    return asked.count
+
+
+def questions_in_pieces(
+    storage: Storage, form: FileFormat, *, classes: Sequence[str], everything: bool = False
+) -> Iterator[str]:
+    """What `write_questions` writes, in pieces, of which few are in memory at a time."""
+    asked = _asked(storage, form, everything=everything)
+    waiting: list[str] = []
+    size = 0
+    for text in _TEXTS[form](asked, classes):
+        waiting.append(text)
+        size += len(text)
+        if size >= _PIECE:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    yield "".join(waiting)
+
+
+class _Counted:
+    """Counts questions while they are taken."""
+
+    def __init__(self, asked: Iterable[Asked]) -> None:
+        self.asked = asked
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Asked]:
+        for one in self.asked:
+            self.count += 1
+            yield one
+
+
+def _asked(
+    storage: Storage, form: FileFormat, *, everything: bool, image_url: str | None = None
+) -> Iterator[Asked]:
+    """Questions one after the other: with their images they would not fit into memory."""
+    for question in _questions(storage, everything=everything):
+        votes = _votes(storage, question) if everything else ()
+        image = _image(storage, question, image_url, inside=form == "label-studio")
+        yield Asked(question, votes, image)
 
 
 def _questions(storage: Storage, *, everything: bool) -> Iterator[Question]:

@@ -6,7 +6,6 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TextIO
 
 from attakit.errors import LabelError
 from attakit.service.exchange.records import Asked, Line, Problem, shortened
@@ -31,15 +30,13 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _QUOTE = "'"
 
 
-def write_table(asked: Iterable[Asked], stream: TextIO, classes: Sequence[str]) -> int:
-    """Write one row per question, or per answer to it; return the number of questions."""
-    writer = csv.writer(stream)
-    writer.writerow(COLUMNS)
-    count = 0
+def table_of(asked: Iterable[Asked], classes: Sequence[str]) -> Iterator[str]:
+    """The text of a table with one row per question, or per answer to it, in pieces."""
+    writer = csv.writer(_HandingBack())
+    yield writer.writerow(COLUMNS)
     for one in asked:
-        count += 1
-        writer.writerows(_rows(one, classes))
-    return count
+        for row in _rows(one, classes):
+            yield writer.writerow(row)
 
 
 def read_table(stream: Iterable[str]) -> Iterator[Line | Problem]:
@@ -100,6 +97,13 @@ def _rows(asked: Asked, classes: Sequence[str]) -> Iterator[list[object]]:
     for given in asked.answers:
         said = "" if given.label is None else escape_cell(classes[given.label])
         yield [*start, escape_cell(given.annotator), given.kind, said]
+
+
+class _HandingBack:
+    """A file for the CSV writer, which passes on what its file returns."""
+
+    def write(self, text: str) -> str:
+        return text
 
 
 class _Reader:

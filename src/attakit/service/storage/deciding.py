@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from attakit.service.storage.records import AnswerKind, LabelRules
+from attakit.service.storage.records import AnswerKind, GivenAnswer, LabelRules, Question
+
+_KINDS = {"answered": "label", "skipped": "skip", "none": "none"}  # by the state of the question
+
+Choice = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,7 @@ class Vote:
     at: float
 
     @property
-    def choice(self) -> tuple[str, int | None]:
+    def choice(self) -> Choice:
         return self.kind, self.label
 
 
@@ -37,7 +41,7 @@ class Decision:
         People still to be asked.
     """
 
-    choice: tuple[str, int | None] | None
+    choice: Choice | None
     at: float | None
     wanted: int
 
@@ -64,8 +68,27 @@ def decide(rules: LabelRules, votes: Sequence[Vote]) -> Decision:
     return Decision(vote.choice, vote.at, 0)
 
 
+def mark_counting(
+    rules: LabelRules, question: Question, given: Sequence[GivenAnswer]
+) -> tuple[GivenAnswer, ...]:
+    """Tell which answers to a question count: its votes, and of these only those that agree with
+    what was decided, if something was."""
+    votes = {
+        one.answer: Vote(one.annotator, one.kind, one.label, one.at)
+        for one in given
+        if one.outcome == "accepted" and not one.withdrawn
+    }
+    if question.state == "open":
+        choice = decide(rules, tuple(votes.values())).choice
+        counting = {number for number, vote in votes.items() if choice in (None, vote.choice)}
+    else:
+        chosen = (_KINDS.get(question.state), question.label)
+        counting = {number for number, vote in votes.items() if chosen == vote.choice}
+    return tuple(replace(one, counts=one.answer in counting) for one in given)
+
+
 def _find_majority(people: int, votes: Sequence[Vote]) -> Decision:
-    counts: Counter[tuple[str, int | None]] = Counter()
+    counts: Counter[Choice] = Counter()
     for number, vote in enumerate(votes, start=1):
         counts[vote.choice] += 1
         (choice, most), *others = counts.most_common(2)

@@ -18,6 +18,7 @@ from attakit.service.storage.answering import (
 )
 from attakit.service.storage.asking import lease_question, put_question
 from attakit.service.storage.database import Database
+from attakit.service.storage.deciding import mark_counting
 from attakit.service.storage.records import (
     AnswerKind,
     GivenAnswer,
@@ -169,8 +170,9 @@ class QuestionStore:
             .order_by(answers.c.answer)
         )
         with self._database.read() as connection:
-            find_question(connection, question)
-            return tuple(to_answer(row) for row in connection.execute(query))
+            asked = to_question(find_question(connection, question))
+            given = [to_answer(row) for row in connection.execute(query)]
+        return mark_counting(self._rules, asked, given)
 
     def audited(self, window: int) -> tuple[Question, ...]:
         """The newest audit questions to which people said what they think, newest first."""

@@ -70,6 +70,7 @@ class GivenAnswer:
     at: float
     withdrawn: bool = False
     outcome: Outcome = "accepted"  # only accepted answers count
+    counts: bool = True  # accepted, not withdrawn, and not overruled by other answers
 
 
 @dataclass(frozen=True, slots=True)

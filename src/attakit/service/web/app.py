@@ -128,7 +128,7 @@ def _make_parts(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
     url = parts.settings.labels.webhook
-    webhook = Webhook(url, parts.storage.questions) if url else None
+    webhook = Webhook(url, parts.storage.questions, parts.storage.facts) if url else None
     yield
     if webhook:
         await to_thread.run_sync(webhook.close)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from attakit.service.storage.records import AnswerKind, QuestionState
+from attakit.service.storage.records import AnswerKind, Outcome, QuestionState
 
 # What a client chooses itself is plain text that any database takes.
 Key = Annotated[
@@ -99,7 +99,7 @@ class NewAnswer(Body):
 
 
 class OutcomeBody(BaseModel):
-    outcome: Literal["accepted", "repeated", "late", "conflict"]
+    outcome: Outcome
 
 
 class LeaseRequest(Body):
@@ -130,7 +130,11 @@ class GivenAnswerBody(BaseModel):
     kind: AnswerKind
     label: int | None
     at: float
-    withdrawn: bool
+    outcome: Outcome = Field(description="What became of it; only accepted answers can count")
+    withdrawn: bool = Field(description="Whether it was taken back")
+    counts: bool = Field(
+        description="Accepted, not taken back, and not overruled by other people's answers"
+    )
 
 
 class QuestionBody(BaseModel):

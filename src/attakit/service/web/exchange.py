@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from attakit.service.exchange import FileFormat, read_answers, write_questions
+from attakit.service.exchange import FileFormat, questions_in_pieces, read_answers
 from attakit.service.web.bodies import ImportBody
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.parts import Parts, Service
@@ -54,13 +54,12 @@ def export(
     ] = False,
 ) -> Response:
     """JSON lines, a table, or tasks for Label Studio."""
-    file = StringIO(newline="")
-    write_questions(
-        service.storage, file, form, classes=service.settings.classes, everything=everything
+    pieces = questions_in_pieces(
+        service.storage, form, classes=service.settings.classes, everything=everything
     )
     kind, name = _KINDS[form]
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(file.getvalue(), media_type=kind, headers=headers)
+    return StreamingResponse(pieces, media_type=kind, headers=headers)
 
 
 @router.post(

@@ -20,6 +20,7 @@ from attakit.service.web.reference import read_reference
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _TITLES = {401: "Please log in", 403: "Not from here", 404: "Nothing here"}
+_LOOKS = ["GET", "HEAD"]  # HEAD: whatever watches over a site asks so whether it is there
 _FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -105,26 +106,26 @@ def pages_router(
             return login_page(shown, wrong=wrong, status=403)
         return html(shown.render(template, visitor, here=request.url.path, **values))
 
-    @router.get("/")
+    @router.api_route("/", methods=_LOOKS)
     def dashboard(request: Request) -> Response:
         return page(request, "dashboard.html")
 
-    @router.get("/label")
+    @router.api_route("/label", methods=_LOOKS)
     def label(request: Request) -> Response:
         return page(request, "label.html")
 
-    @router.get("/login")
+    @router.api_route("/login", methods=_LOOKS)
     def login(request: Request) -> Response:
         return login_page(shown, following=request.query_params.get("next", "/"))
 
-    @router.get("/docs")
+    @router.api_route("/docs", methods=_LOOKS)
     def docs(request: Request) -> Response:
         origin = str(request.base_url).rstrip("/")
         reference = read_reference(description(), origin)
         text = shown.render("docs.html", visitor_of(request), here="/docs", reference=reference)
         return html(text)
 
-    @router.get("/static/{mark}/{name}")
+    @router.api_route("/static/{mark}/{name}", methods=_LOOKS)
     def static(mark: str, name: str) -> Response:
         return shown.file(mark, name)
 

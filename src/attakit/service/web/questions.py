@@ -35,7 +35,7 @@ def recent(
     _caller: Labelling,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many at most")] = 50,
 ) -> Questions:
-    """Newest first, with who answered what and when."""
+    """Newest first, with who answered what and when, and which answers count."""
     questions = service.storage.questions.recent(limit)
     return Questions(
         questions=[
@@ -150,7 +150,9 @@ def _question(service: Parts, question: Question, answers: Sequence[GivenAnswer]
                 kind=one.kind,
                 label=one.label,
                 at=one.at,
+                outcome=one.outcome,
                 withdrawn=one.withdrawn,
+                counts=one.counts,
             )
             for one in answers
         ],

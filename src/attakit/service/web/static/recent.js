@@ -1,4 +1,4 @@
-/* The newest questions with their pictures and what people said. */
+/* The newest questions with their pictures and what people said that counts. */
 
 import { find, make, sharpen } from "./dom.js";
 import { ago, percent } from "./words.js";
@@ -40,13 +40,17 @@ function said(question, classes) {
 }
 
 function outcome(question, classes, guess) {
-  const last = question.answers.findLast((answer) => !answer.withdrawn);
-  if (question.state === "open" && last) return `${last.kind === "label" ? classes[last.label] : STATES[PAST[last.kind]]}, not final yet`;
+  const counting = question.answers.filter((answer) => answer.counts);
+  if (question.state === "open" && counting.length) {
+    const choices = counting.map(({ kind, label }) => (kind === "label" ? classes[label] : STATES[PAST[kind]]));
+    return `${[...new Set(choices)].join(" or ")}, not final yet`;
+  }
   if (question.state !== "answered") return STATES[question.state] ?? question.state;
   return make("span", { class: question.label === guess ? "agrees" : "differs" }, classes[question.label] ?? String(question.label));
 }
 
 function who(question) {
-  const people = question.answers.filter((answer) => !answer.withdrawn).map((answer) => answer.who.replace(/^local:/, ""));
-  return people.length ? `${[...new Set(people)].join(", ")}, ${ago(question.answers.at(-1).at)}` : `asked ${ago(question.at)}`;
+  const counting = question.answers.filter((answer) => answer.counts);
+  const people = counting.map((answer) => answer.who.replace(/^local:/, ""));
+  return people.length ? `${[...new Set(people)].join(", ")}, ${ago(counting.at(-1).at)}` : `asked ${ago(question.at)}`;
 }

@@ -1,0 +1,31 @@
+"""When two names of classes are the same."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+
+def plain_name(name: str) -> str:
+    """A name as files are searched for it: without spaces around it, accents in one form.
+
+    Spreadsheets drop such spaces, and some programs write letters with accents in two parts.
+
+    >>> plain_name(" cat ")
+    'cat'
+    """
+    return unicodedata.normalize("NFC", name.strip())
+
+
+def same_names(names: Sequence[str]) -> tuple[str, str] | None:
+    """The first two names that files cannot tell apart, or None if all are different.
+
+    >>> same_names(["cat", "dog", "cat "])
+    ('cat', 'cat ')
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        if plain_name(name) in seen:
+            return seen[plain_name(name)], name
+        seen[plain_name(name)] = name
+    return None
