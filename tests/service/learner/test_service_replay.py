@@ -7,6 +7,7 @@ import pytest
 from attakit.service.learner import checkpoint, turns
 from attakit.service.learner.gate import Gatekeeper
 from attakit.service.storage.turns import TurnStore
+from attakit.service.storage.versions import VersionStore
 from states import same_state
 
 ROUNDS = 9
@@ -99,7 +100,8 @@ PLACES = [
     (TurnStore, "plan"),
     (TurnStore, "finish"),
     (Gatekeeper, "_judge"),
-    (Gatekeeper, "_promote"),
+    (VersionStore, "gate"),
+    (VersionStore, "pass_gate"),
 ]
 
 
