@@ -79,7 +79,7 @@ def serve(
         ):
             host, port = listener.getsockname()[:2]
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-            config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+            config = configure(app)
             # Requests are ended by then; uvicorn raises the signal that ended it once more.
             with suppress(Interrupted), stoppable("Stopped.", at_once=True):
                 _Server(config, lambda: started(address)).run(sockets=[listener])
@@ -134,6 +134,21 @@ def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) 
     decode = Inputs(settings.input, pixels=settings.server.pixels).decode
     with logging_to(log_file), ignoring_ctrl_c():  # which reaches all processes of a terminal
         process.run_learner(settings, source_model(settings), decode, parent=parent)
+
+
+def configure(app: FastAPI) -> uvicorn.Config:
+    """How an app is served.
+
+    uvicorn would believe whatever X-Forwarded-For a program on this machine makes up, and so let
+    it have as many addresses as it likes; it is asked to only where the operator names proxies.
+    """
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,  # uvicorn reads who is meant
+    )
 
 
 @contextmanager
