@@ -13,6 +13,7 @@ from attakit.service.load import load_settings, parse_settings
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage import LabelRules, Storage, open_storage
 from attakit.service.storage.database import database_url
+from attakit.service.storage.private import make_private_folder, write_private_text
 
 SETTINGS_FILE = "settings.json"
 _HIDDEN = "***"  # stands for the password
@@ -26,9 +27,9 @@ def keep_settings(settings: ServiceSettings) -> Path:
         url = shown.render_as_string(hide_password=True)
         kept = settings.model_copy(update={"database": url})
     path = settings.folder / SETTINGS_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(kept.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    write_private_text(draft, kept.model_dump_json(indent=2) + "\n")
     os.replace(draft, path)
     return path
 

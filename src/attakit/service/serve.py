@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import socket
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from stat import S_IMODE
 
 import uvicorn
 from fastapi import FastAPI
@@ -28,11 +30,14 @@ from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage import Storage
+from attakit.service.storage.private import is_shared
 from attakit.service.storage.storage import make_folder
 from attakit.service.supervise import Supervisor
 from attakit.service.trial import try_out
 from attakit.service.web.app import create_app
 from attakit.service.web.security import is_loopback
+
+log = logging.getLogger(__name__)
 
 LOCK_FILE = "server.lock"
 
@@ -72,6 +77,7 @@ def serve(
     make_folder(settings.folder)  # with a database elsewhere nobody else does
     with open_service(settings) as storage, logging_to(log_file):
         check_open_address(settings, storage)
+        _warn_of_readers(settings.folder)
         with (
             alone(settings.folder / LOCK_FILE),
             _listening(settings) as listener,
@@ -134,6 +140,18 @@ def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) 
     decode = Inputs(settings.input, pixels=settings.server.pixels).decode
     with logging_to(log_file), ignoring_ctrl_c():  # which reaches all processes of a terminal
         process.run_learner(settings, source_model(settings), decode, parent=parent)
+
+
+def _warn_of_readers(folder: Path) -> None:
+    """A folder that was there before keeps its mode: others may be meant to read it."""
+    if is_shared(folder):
+        log.warning(
+            "other users of this machine may enter the folder %s (mode %o), which holds images, "
+            "answers and the key of sessions; unless they should, run: chmod 700 %s",
+            folder,
+            S_IMODE(folder.stat().st_mode),
+            folder,
+        )
 
 
 def configure(app: FastAPI) -> uvicorn.Config:
