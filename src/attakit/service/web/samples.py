@@ -55,7 +55,7 @@ def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
     return Response(picture, media_type="image/png")
 
 
-@router.delete("/v1/samples/{sample}", responses=documented(404, 503), summary="Forget a sample")
+@router.delete("/v1/samples/{sample}", responses=documented(404), summary="Forget a sample")
 def forget(sample: SampleName, service: Service, caller: Administrating) -> Done:
     """Remove its image, its label and what was learned from it; the log keeps that it was done."""
     if not service.writer.flush():
