@@ -107,6 +107,10 @@ MISTAKES = {
         ["service.toml", "--host", "0.0.0.0"],
         "attakit token create NAME --role admin --folder live",
     ),
+    "open elsewhere": (
+        ["service.toml", "--host", "0.0.0.0", "--set", "database=sqlite:///apart.sqlite"],
+        "attakit token create NAME --role admin --database URL",
+    ),
     "source": (["service.toml", "--set", "model.weights=again.safetensors"], "Give the same"),
 }
 

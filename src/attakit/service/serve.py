@@ -190,8 +190,10 @@ def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
     """Raise `SettingError` if strangers could reach a service that has no token."""
     host = settings.server.host
     if not is_loopback(host) and not storage.tokens.any():
+        elsewhere = settings.database is not None
+        place = "--database URL" if elsewhere else f"--folder {settings.folder}"
         raise SettingError(
             f"server.host: {host} can be reached from other machines, and there is no token yet: "
             f"everybody could do everything. Make one with `attakit token create NAME --role "
-            f"admin --folder {settings.folder}`, or listen on 127.0.0.1."
+            f"admin {place}`, or listen on 127.0.0.1."
         )
