@@ -11,7 +11,7 @@ import torch
 from attakit.cli import main
 from attakit.nn import SmallCNN, save_weights
 from attakit.service import serve as serving
-from attakit.service.kept_settings import SETTINGS_FILE
+from attakit.service.kept_database import SETTINGS_FILE
 from attakit.service.lock import alone
 
 SERVICE = """

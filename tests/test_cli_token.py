@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.cli import app
-from attakit.errors import MissingExtra, SettingError, UnknownName
+from attakit.errors import MissingExtra, SettingError, StateError, UnknownName
 from attakit.service.kept_settings import keep_settings
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage import open_storage
@@ -84,6 +84,13 @@ def test_a_token_goes_to_the_database_that_the_service_uses(call, tmp_path):
     with open_storage(folder, url) as storage:
         assert storage.tokens.check(token) == ("Ada", "label")
     assert not (folder / "service.sqlite").exists()
+
+
+def test_kept_settings_that_cannot_be_read_are_told(call, tmp_path):
+    (tmp_path / "settings.json").write_text("[]")
+
+    with pytest.raises(StateError, match=r"settings.json cannot be read .* Start the service"):
+        call("create", "Ada", "--role", "label")
 
 
 def test_a_database_whose_password_is_not_kept_must_be_named(call, tmp_path):

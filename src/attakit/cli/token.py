@@ -111,18 +111,15 @@ def _is_vacant(folder: Path) -> bool:
 @contextmanager
 def _open(folder: Path, database: str | None, *, new: bool = False) -> Iterator[Any]:
     """Open the storage of a service; one that is not there is made only if it may be `new`."""
-    kept, storage = import_service("kept_settings"), import_service("storage")
-    if (folder / kept.SETTINGS_FILE).is_file():  # they tell of a database elsewhere
-        opened = kept.open_service(kept.find_settings(folder), database)
-    elif (
-        new or database is not None or (folder / import_service("storage.database").FILE).is_file()
-    ):
-        opened = storage.open_storage(folder, database)
-    else:
+    file = folder / import_service("storage.database").FILE
+    kept = import_service("kept_database")
+    url = database or kept.kept_database(folder)
+    kept.check_password(url)
+    if not new and url is None and not file.is_file():
         raise SettingError(
             f"token: there is no service in {folder}. Name its folder with --folder, or its "
             f"database with --database. For a new service, name a folder that is empty or not "
             f"there yet."
         )
-    with opened:
+    with import_service("storage").open_storage(folder, url) as opened:
         yield opened
