@@ -1,6 +1,7 @@
 """`attakit serve`, up to the moment at which it would answer requests."""
 
 import json
+import os
 import socket
 import sys
 
@@ -10,7 +11,7 @@ import torch
 from attakit.cli import main
 from attakit.nn import SmallCNN, save_weights
 from attakit.service import serve as serving
-from attakit.service.kept_settings import SETTINGS_FILE
+from attakit.service.kept_database import SETTINGS_FILE
 from attakit.service.lock import alone
 
 SERVICE = """
@@ -106,6 +107,10 @@ MISTAKES = {
         ["service.toml", "--host", "0.0.0.0"],
         "attakit token create NAME --role admin --folder live",
     ),
+    "open elsewhere": (
+        ["service.toml", "--host", "0.0.0.0", "--set", "database=sqlite:///apart.sqlite"],
+        "attakit token create NAME --role admin --database URL",
+    ),
     "source": (["service.toml", "--set", "model.weights=again.safetensors"], "Give the same"),
 }
 
@@ -122,6 +127,30 @@ def test_a_mistake_ends_in_one_line_and_changes_nothing(begun, serve, work, name
     assert said.count("\n") == 1
     assert told in said
     assert (work / "live" / SETTINGS_FILE).read_text() == begun
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no such modes")
+def test_the_log_warns_once_of_a_folder_that_others_may_enter(work, monkeypatch, capsys):
+    (work / "live").mkdir()
+    (work / "live").chmod(0o755)
+    monkeypatch.setattr(sys, "argv", ["attakit", "serve", "service.toml"])
+
+    with pytest.raises(Served):
+        main()
+
+    lines = [line for line in capsys.readouterr().err.splitlines() if "chmod 700 live" in line]
+    assert len(lines) == 1
+    assert "mode 755" in lines[0]
+    assert (work / "live").stat().st_mode & 0o777 == 0o755
+
+
+def test_the_log_does_not_warn_of_a_folder_that_the_service_made(work, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["attakit", "serve", "service.toml"])
+
+    with pytest.raises(Served):
+        main()
+
+    assert "chmod" not in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_told(begun, serve):

@@ -5,7 +5,9 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.cli import app
-from attakit.errors import MissingExtra, SettingError, UnknownName
+from attakit.errors import MissingExtra, SettingError, StateError, UnknownName
+from attakit.service.kept_settings import keep_settings
+from attakit.service.settings import ServiceSettings
 from attakit.service.storage import open_storage
 
 
@@ -42,6 +44,63 @@ def test_only_creating_a_token_makes_a_service(call, tmp_path):
             call(*line)
 
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["", "not/there/yet"])
+def test_the_first_token_says_which_new_place_it_made(call, tmp_path, place):
+    folder = tmp_path / place
+
+    first = call("create", "Ada", "--role", "admin", "--folder", str(folder)).stderr
+    second = call("create", "Bob", "--role", "label", "--folder", str(folder)).stderr
+
+    assert f"a new place for one was made in {folder}." in first
+    assert "new place" not in second
+    assert (folder / "service.sqlite").is_file()
+
+
+def test_the_new_place_is_told_beside_json_too(call, tmp_path):
+    told = call("create", "Ada", "--role", "admin", "--json")
+
+    assert json.loads(told.stdout)["name"] == "Ada"
+    assert "a new place for one was made" in told.stderr
+
+
+def test_a_folder_of_something_else_gets_no_token(call, tmp_path):
+    (tmp_path / "notes.txt").write_text("")
+
+    with pytest.raises(SettingError, match=r"no service in .* --folder, .* empty or not there"):
+        call("create", "Ada", "--role", "admin")
+
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_token_goes_to_the_database_that_the_service_uses(call, tmp_path):
+    url = f"sqlite:///{tmp_path / 'other.sqlite'}"
+    folder = tmp_path / "live"
+    keep_settings(ServiceSettings(folder=folder, classes=("cat", "dog"), database=url))
+
+    token = call("create", "Ada", "--role", "label", "--folder", str(folder)).stdout.strip()
+
+    with open_storage(folder, url) as storage:
+        assert storage.tokens.check(token) == ("Ada", "label")
+    assert not (folder / "service.sqlite").exists()
+
+
+def test_kept_settings_that_cannot_be_read_are_told(call, tmp_path):
+    (tmp_path / "settings.json").write_text("[]")
+
+    with pytest.raises(StateError, match=r"settings.json cannot be read .* Start the service"):
+        call("create", "Ada", "--role", "label")
+
+
+def test_a_database_whose_password_is_not_kept_must_be_named(call, tmp_path):
+    url = "postgresql://ada:secret@nowhere/labels"
+    keep_settings(ServiceSettings(folder=tmp_path, classes=("cat", "dog"), database=url))
+
+    with pytest.raises(SettingError, match="Give the whole URL with --database"):
+        call("create", "Ada", "--role", "label")
+
+    assert not (tmp_path / "service.sqlite").exists()
 
 
 def test_a_service_without_tokens_says_how_to_make_one(call, tmp_path):

@@ -34,7 +34,7 @@ def talking_to(settings):
     with (
         open_service(settings) as storage,
         serving.running(settings, storage, source_model(settings)) as app,
-        TestClient(app, base_url="http://localhost") as client,
+        TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50_000)) as client,
     ):
         yield client
 

@@ -39,19 +39,23 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Make a token and show it, this once."""
-    with _open(folder, database) as storage:
+    # The first token comes before the first start, if others are to reach the service.
+    is_new = database is None and _is_vacant(folder)
+    with _open(folder, database, new=is_new) as storage:
         token = storage.tokens.create(name, role)
+    if is_new:
+        _tell(
+            f"There was no service in {folder}: a new place for one was made in "
+            f"{folder.resolve()}. Start the service with this folder, or it knows no such token."
+        )
     if as_json:
         print_json({"name": name, "role": role, "token": token})
         return
     say(token)
-    Console(stderr=True).print(
+    _tell(
         f"It is for the service in {folder if database is None else 'the database'}. Keep it: it "
         f"cannot be shown again. Send it as header 'Authorization: Bearer TOKEN', or log in with "
-        f"it.",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        f"it."
     )
 
 
@@ -60,7 +64,7 @@ def list_tokens(
     folder: Folder = Path("service"), database: DatabaseUrl = None, as_json: Json = False
 ) -> None:
     """Show who has a token, and what they may do."""
-    with _open(folder, database, new=False) as storage:
+    with _open(folder, database) as storage:
         tokens = storage.tokens.all()
     rows = [
         {"name": one.name, "role": one.role, "created": one.created, "revoked": one.revoked}
@@ -78,7 +82,7 @@ def list_tokens(
 @app.command()
 def revoke(name: Name, folder: Folder = Path("service"), database: DatabaseUrl = None) -> None:
     """Let a token count no more."""
-    with _open(folder, database, new=False) as storage:
+    with _open(folder, database) as storage:
         storage.tokens.revoke(name)
     say(f"The token of {name} counts no more.")
 
@@ -94,14 +98,28 @@ def _date(seconds: float | None) -> str:
     return "" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
 
 
+def _tell(sentences: str) -> None:
+    """Say what is not the result, on the error stream."""
+    Console(stderr=True).print(sentences, highlight=False, markup=False, soft_wrap=True)
+
+
+def _is_vacant(folder: Path) -> bool:
+    """Whether a service could begin in a folder: it is not there, or nothing is in it."""
+    return not folder.is_dir() or not any(folder.iterdir())
+
+
 @contextmanager
-def _open(folder: Path, database: str | None, *, new: bool = True) -> Iterator[Any]:
+def _open(folder: Path, database: str | None, *, new: bool = False) -> Iterator[Any]:
     """Open the storage of a service; one that is not there is made only if it may be `new`."""
     file = folder / import_service("storage.database").FILE
-    if not new and database is None and not file.is_file():
+    kept = import_service("kept_database")
+    url = database or kept.kept_database(folder)
+    kept.check_password(url)
+    if not new and url is None and not file.is_file():
         raise SettingError(
             f"token: there is no service in {folder}. Name its folder with --folder, or its "
-            f"database with --database."
+            f"database with --database. For a new service, name a folder that is empty or not "
+            f"there yet."
         )
-    with import_service("storage").open_storage(folder, database) as opened:
+    with import_service("storage").open_storage(folder, url) as opened:
         yield opened

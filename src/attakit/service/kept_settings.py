@@ -9,13 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attakit.errors import SettingError, StateError
+from attakit.service.kept_database import SETTINGS_FILE, check_password
 from attakit.service.load import load_settings, parse_settings
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage import LabelRules, Storage, open_storage
 from attakit.service.storage.database import database_url
-
-SETTINGS_FILE = "settings.json"
-_HIDDEN = "***"  # stands for the password
+from attakit.service.storage.private import make_private_folder, write_private_text
 
 
 def keep_settings(settings: ServiceSettings) -> Path:
@@ -26,9 +25,9 @@ def keep_settings(settings: ServiceSettings) -> Path:
         url = shown.render_as_string(hide_password=True)
         kept = settings.model_copy(update={"database": url})
     path = settings.folder / SETTINGS_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(kept.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    write_private_text(draft, kept.model_dump_json(indent=2) + "\n")
     os.replace(draft, path)
     return path
 
@@ -76,11 +75,7 @@ def open_service(
         Tells the time.
     """
     url = database or settings.database
-    if url is not None and _HIDDEN in url:
-        raise SettingError(
-            f"This service keeps its questions in {url}, whose password is not kept. Give the "
-            f"whole URL with --database or in the variable ATTAKIT_DATABASE."
-        )
+    check_password(url)
     return open_storage(settings.folder, url, labels=label_rules(settings), clock=clock)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from stat import S_IMODE
 
 import uvicorn
 from fastapi import FastAPI
@@ -30,6 +31,7 @@ from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
 from attakit.service.settings import ServiceSettings
 from attakit.service.storage import Storage
+from attakit.service.storage.private import is_shared
 from attakit.service.storage.storage import make_folder
 from attakit.service.supervise import Supervisor
 from attakit.service.trial import try_out
@@ -84,6 +86,7 @@ def serve(
     make_folder(settings.folder)  # with a database elsewhere nobody else does
     with open_service(settings) as storage:
         check_open_address(settings, storage)
+        _warn_of_readers(settings.folder)
         with (
             alone(settings.folder / LOCK_FILE),
             logging_to(log_file),  # which nobody else may write to
@@ -92,7 +95,7 @@ def serve(
         ):
             host, port = listener.getsockname()[:2]
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-            config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+            config = configure(app)
             # Requests are ended by then; uvicorn raises the signal that ended it once more.
             with suppress(Interrupted), stoppable("Stopped.", at_once=True):
                 _Server(config, lambda: started(address)).run(sockets=[listener])
@@ -166,6 +169,33 @@ def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) 
         process.run_learner(settings, source_model(settings), decode, parent=parent)
 
 
+def _warn_of_readers(folder: Path) -> None:
+    """A folder that was there before keeps its mode: others may be meant to read it."""
+    if is_shared(folder):
+        log.warning(
+            "other users of this machine may enter the folder %s (mode %o), which holds images, "
+            "answers and the key of sessions; unless they should, run: chmod 700 %s",
+            folder,
+            S_IMODE(folder.stat().st_mode),
+            folder,
+        )
+
+
+def configure(app: FastAPI) -> uvicorn.Config:
+    """How an app is served.
+
+    uvicorn would believe whatever X-Forwarded-For a program on this machine makes up, and so let
+    it have as many addresses as it likes; it is asked to only where the operator names proxies.
+    """
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,  # uvicorn reads who is meant
+    )
+
+
 @contextmanager
 def _telling() -> Iterator[None]:
     """End the process if something fails inside, with a line in the log like all others."""
@@ -197,8 +227,10 @@ def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
     """Raise `SettingError` if strangers could reach a service that has no token."""
     host = settings.server.host
     if not is_loopback(host) and not storage.tokens.any():
+        elsewhere = settings.database is not None
+        place = "--database URL" if elsewhere else f"--folder {settings.folder}"
         raise SettingError(
             f"server.host: {host} can be reached from other machines, and there is no token yet: "
             f"everybody could do everything. Make one with `attakit token create NAME --role "
-            f"admin --folder {settings.folder}`, or listen on 127.0.0.1."
+            f"admin {place}`, or listen on 127.0.0.1."
         )

@@ -143,6 +143,7 @@ class ServerTable(Table):
     batch_size: Positive = 32  # concurrent requests share one forward pass up to so many inputs
     batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0
     request_megabytes: Annotated[float, Field(gt=0)] = 20.0
+    held_megabytes: Annotated[float, Field(gt=0)] = 200.0  # of all requests together
     inputs_per_request: Positive = 256
     pixels: Positive = 20_000_000
     requests_per_minute: Positive = 6_000  # by one client

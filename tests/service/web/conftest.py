@@ -120,6 +120,7 @@ def start(tmp_path):
     def begin(
         *,
         base_url="http://localhost",
+        peer="127.0.0.1",
         model=small_image_model,
         rules=None,
         address=None,
@@ -134,7 +135,9 @@ def start(tmp_path):
         storage.versions.promote(0, "The source model.", "service")
         predictor = Predictor(Classifier(model()).eval(), 0, batch_seconds=0)
         client = TestClient(
-            create_app(storage, predictor, settings, clock=clock), base_url=base_url
+            create_app(storage, predictor, settings, clock=clock),
+            base_url=base_url,
+            client=(peer, 50_000),
         )
         client.__enter__()
         live = Live(client, storage, predictor, clock)

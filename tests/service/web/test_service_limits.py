@@ -1,4 +1,9 @@
-"""Token buckets: how often one client may ask."""
+"""How often one client may ask, and how much may come at the same time."""
+
+import asyncio
+import json
+
+import pytest
 
 from attakit.service.web.limits import TokenBuckets
 
@@ -50,3 +55,125 @@ def test_only_so_many_clients_are_remembered():
 
     assert len(buckets._buckets) == 100
     assert buckets.wait("999") > 0
+
+
+class Call:
+    """A prediction that is asked for piece by piece."""
+
+    def __init__(self, app, announced=None):
+        lengths = [] if announced is None else [(b"content-length", b"%d" % announced)]
+        kind = (b"content-type", b"application/json")
+        self.pieces = asyncio.Queue()
+        self.sent = []
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/v1/predict",
+            "raw_path": b"/v1/predict",
+            "root_path": "",
+            "query_string": b"",
+            "scheme": "http",
+            "http_version": "1.1",
+            "client": ("127.0.0.1", 50_000),
+            "server": ("127.0.0.1", 8000),
+            "headers": [(b"host", b"localhost"), kind, *lengths],
+        }
+        self.task = asyncio.create_task(app(scope, self.pieces.get, self.keep))
+
+    async def keep(self, message):
+        self.sent.append(message)
+
+    async def send(self, body, *, more=True):
+        """Send a piece, and wait until it was read."""
+        await self.pieces.put({"type": "http.request", "body": body, "more_body": more})
+        while not self.pieces.empty():
+            await asyncio.sleep(0.001)
+
+    async def answer(self):
+        """Status, headers and error."""
+        await asyncio.wait_for(self.task, 20)
+        head, *bodies = self.sent
+        content = json.loads(b"".join(message["body"] for message in bodies))
+        return head["status"], dict(head["headers"]), content["error"]
+
+
+@pytest.fixture
+def app(start):
+    """Of a service that holds ten thousand bytes at most."""
+    live = start(server={"request_megabytes": 0.008, "held_megabytes": 0.01})
+    return live.client.app
+
+
+def test_what_is_announced_beyond_the_room_for_bodies_is_refused_unread(app):
+    async def play():
+        first = Call(app)
+        await first.send(b"x" * 8_000)
+        second = Call(app, announced=3_000)
+        refused = await second.answer()
+        first.task.cancel()
+        return refused
+
+    status, headers, error = asyncio.run(play())
+
+    assert status == 503
+    assert headers[b"retry-after"] == b"1"
+    assert "Try again" in error
+
+
+def test_what_comes_unannounced_beyond_the_room_for_bodies_is_cut_off(app):
+    async def play():
+        first, second = Call(app), Call(app)
+        await first.send(b"x" * 6_000)
+        await second.send(b"x" * 3_000)
+        await second.send(b"x" * 3_000)
+        refused = await second.answer()
+        await first.send(b"x", more=False)
+        return refused, await first.answer()
+
+    (status, headers, _), first = asyncio.run(play())
+
+    assert (status, headers[b"retry-after"]) == (503, b"1")
+    assert first[0] == 400  # read to its end; it is no JSON
+
+
+@pytest.mark.parametrize("ended", ["answered", "left", "too large"])
+def test_a_request_that_is_over_gives_its_room_back(app, ended):
+    async def play():
+        for _ in range(3):
+            one = Call(app)
+            await one.send(b"x" * 7_000, more=ended != "answered")
+            if ended == "left":
+                await one.pieces.put({"type": "http.disconnect"})
+            elif ended == "too large":
+                await one.send(b"x" * 2_000)
+            await asyncio.wait([one.task])
+        last = Call(app, announced=8_000)
+        await last.send(b"x" * 8_000, more=False)
+        return await last.answer()
+
+    assert asyncio.run(play())[0] == 400
+
+
+def test_what_is_announced_and_does_not_come_keeps_nobody_out(app):
+    async def play():
+        idle = [Call(app, announced=8_000) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        busy = Call(app, announced=8_000)
+        await busy.send(b"x" * 8_000, more=False)
+        answer = await busy.answer()
+        for one in idle:
+            one.task.cancel()
+        return answer
+
+    assert asyncio.run(play())[0] == 400
+
+
+def test_the_largest_request_always_has_room(start):
+    app = start(server={"request_megabytes": 0.02, "held_megabytes": 0.01}).client.app
+
+    async def play():
+        call = Call(app, announced=20_000)
+        await call.send(b"x" * 20_000, more=False)
+        return await call.answer()
+
+    assert asyncio.run(play())[0] == 400

@@ -33,6 +33,23 @@ def test_who_is_not_logged_in_is_sent_to_log_in(path):
     assert response.headers["location"] == f"/login?next={path}"
 
 
+@pytest.mark.parametrize(
+    ("path", "led"), [("/login", "/"), ("/login?next=/label", "/label"), ("/login?next=//x", "/")]
+)
+def test_on_an_open_server_there_is_no_page_to_log_in(path, led):
+    response = client_of(Visitor("local", "admin")).get(path)
+
+    assert (response.status_code, response.headers["location"]) == (303, led)
+
+
+@pytest.mark.parametrize("visitor", [None, ADA])
+def test_on_a_closed_server_there_is_a_page_to_log_in(visitor):
+    response = client_of(visitor).get("/login")
+
+    assert response.status_code == 200
+    assert "Log in" in response.text
+
+
 def test_a_token_for_predictions_opens_no_page():
     response = client_of(Visitor("robot", "predict", csrf="x")).get("/label")
 

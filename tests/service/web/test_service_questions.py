@@ -66,6 +66,18 @@ def test_a_page_may_hold_several_questions(live):
     assert (one["question"], two["question"], other["question"]) == (first, second, third)
 
 
+def test_a_page_that_holds_enough_gets_no_further_question(live):
+    asked = live.ask(7)
+
+    replies = [
+        live.client.post("/v1/questions/lease", json={"besides": asked[:held]}) for held in range(6)
+    ]
+
+    assert [reply.status_code for reply in replies] == [200] * 5 + [204]
+    described = live.client.get("/openapi.json").json()["paths"]["/v1/questions/lease"]["post"]
+    assert "you hold 5 questions already" in described["responses"]["204"]["description"]
+
+
 def test_a_question_given_back_goes_to_somebody_else(live):
     (number,) = live.ask()
     live.client.post("/v1/questions/lease")

@@ -60,10 +60,12 @@ def test_operations_stand_under_their_subject(reference):
 def test_fields_are_told_in_words(reference):
     shown = operation(reference, "/v1/questions/{question}/answer")
 
-    assert [(f.name, f.kind, f.required) for f in shown.body] == [
+    (form,) = shown.forms
+    assert form.kind == "application/json"
+    assert [(f.name, f.kind, f.required) for f in form.fields] == [
         ("key", "text", True),
         ("kind", '"label" | "skip"', False),
-        ("inner", "list of object", True),
+        ("inner", "list of objects", True),
         ("inner[].number", "whole number", True),
         ("inner[].name", "text or null", False),
     ]
@@ -76,8 +78,8 @@ def test_fields_are_told_in_words(reference):
 
 
 def test_commands_can_be_tried(reference):
-    answer = operation(reference, "/v1/questions/{question}/answer").command
-    series = operation(reference, "/v1/series").command
+    answer = operation(reference, "/v1/questions/{question}/answer").commands[0]
+    series = operation(reference, "/v1/series").commands[0]
 
     assert answer.splitlines() == [
         'curl -H "Authorization: Bearer $TOKEN" \\',
@@ -86,7 +88,61 @@ def test_commands_can_be_tried(reference):
         "  http://here:8000/v1/questions/1/answer",
     ]
     assert series.endswith('"http://here:8000/v1/series?points=200"')
-    assert '-F "files=@image.png"' in operation(reference, "/v1/files").command
-    forget = operation(reference, "/v1/samples/{sample}").command
+    assert '-F "files=@image.png"' in operation(reference, "/v1/files").commands[0]
+    forget = operation(reference, "/v1/samples/{sample}").commands[0]
     assert forget.startswith("curl -X DELETE ")
     assert forget.endswith("/v1/samples/SAMPLE")
+
+
+def read_live(live):
+    return read_reference(live.client.app.openapi(), "http://here:8000")
+
+
+def test_images_can_be_sent_in_two_forms(live):
+    shown = operation(read_live(live), "/v1/predict")
+
+    told = {form.kind: [(f.name, f.kind) for f in form.fields] for form in shown.forms}
+    assert told == {
+        "multipart/form-data": [("files", "list of files")],
+        "application/json": [("images", "list of base64 texts")],
+    }
+    by_file, by_text = shown.commands
+    assert '-F "files=@image.png"' in by_file
+    assert '{"images": ["iVBOR' in by_text
+
+
+def test_a_service_of_arrays_shows_their_shape(arrays):
+    shown = operation(read_live(arrays), "/v1/predict")
+
+    ((field,),) = [form.fields for form in shown.forms]
+    assert (field.name, field.kind) == ("arrays", "list of lists of numbers")
+    assert field.text.startswith("Numbers of shape 4,")
+    assert "-d '{\"arrays\": [[0.5, 0.5, 0.5, 0.5]]}'" in shown.commands[0]
+
+
+@pytest.mark.parametrize("kind", ["live", "arrays"])
+def test_the_shown_json_is_answered(kind, request):
+    service = request.getfixturevalue(kind)
+    command = operation(read_live(service), "/v1/predict").commands[-1]
+    body = command.partition("-d '")[2].partition("'")[0]
+
+    response = service.client.post(
+        "/v1/predict", content=body, headers={"Content-Type": "application/json"}
+    )
+
+    assert response.status_code == 200, response.text
+
+
+def test_files_of_answers_are_sent_in_one_way(live):
+    shown = operation(read_live(live), "/v1/import/answers")
+
+    assert len(shown.commands) == 1
+    assert "--data-binary @file" in shown.commands[0]
+
+
+def test_the_page_shows_every_form_and_where_tokens_are_made(live):
+    page = live.client.get("/docs").text
+
+    for told in ("Request as multipart/form-data", "list of files", "list of base64 texts"):
+        assert told in page
+    assert "attakit token create my-name --role predict --folder FOLDER" in page

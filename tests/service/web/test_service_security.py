@@ -1,7 +1,9 @@
 """Tokens, sessions, cross-site requests and foreign names of the host."""
 
 import pytest
+from starlette.testclient import TestClient
 
+from attakit.service.serve import configure
 from attakit.service.web.sessions import COOKIE, Sessions
 
 
@@ -182,6 +184,32 @@ def test_logging_in_is_slowed_down_after_some_wrong_tokens(guarded):
     assert int(right.headers["retry-after"]) >= 1
 
 
+def guess_through(app, count=6):
+    """Statuses of wrong tokens that a program on this machine sends in the name of others."""
+    local = TestClient(app, base_url="http://service.example", client=("127.0.0.1", 50_000))
+    headers = [{"X-Forwarded-For": f"203.0.113.{number}"} for number in range(count)]
+    return [local.post("/login", data={"token": "x"}, headers=h).status_code for h in headers]
+
+
+def served(app):
+    """The app as the server calls it."""
+    config = configure(app)
+    config.load()
+    return config.loaded_app
+
+
+def test_a_made_up_address_does_not_evade_the_limit_of_logging_in(guarded, monkeypatch):
+    monkeypatch.delenv("FORWARDED_ALLOW_IPS", raising=False)
+
+    assert guess_through(served(guarded.client.app)) == [401] * 5 + [429]
+
+
+def test_clients_of_a_proxy_that_the_operator_named_are_told_apart(guarded, monkeypatch):
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "127.0.0.1")
+
+    assert guess_through(served(guarded.client.app)) == [401] * 6
+
+
 def test_logging_in_leads_to_no_other_site(guarded):
     response = guarded.client.post(
         "/login",
@@ -209,6 +237,48 @@ def test_an_open_server_answers_under_its_own_name_only(live, host):
 )
 def test_an_open_server_is_known_by_the_names_of_loopback(live, host):
     assert live.client.get("/v1/status", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "X-Forwarded-For",
+        "X-Forwarded-Host",
+        "X-Forwarded-Proto",
+        "X-Real-IP",
+        "Forwarded",
+        "Via",
+    ],
+)
+def test_an_open_server_answers_nothing_that_a_proxy_passed_on(live, header):
+    response = live.client.get("/v1/status", headers={header: "127.0.0.1"})
+
+    assert response.status_code == 403
+    assert "or talk to the server directly" in response.json()["error"]
+
+
+@pytest.mark.parametrize("peer", ["203.0.113.9", "10.0.0.1", "2001:db8::1", "testclient"])
+def test_an_open_server_answers_nobody_from_elsewhere(start, peer):
+    response = start(peer=peer).client.get("/v1/status")
+
+    assert response.status_code == 403
+    assert "attakit token create NAME --role ROLE --folder FOLDER" in response.json()["error"]
+
+
+def test_an_open_server_shows_a_person_behind_a_proxy_a_page(live):
+    headers = {"Via": "1.1 proxy", "Accept": "text/html"}
+
+    response = live.client.get("/", headers=headers)
+
+    assert response.status_code == 403
+    assert "Create a token first" in response.text
+
+
+def test_with_a_token_a_proxy_may_stand_in_between(live):
+    token = live.storage.tokens.create("ann", "admin")
+    headers = {**bearer(token), "X-Forwarded-For": "203.0.113.9", "Via": "1.1 proxy"}
+
+    assert live.client.get("/v1/status", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from attakit.service.storage.rows import to_question
 from attakit.service.storage.tables import answers, leases, questions, samples
 from attakit.service.storage.votes import is_vote
 
+MOST_LEASES = 5  # of one person: what is shown, two ahead, and two that were just answered
+
 
 def put_question(connection: Connection, new: Question, places: int, now: float) -> int:
     """Put a question, unless the same was put before, and return its number."""
@@ -74,9 +76,12 @@ def lease_question(
 ) -> Lease | None:
     """Show an annotator the oldest question with a free place, or again the one they hold.
 
-    `besides` are questions that they look at, or will soon: they keep those, and get another.
+    `besides` are questions that they look at, or will soon: they keep those, and get another,
+    unless they hold as many as one person may.
     """
     connection.execute(leases.delete().where(leases.c.until <= now))
+    if len(_kept(connection, annotator, besides)) >= MOST_LEASES:
+        return None
     others = select(questions).where(
         _can_be_shown(rules, now), questions.c.question.not_in(besides)
     )
@@ -96,14 +101,23 @@ def give_lease(
     now: float,
     besides: Sequence[int] = (),
 ) -> float:
-    """Show a question to an annotator, and nothing else but those besides; returns until when."""
+    """Show a question to an annotator, and nothing else but the first of those besides that they
+    hold; returns until when."""
     until = now + rules.lease_seconds
-    kept = [other for other in besides if other != question]
+    others = [other for other in besides if other != question]
+    kept = _kept(connection, annotator, others)[: MOST_LEASES - 1]
     connection.execute(
         leases.delete().where(leases.c.annotator == annotator, leases.c.question.not_in(kept))
     )
     connection.execute(leases.insert().values(question=question, annotator=annotator, until=until))
     return until
+
+
+def _kept(connection: Connection, annotator: str, besides: Sequence[int]) -> list[int]:
+    """Those of the questions besides that an annotator holds, in the order given."""
+    theirs = select(leases.c.question).where(leases.c.annotator == annotator)
+    held = {*connection.scalars(theirs)}
+    return [question for question in dict.fromkeys(besides) if question in held]
 
 
 def _held(some: Select[Any], annotator: str) -> Select[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from sqlalchemy.exc import (
 )
 
 from attakit.errors import MissingExtra, SettingError, StateError
+from attakit.service.storage.private import make_private_file
 from attakit.service.storage.tables import SCHEMA, facts, metadata
 
 FILE = "service.sqlite"
@@ -159,10 +160,18 @@ def _make_engine(url: URL) -> Any:
             raise MissingExtra(
                 "Storage: PostgreSQL needs psycopg. Install it with: pip install attakit[postgres]"
             ) from None
+    _make_file(str(url.database))
     engine = create_engine(url, **_COMMON)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _make_file(path: str) -> None:
+    """SQLite would let everybody read a new file, and its journals have the mode of the file."""
+    if not path.startswith("file:"):  # an address for SQLite itself
+        with suppress(OSError):  # which SQLite meets again, and is then explained
+            make_private_file(Path(path))
 
 
 def _set_up_sqlite(raw: Any, _record: Any) -> None:

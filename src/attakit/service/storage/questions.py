@@ -61,7 +61,8 @@ class QuestionStore:
     def lease(self, annotator: str, besides: Sequence[int] = ()) -> Lease | None:
         """Show a person the oldest question with a free place; again the one they hold already.
 
-        They keep what they hold `besides` and get another, so that a page can fetch ahead.
+        They keep what they hold `besides` and get another, so that a page can fetch ahead; None
+        if there is no other, or if they hold as many as one person may.
         """
         now = self._database.clock()
         with self._database.write() as connection:
@@ -107,7 +108,7 @@ class QuestionStore:
         """Withdraw a person's answer that is not settled, and show them the question again.
 
         That is the newest one, or the one whose key is `answer`; None if there is no such. They
-        keep what they hold `besides`.
+        keep what they hold `besides`, up to as many as one person may.
         """
         check_key(key)
         now = self._database.clock()

@@ -12,6 +12,7 @@ from attakit.errors import SettingError
 from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.events import EventStore
 from attakit.service.storage.facts import Facts
+from attakit.service.storage.private import make_private_folder
 from attakit.service.storage.questions import QuestionStore
 from attakit.service.storage.records import LabelRules
 from attakit.service.storage.samples import SampleStore
@@ -91,9 +92,9 @@ def open_storage(
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of a service, or raise `SettingError`."""
+    """Make the folder of a service, for its user alone, or raise `SettingError`."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         raise SettingError(
             f"Storage: the folder {folder} cannot be made ({error.strerror}). Choose another one."

@@ -26,7 +26,7 @@ from attakit.service.web import (
     status,
     versions,
 )
-from attakit.service.web.limits import Limits, TokenBuckets
+from attakit.service.web.limits import Limits, Room, TokenBuckets
 from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.observing import Observing
@@ -95,6 +95,8 @@ def create_app(
         Limits,
         buckets=TokenBuckets(server.requests_per_minute),
         upload=round(server.request_megabytes * 1e6),
+        # Less than one request would refuse the largest for ever.
+        room=Room(round(max(server.held_megabytes, server.request_megabytes) * 1e6)),
     )
     app.add_middleware(Observing, metrics=parts.metrics)
     return app

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
+from attakit.service.storage.asking import MOST_LEASES
 from attakit.service.storage.records import AnswerKind, Outcome, QuestionState
 
 # What a client chooses itself is plain text that any database takes.
@@ -108,7 +109,7 @@ class LeaseRequest(Body):
     besides: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(
         default=[],
         max_length=20,
-        description="Questions you hold and keep: you get another one",
+        description=f"Questions you hold and keep: you get another one, {MOST_LEASES} in all",
     )
 
 

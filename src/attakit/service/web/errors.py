@@ -34,7 +34,7 @@ _DESCRIPTIONS = {
     415: "The content type is not understood",
     422: "The request is understood, but a value in it is wrong",
     429: "Too many requests; the header Retry-After says how many seconds to wait",
-    503: "The service is starting or busy; try again",
+    503: "The service is starting or busy; the header Retry-After says how many seconds to wait",
 }
 
 
@@ -50,9 +50,9 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What the description of an endpoint says about its errors.
 
     >>> sorted(documented(404))
-    [400, 401, 403, 404, 413, 422, 429]
+    [400, 401, 403, 404, 413, 422, 429, 503]
     """
-    always = {400, 401, 403, 413, 422, 429}
+    always = {400, 401, 403, 413, 422, 429, 503}
     return {
         status: {"model": Problem, "description": _DESCRIPTIONS[status]}
         for status in sorted(always | set(statuses))

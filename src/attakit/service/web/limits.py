@@ -1,4 +1,4 @@
-"""How much, and how often: request sizes, and requests by one client."""
+"""How much, and how often: request sizes, alone and together, and requests by one client."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _BUCKETS = 10_000  # clients remembered; those not seen for longest make room
 _BURST_SECONDS = 10.0  # a client may save up requests for so long
 _SMALL = 1_000_000  # bytes, where nobody uploads anything
 UPLOADS = ("/v1/predict", "/v1/import/")
+_FULL = "The server holds as much of other requests as it may. Try again in a moment."
 
 
 class TokenBuckets:
@@ -56,8 +57,36 @@ class TokenBuckets:
         return 0.0 if taken else (1 - tokens) / self.rate
 
 
+class Room:
+    """Bytes of request bodies that may be held at the same time.
+
+    Only what came is counted, not what was announced: otherwise a client could keep others out
+    by announcing much and sending nothing.
+
+    Examples
+    --------
+    >>> room = Room(10)
+    >>> room.take(8), room.take(3), room.free
+    (True, False, 2)
+    """
+
+    def __init__(self, most: int) -> None:
+        self.free = most
+
+    def take(self, count: int) -> bool:
+        """Take so many bytes, unless they are too many."""
+        if count > self.free:
+            return False
+        self.free -= count
+        return True
+
+    def give_back(self, count: int) -> None:
+        self.free += count
+
+
 class Limits:
-    """Refuses clients that ask too often, and reads no more of a request than is allowed.
+    """Refuses clients that ask too often, and reads no more than is allowed: of one request, and
+    of all that are being answered together.
 
     Parameters
     ----------
@@ -67,12 +96,15 @@ class Limits:
         How often.
     upload
         Most bytes of a request that brings inputs or answers in bulk.
+    room
+        For the bodies of all requests that are being answered.
     """
 
-    def __init__(self, app: ASGIApp, *, buckets: TokenBuckets, upload: int) -> None:
+    def __init__(self, app: ASGIApp, *, buckets: TokenBuckets, upload: int, room: Room) -> None:
         self.app = app
         self.buckets = buckets
         self.upload = upload
+        self.room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in ("/healthz", "/readyz"):
@@ -89,25 +121,38 @@ class Limits:
             await response(scope, receive, send)
             return
         limit = self.upload if scope["path"].startswith(UPLOADS) else min(_SMALL, self.upload)
-        if _announced(scope) > limit:
+        announced = _announced(scope)
+        if announced > limit:
             await problem(413, _too_large(limit))(scope, receive, send)
             return
-        await self.app(scope, _counting(receive, limit), send)
+        if announced > self.room.free:
+            await problem(503, _FULL, {"Retry-After": "1"})(scope, receive, send)
+            return
+        body = _Body(receive, limit, self.room)
+        try:
+            await self.app(scope, body.receive, send)
+        finally:
+            self.room.give_back(body.size)
 
 
-def _counting(receive: Receive, limit: int) -> Receive:
-    """The same request, cut off where it becomes too large, whatever its head announced."""
-    read = 0
+class _Body:
+    """A request, cut off where it becomes too large, whatever its head announced."""
 
-    async def count() -> Message:
-        nonlocal read
-        message = await receive()
-        read += len(message.get("body", b""))
-        if read > limit:
-            raise refuse(413, _too_large(limit))
+    def __init__(self, receive: Receive, limit: int, room: Room) -> None:
+        self._receive = receive
+        self._limit = limit
+        self._room = room
+        self.size = 0  # bytes that came, and that are held until the answer is given
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        count = len(message.get("body", b""))
+        if self.size + count > self._limit:
+            raise refuse(413, _too_large(self._limit))
+        if not self._room.take(count):
+            raise refuse(503, _FULL, retry_after=1)
+        self.size += count
         return message
-
-    return count
 
 
 def _announced(scope: Scope) -> int:

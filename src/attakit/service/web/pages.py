@@ -116,7 +116,11 @@ def pages_router(
 
     @router.api_route("/login", methods=_LOOKS)
     def login(request: Request) -> Response:
-        return login_page(shown, following=request.query_params.get("next", "/"))
+        following = request.query_params.get("next", "/")
+        visitor = visitor_of(request)
+        if visitor is not None and visitor.open:  # there is nothing to log in with
+            return RedirectResponse(local_path(following), 303)
+        return login_page(shown, following=following)
 
     @router.api_route("/docs", methods=_LOOKS)
     def docs(request: Request) -> Response:

@@ -30,7 +30,7 @@ _QUEUE = 256  # requests that may wait for their turn; further ones are told to 
 
 @router.post(
     "/v1/predict",
-    responses={200: {"model": Predictions}, **documented(415, 503)},
+    responses={200: {"model": Predictions}, **documented(415)},
     summary="Ask the model about one or many inputs",
 )
 async def predict(request: Request, service: Service, _caller: Predicting) -> Response:

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from attakit.service.storage.asking import MOST_LEASES
 from attakit.service.storage.records import GivenAnswer, Lease, Question
 from attakit.service.web.bodies import (
     Done,
@@ -27,6 +28,11 @@ from attakit.service.web.parts import Parts, Service
 from attakit.service.web.security import Labelling
 
 router = APIRouter(prefix="/v1/questions", tags=["questions"])
+
+_NOTHING = (
+    f"There is nothing to ask now, or you hold {MOST_LEASES} questions already, which is as many "
+    f"as one person may"
+)
 
 
 @router.get("", responses=documented(), summary="Recent questions")
@@ -48,14 +54,14 @@ def recent(
 @router.post(
     "/lease",
     response_model=LeaseBody,
-    responses={204: {"description": "There is nothing to ask now"}, **documented()},
+    responses={204: {"description": _NOTHING}, **documented()},
     summary="Get a question to answer",
 )
 def lease(
     service: Service, caller: Labelling, body: LeaseRequest | None = None
 ) -> LeaseBody | Response:
     """The oldest open question that nobody else is looking at; the same again until it is
-    answered, given back, or the lease runs out."""
+    answered, given back, or the lease runs out. With `besides` you hold several."""
     besides = () if body is None else body.besides
     found = service.storage.questions.lease(caller.name, besides)
     return Response(status_code=204) if found is None else _lease(service, found)

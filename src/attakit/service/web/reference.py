@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 _TEXT = "text"  # where nothing tells what it could be
 _DEEPEST = 4  # schemas within schemas that an example follows
+_LONGEST = 8  # items of a list in an example
+_UNCOUNTED = {"true or false", "anything"}
 _Schema = Mapping[str, Any]
 
 
@@ -21,6 +23,14 @@ class Field:
     kind: str
     text: str
     required: bool
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write a request."""
+
+    kind: str  # its content type
+    fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True)
@@ -40,10 +50,10 @@ class Operation:
     summary: str
     text: str
     parameters: tuple[Field, ...]
-    body: tuple[Field, ...]
+    forms: tuple[Form, ...]  # a request has one of them
     result: tuple[Field, ...]
     replies: tuple[Reply, ...]
-    command: str
+    commands: tuple[str, ...]  # one for each form that looks different
 
     @property
     def anchor(self) -> str:
@@ -85,7 +95,7 @@ def read_reference(description: _Schema, origin: str) -> Reference:
     --------
     >>> paths = {"/v1/classes": {"get": {"summary": "Names", "responses": {"200": {}}}}}
     >>> read = read_reference({"info": {"title": "t", "version": "1"}, "paths": paths}, "http://h")
-    >>> read.subjects[0].operations[0].command
+    >>> read.subjects[0].operations[0].commands[0]
     'curl -H "Authorization: Bearer $TOKEN" \\\\\\n  http://h/v1/classes'
     """
     reader = _Reader(description, origin)
@@ -111,7 +121,6 @@ class _Reader:
 
     def operation(self, path: str, method: str, told: _Schema) -> Operation:
         bodies = told.get("requestBody", {}).get("content", {})
-        body: _Schema = next((media.get("schema", {}) for media in bodies.values()), {})
         good: _Schema = next(
             (r for code, r in told["responses"].items() if code.startswith("2")), {}
         )
@@ -122,13 +131,16 @@ class _Reader:
             summary=told.get("summary", ""),
             text=told.get("description", ""),
             parameters=tuple(self._parameter(each) for each in told.get("parameters", ())),
-            body=tuple(self._fields(body)),
+            forms=tuple(
+                Form(kind, tuple(self._fields(media.get("schema", {}))))
+                for kind, media in bodies.items()
+            ),
             result=tuple(self._fields(result)),
             replies=tuple(
                 Reply(code, reply.get("description", ""))
                 for code, reply in told["responses"].items()
             ),
-            command=self._command(path, method, told, bodies),
+            commands=tuple(self._commands(path, method, told, bodies)),
         )
 
     def _parameter(self, told: _Schema) -> Field:
@@ -162,49 +174,56 @@ class _Reader:
                 yield Field(place, self._kind(field), text, name in required)
                 yield from self._fields(field, place)
 
-    def _kind(self, schema: _Schema) -> str:
+    def _kind(self, schema: _Schema, *, many: bool = False) -> str:
         """The type in words."""
-        words = [self._word(variant) for variant in self._variants(schema)]
+        words = [self._word(variant, many=many) for variant in self._variants(schema)]
         resolved = self._resolve(schema)
         nothing = any(c.get("type") == "null" for c in resolved.get("anyOf", ()))
         return " or ".join(dict.fromkeys([*words, "null"] if nothing else words))
 
-    def _word(self, schema: _Schema) -> str:
+    def _word(self, schema: _Schema, *, many: bool) -> str:
         if "enum" in schema or "const" in schema:
             return " | ".join(json.dumps(v) for v in schema.get("enum", [schema.get("const")]))
         if schema.get("type") == "array":
-            return f"list of {self._kind(schema.get('items', {}))}"
-        if "properties" in schema:
-            return "object"
-        if schema.get("format") == "binary" or "contentMediaType" in schema:
-            return "file"
-        words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
-        kind = str(schema.get("type", "anything"))
-        return words.get(kind, kind)
+            items = self._kind(schema.get("items", {}), many=True)
+            return f"{'lists' if many else 'list'} of {items}"
+        word = _name(schema)
+        return f"{word}s" if many and word not in _UNCOUNTED else word
 
-    def _command(self, path: str, method: str, told: _Schema, bodies: _Schema) -> str:
-        parts = ['curl -H "Authorization: Bearer $TOKEN"']
+    def _commands(self, path: str, method: str, told: _Schema, bodies: _Schema) -> Iterator[str]:
+        """Ways to ask, one for each way to send what is asked about."""
+        start = 'curl -H "Authorization: Bearer $TOKEN"'
         if method != "get" and not (method == "post" and bodies):
-            parts[0] = f'curl -X {method.upper()} -H "Authorization: Bearer $TOKEN"'
-        parts += self._sending(bodies)
-        for parameter in told.get("parameters", ()):
+            start = f'curl -X {method.upper()} -H "Authorization: Bearer $TOKEN"'
+        address = self._address(path, told.get("parameters", ()))
+        for sending in dict.fromkeys(self._sending(bodies)):
+            yield " \\\n  ".join([start, *sending, address])
+
+    def _address(self, path: str, parameters: Sequence[_Schema]) -> str:
+        for parameter in parameters:
             if parameter.get("in") == "path":
                 name = parameter["name"]
                 value = self._example(parameter.get("schema", {}))
                 shown = name.upper() if value == _TEXT else str(value)
                 path = path.replace("{" + name + "}", shown)
-        query = [p for p in told.get("parameters", ()) if p.get("in") == "query"]
+        query = [p for p in parameters if p.get("in") == "query"]
         pairs = [f"{p['name']}={self._example(p.get('schema', {}))}" for p in query]
         address = self._origin + path + ("?" + "&".join(pairs) if pairs else "")
-        return " \\\n  ".join([*parts, f'"{address}"' if pairs else address])
+        return f'"{address}"' if pairs else address
 
-    def _sending(self, bodies: _Schema) -> list[str]:
-        if "multipart/form-data" in bodies:
-            return ['-F "files=@image.png"']
-        if set(bodies) == {"application/json"}:
-            example = self._example(bodies["application/json"].get("schema", {}))
-            return ['-H "Content-Type: application/json"', f"-d '{json.dumps(example)}'"]
-        return ["--data-binary @file"] if bodies else []
+    def _sending(self, bodies: _Schema) -> Iterator[tuple[str, ...]]:
+        """What a command says of each body."""
+        for kind, media in bodies.items():
+            schema = media.get("schema", {})
+            if kind == "multipart/form-data":
+                yield ('-F "files=@image.png"',)
+            elif kind == "application/json" and next(self._variants(schema), {}):
+                example = json.dumps(self._example(schema))
+                yield ('-H "Content-Type: application/json"', f"-d '{example}'")
+            else:
+                yield ("--data-binary @file",)
+        if not bodies:
+            yield ()
 
     def _example(self, schema: _Schema, depth: int = 0) -> Any:
         told = self._resolve(schema)
@@ -223,6 +242,20 @@ class _Reader:
             fields = schema["properties"].items()
             return {name: self._example(field, depth + 1) for name, field in fields}
         if schema.get("type") == "array":
-            return [self._example(schema.get("items", {}), depth + 1)]
+            count = min(max(1, schema.get("minItems", 1)), _LONGEST)
+            return [self._example(schema.get("items", {}), depth + 1)] * count
         simple = {"integer": 1, "number": 0.5, "boolean": True, "string": _TEXT}
         return simple.get(schema.get("type", ""))
+
+
+def _name(schema: _Schema) -> str:
+    """What a single value is."""
+    if "properties" in schema:
+        return "object"
+    if schema.get("format") == "binary" or "contentMediaType" in schema:
+        return "file"
+    if schema.get("format") == "byte":
+        return "base64 text"
+    words = {"integer": "whole number", "string": "text", "boolean": "true or false"}
+    kind = str(schema.get("type", "anything"))
+    return words.get(kind, kind)

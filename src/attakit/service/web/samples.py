@@ -60,7 +60,7 @@ def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
     "/v1/samples/{sample}",
     responses={
         202: {"model": Done, "description": "The learner does not run; the rest is done."},
-        **documented(404, 503),
+        **documented(404),
     },
     summary="Forget a sample",
 )

@@ -30,6 +30,7 @@ _CACHE_SIZE = 1000
 _LOGINS_PER_MINUTE = 10
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_NAME = 60
+_PASSED_ON = {"forwarded", "via", "x-real-ip"}  # proxies add these, or some X-Forwarded-…
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,9 @@ class Guard:
     """Finds out who asks.
 
     Without any token, and only if the server listens on loopback, everyone on this machine may do
-    everything; then a request must name this machine as its host, so that no web page elsewhere
-    can reach the server under a name of its own.
+    everything; then a request must come from this machine without a proxy in between, so that
+    nobody elsewhere is taken for someone here, and must name this machine as its host, so that no
+    web page elsewhere can reach the server under a name of its own.
 
     Parameters
     ----------
@@ -243,6 +245,14 @@ def _annotator(request: HTTPConnection) -> str:
 
 
 def _check_local(request: HTTPConnection) -> None:
+    if not _is_direct(request):
+        raise refuse(
+            403,
+            "Without tokens this server answers only who talks to it directly on its own machine, "
+            "and this request came from elsewhere or through a proxy. Create a token first with "
+            "`attakit token create NAME --role ROLE --folder FOLDER`, or talk to the server "
+            "directly.",
+        )
     host = _host_name(request.headers.get("host", ""))
     if not is_loopback(host):
         raise refuse(
@@ -252,6 +262,14 @@ def _check_local(request: HTTPConnection) -> None:
         )
     if request.scope["method"] not in _SAFE:
         check_origin(request)
+
+
+def _is_direct(request: HTTPConnection) -> bool:
+    """Whether someone on this machine sent it; through a proxy it could be anybody."""
+    peer = request.client.host if request.client else ""
+    names = request.headers.keys()
+    passed_on = any(name in _PASSED_ON or name.startswith("x-forwarded-") for name in names)
+    return is_loopback(peer) and not passed_on
 
 
 def check_origin(request: HTTPConnection) -> None:

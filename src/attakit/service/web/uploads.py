@@ -18,6 +18,11 @@ from attakit.service.web.errors import refuse
 
 _FORMS = "Send multipart 'files', or JSON with 'images' (base64) or 'arrays' (nested numbers)."
 
+# A single grey point, as a PNG file.
+_EXAMPLE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Upload:
@@ -50,9 +55,11 @@ async def read_upload(request: Request, most: int) -> Upload:
 
 def describe_upload(table: InputTable, most: int) -> dict[str, Any]:
     """The request body of /v1/predict, for the OpenAPI description."""
-    files = _listed({"type": "string", "format": "binary"}, most)
     if table.kind == "image":
-        images = _listed({"type": "string", "format": "byte", "minLength": 4}, most)
+        file = {"type": "string", "format": "binary"}
+        files = _listed(file, most, "Image files, each as a part of this name")
+        image = {"type": "string", "format": "byte", "minLength": 4, "example": _EXAMPLE}
+        images = _listed(image, most, "Image files, encoded as base64")
         return {
             "required": True,
             "content": {
@@ -63,14 +70,17 @@ def describe_upload(table: InputTable, most: int) -> dict[str, Any]:
     array: dict[str, Any] = {"type": "number", "minimum": -1e30, "maximum": 1e30}
     for length in reversed(table.shape):
         array = {"type": "array", "items": array, "minItems": length, "maxItems": length}
+    shape = " × ".join(str(length) for length in table.shape)
+    arrays = _listed(array, most, f"Numbers of shape {shape}, nested")
     return {
         "required": True,
-        "content": {"application/json": {"schema": _only("arrays", _listed(array, most))}},
+        "content": {"application/json": {"schema": _only("arrays", arrays)}},
     }
 
 
-def _listed(items: dict[str, Any], most: int) -> dict[str, Any]:
-    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
+def _listed(items: dict[str, Any], most: int, text: str) -> dict[str, Any]:
+    described = {"description": f"{text}; {most} at most"}
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": most, **described}
 
 
 def _only(name: str, schema: dict[str, Any]) -> dict[str, Any]:
