@@ -86,19 +86,23 @@ def serve(
     make_folder(settings.folder)  # with a database elsewhere nobody else does
     with open_service(settings) as storage:
         check_open_address(settings, storage)
-        _warn_of_readers(settings.folder)
-        with (
-            alone(settings.folder / LOCK_FILE),
-            logging_to(log_file),  # which nobody else may write to
-            _listening(settings) as listener,
-            running(settings, storage, source, log_file) as app,
-        ):
-            host, port = listener.getsockname()[:2]
-            address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-            config = configure(app)
-            # Requests are ended by then; uvicorn raises the signal that ended it once more.
-            with suppress(Interrupted), stoppable("Stopped.", at_once=True):
-                _Server(config, lambda: started(address)).run(sockets=[listener])
+        # The log is opened here, because nobody else may write to it.
+        with alone(settings.folder / LOCK_FILE), logging_to(log_file):
+            _warn_of_readers(settings.folder)
+            with (
+                _listening(settings) as listener,
+                running(settings, storage, source, log_file) as app,
+            ):
+                _answer(app, listener, started)
+
+
+def _answer(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:
+    host, port = listener.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    config = configure(app)
+    # Requests are ended by then; uvicorn raises the signal that ended it once more.
+    with suppress(Interrupted), stoppable("Stopped.", at_once=True):
+        _Server(config, lambda: started(address)).run(sockets=[listener])
 
 
 @contextmanager
