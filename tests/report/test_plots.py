@@ -96,6 +96,36 @@ def test_budgets_in_labels_are_one_method(make_suite_run):
     assert [(trace.label, len(trace.points)) for trace in panel.traces] == [("SimATTA", 2)]
 
 
+def test_streams_of_other_settings_get_a_panel_each(make_suite_run):
+    runs = [make_suite_run("EATA", stream={"share": share}) for share in (0.5, 1.0)]
+
+    (row,) = labels_panels(runs)
+
+    assert [panel.title for panel in row] == [
+        f"pacs (share = {share}), domain-wise stream" for share in (0.5, 1.0)
+    ]
+
+
+def test_batch_sizes_of_one_method_are_traces_of_their_own(make_suite_run):
+    runs = [make_suite_run("EATA", batch_size=size) for size in (100, 16)]
+
+    for panels in (labels_panels, ablation_panels):
+        assert [trace.label for trace in panels(runs)[0][0].traces] == [
+            "EATA (stream.batch_size=100)",
+            "EATA (stream.batch_size=16)",
+        ]
+
+
+def test_pools_are_not_drawn_among_streams(make_suite_run, tmp_path):
+    pool = make_suite_run("CLUE", pool=True, labels=300)
+
+    ((panel,),) = labels_panels([pool, make_suite_run("EATA")])
+
+    assert [trace.label for trace in panel.traces] == ["EATA"]
+    with pytest.raises(SettingError, match="Give runs along a stream"):
+        draw_plot([pool], "labels", tmp_path / "plot.png")
+
+
 def test_seconds_are_on_a_scale_of_powers(make_comparison):
     (panel,), _ = seconds_panels(make_comparison())
 

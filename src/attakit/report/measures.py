@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from attakit.report.figures import Figure, final_figures
-from attakit.report.lineup import Entrant, Read, setting, stream_name
+from attakit.report.lineup import Entrant, Read
 from attakit.report.paper import Number, PaperTable
 from attakit.report.runs import RunRecord
 from attakit.report.sheets import Entry, Head
+from attakit.report.streams import setting, stream_name
 
 Printed = Callable[[PaperTable, str], Number | None]  # table, row
 

@@ -9,16 +9,10 @@ from dataclasses import dataclass
 
 from attakit.report.curves import Band, average, bands, recorded, smoothed_accuracy
 from attakit.report.figures import Figure, final_figures
-from attakit.report.lineup import (
-    Entrant,
-    Read,
-    data_set_of,
-    line_up,
-    orders_of,
-    stream_name,
-)
+from attakit.report.lineup import Entrant, Read, line_up, orders_of
 from attakit.report.measures import final
 from attakit.report.runs import Group, RunRecord
+from attakit.report.streams import by_conditions, is_pool, stream_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +85,20 @@ def ablation_panels(runs: Sequence[RunRecord]) -> Grid:
 def _per_stream(
     runs: Sequence[RunRecord], draw: Callable[[str, str, Sequence[Entrant]], list[Panel]]
 ) -> Grid:
-    """Data sets side by side, stream orders one below the other."""
-    sets = list(dict.fromkeys(data_set_of(run) for run in runs))
-    entrants = {s: line_up([run for run in runs if data_set_of(run) == s]) for s in sets}
+    """Data sets, and other settings of the stream, side by side; its orders one below the other.
+
+    Runs over a pool are left out: they give no answers along a stream.
+    """
+    found = by_conditions([run for run in runs if not is_pool(run)])
+    entrants = {
+        f"{one.data_set} ({one.told})" if one.told else one.data_set: line_up(one.runs)
+        for one in found
+    }
     orders = orders_of([entrant for own in entrants.values() for entrant in own])
-    return [[panel for s in sets for panel in draw(s, order, entrants[s])] for order in orders]
+    return [
+        [panel for name, own in entrants.items() for panel in draw(name, order, own)]
+        for order in orders
+    ]
 
 
 def _points(entrants: Sequence[Entrant], order: str, x: Read, y: Read) -> tuple[Point, ...]:
@@ -107,7 +110,9 @@ def _by_label(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
     """Entrants that are one method with several budgets, which its label may name."""
     grouped: dict[str, list[Entrant]] = {}
     for entrant in entrants:
-        grouped.setdefault(_BUDGET.sub("", entrant.label), []).append(entrant)
+        label = _BUDGET.sub("", entrant.label)
+        name = f"{label} ({entrant.variant})" if entrant.variant else label
+        grouped.setdefault(name, []).append(entrant)
     return grouped
 
 
@@ -159,9 +164,9 @@ def _along(
     for entrant in entrants:
         runs = entrant.runs.get(order, ())
         if any(run.steps for run in runs):
-            curve = average(Group(entrant.label, runs), read)
+            curve = average(Group(entrant.full_label, runs), read)
             known = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
             points = tuple(Point(Figure(float(x)), Figure(y)) for x, y in known)
-            traces.append(Trace(entrant.label, points, marked=False))
+            traces.append(Trace(entrant.full_label, points, marked=False))
             found = found or bands(runs[0])
     return Panel(title, "samples seen", "accuracy (%)", tuple(traces), bands=tuple(found))
