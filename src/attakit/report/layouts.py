@@ -28,6 +28,7 @@ from attakit.report.runs import RunRecord
 from attakit.report.sheets import Head, Line, Sheet
 from attakit.report.streams import by_conditions, is_pool, stream_name
 
+PLAIN = "plain"  # the name of no layout: one plain table per stream
 Layout = Callable[[str, Sequence[Entrant]], list[Sheet]]
 
 _OF_POOLS = "ada"
