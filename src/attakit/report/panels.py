@@ -49,6 +49,7 @@ class Panel:
         return not any(trace.points for trace in self.traces)
 
 
+_ALONG = "accuracy along the stream (%)"
 _BUDGET = re.compile(r" \(B [≤=] \w+\)$")
 
 Grid = list[list[Panel]]  # rows of panels
@@ -123,7 +124,7 @@ def _against_labels(data_set: str, order: str, entrants: Sequence[Entrant]) -> l
         for label, own in _by_label(entrants).items()
     ]
     title = f"{data_set}, {stream_name(order)} stream"
-    return [Panel(title, "labels used", "accuracy along the stream (%)", tuple(traces))]
+    return [Panel(title, "labels used", _ALONG, tuple(traces))]
 
 
 def _against_seconds(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
@@ -132,29 +133,34 @@ def _against_seconds(data_set: str, order: str, entrants: Sequence[Entrant]) -> 
         for label, own in _by_label(entrants).items()
     ]
     title = f"{data_set}, {stream_name(order)} stream"
-    return [Panel(title, "seconds", "accuracy along the stream (%)", tuple(traces), log_x=True)]
+    return [Panel(title, "seconds", _ALONG, tuple(traces), log_x=True)]
 
 
 def _ablation(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
     where = f"{data_set}, {stream_name(order)} stream"
     titles = (f"{where}: targets", f"{where}: source")
     if any(len(own) > 1 for own in _by_label(entrants).values()):
-        reads = zip(titles, (split_mean, source_after), strict=True)
-        return [_over_budgets(title, order, entrants, read) for title, read in reads]
-    curves = zip(titles, (smoothed_accuracy, recorded("source_accuracy")), strict=True)
-    return [_along(title, order, entrants, read) for title, read in curves]
+        y_titles = (f"{_ALONG},\nmean of segments", "accuracy after the stream (%)")
+        reads = zip(titles, y_titles, (split_mean, source_after), strict=True)
+        return [_over_budgets(title, y, order, entrants, read) for title, y, read in reads]
+    y_titles = (f"{_ALONG},\nsmoothed", _ALONG)
+    curves = zip(titles, y_titles, (smoothed_accuracy, recorded("source_accuracy")), strict=True)
+    return [_along(title, y, order, entrants, read) for title, y, read in curves]
 
 
-def _over_budgets(title: str, order: str, entrants: Sequence[Entrant], read: Read) -> Panel:
+def _over_budgets(
+    title: str, y_title: str, order: str, entrants: Sequence[Entrant], read: Read
+) -> Panel:
     traces = [
         Trace(label, _points(own, order, final("labels"), read), level=own[0].budget is None)
         for label, own in _by_label(entrants).items()
     ]
-    return Panel(title, "labels used", "accuracy (%)", tuple(traces))
+    return Panel(title, "labels used", y_title, tuple(traces))
 
 
 def _along(
     title: str,
+    y_title: str,
     order: str,
     entrants: Sequence[Entrant],
     read: Callable[[RunRecord], list[float | None]],
@@ -169,4 +175,4 @@ def _along(
             points = tuple(Point(Figure(float(x)), Figure(y)) for x, y in known)
             traces.append(Trace(entrant.full_label, points, marked=False))
             found = found or bands(runs[0])
-    return Panel(title, "samples seen", "accuracy (%)", tuple(traces), bands=tuple(found))
+    return Panel(title, "samples seen", y_title, tuple(traces), bands=tuple(found))
