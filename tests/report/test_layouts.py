@@ -360,6 +360,33 @@ def test_csv_parses_with_full_precision_and_the_papers_numbers(make_comparison):
     assert None not in tent  # no row is longer than the head
 
 
+def test_csv_of_several_sheets_is_one_block(make_suite_run):
+    runs = [make_suite_run("EATA"), make_suite_run("mine", data_set="digits", domains=("day",))]
+
+    pacs, digits = csv.DictReader(io.StringIO(render_sheets(lay_out("tta", runs), "csv")))
+
+    assert [line["table"] for line in (pacs, digits)] == [
+        "TTA comparisons on PACS",
+        "Comparison on digits",
+    ]
+    assert (pacs["domain-wise now A"], pacs["domain-wise now day"]) == ("60.0", "")
+    assert (digits["domain-wise now A"], digits["domain-wise now day"]) == ("", "60.0")
+    assert digits["domain-wise labels"] == "0.0"
+
+
+@pytest.mark.parametrize("layout", ["tta", "enhanced", "ada", "corruptions"])
+def test_layouts_that_tell_what_a_run_costs_tell_its_memory(make_suite_run, layout):
+    runs = [make_suite_run("EATA", peak_memory_mb=1942.8), make_suite_run("CoTTA")]
+
+    (sheet,) = lay_out(layout, runs)
+
+    part = "" if layout == "ada" else "domain-wise "
+    assert cell(sheet, "EATA", f"{part}MB").figure == Figure(1942.8)
+    assert "| 1,943 |" in render_sheets([sheet])
+    assert "MB: peak memory of the process." in notes(sheet)
+    assert "MB" not in render_sheets(lay_out(layout, runs[1:]))
+
+
 def test_markdown_rows_are_as_long_as_their_head(make_comparison):
     text = render_sheets(lay_out("tta", make_comparison()))
 

@@ -26,7 +26,7 @@ from attakit.report.plots import PlotKind, draw_plot
 from attakit.report.runs import find_runs, read_run
 from attakit.report.sheet_forms import render_sheets
 from attakit.report.sheets import Sheet
-from attakit.report.tables import Form, render
+from attakit.report.tables import Form, render_comparisons
 from attakit.select import SELECTORS
 from attakit.stream.order import ORDERS
 
@@ -60,8 +60,8 @@ def table(
                 say("")
             print_table(one.rows, title=one.title, notes=one.notes)
     else:
-        written = (render(one.rows, form, title=one.title, notes=one.notes) for one in found)
-        sys.stdout.write("\n".join(written))
+        tables = [(one.title, one.rows, one.notes) for one in found]
+        sys.stdout.write(render_comparisons(tables, form))
 
 
 def _as_json(found: Comparison) -> dict[str, Any]:

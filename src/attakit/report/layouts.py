@@ -11,18 +11,28 @@ from attakit.report.curves import step_segments
 from attakit.report.fairness import fairness
 from attakit.report.lineup import Entrant, line_up, orders_of, ranked, several_budgets
 from attakit.report.measures import (
+    MEMORY,
     Measure,
     cost_measures,
     final_of,
+    labels_measure,
     letter_of,
     mean_of,
+    memory_measures,
     printed_at,
     printed_labels,
     segments_of,
     source_measures,
     target_measures,
 )
-from attakit.report.notes import READ_COMPARISON, READ_CORRUPTIONS, READ_POOL, legend, paper_note
+from attakit.report.notes import (
+    READ_COMPARISON,
+    READ_CORRUPTIONS,
+    READ_MEMORY,
+    READ_POOL,
+    legend,
+    paper_note,
+)
 from attakit.report.paper import PaperTable, find_table
 from attakit.report.runs import RunRecord
 from attakit.report.sheets import Head, Line, Sheet
@@ -96,7 +106,7 @@ def _comparison(layout: str, data_set: str, entrants: Sequence[Entrant]) -> list
         columns += _now_measures(entrants, table, order)
         columns += source_measures(entrants, table, part, order)
         columns += target_measures(entrants, table, part, order)
-        columns += cost_measures(part, order, printed_labels(order))
+        columns += cost_measures(entrants, part, order, printed_labels(order))
     title = table.title if table is not None else f"Comparison on {data_set}"
     return [_sheet(title, columns, entrants, table, READ_COMPARISON)]
 
@@ -129,7 +139,7 @@ def ada(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
     columns = [
         *source_measures(entrants, table, "", None),
         *target_measures(entrants, table, "", None),
-        *cost_measures("", None),
+        *cost_measures(entrants, "", None),
     ]
     title = table.title if table is not None else f"Active domain adaptation on {data_set}"
     return [_sheet(title, columns, entrants, table, READ_POOL, pooled=True)]
@@ -149,7 +159,8 @@ def corruptions(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
         columns += [_now_measure(part, letter_of(table, name), name, order) for name in names]
         mean = Head(part, "now", "mean")
         columns.append(Measure(mean, mean_of("segments", counted), order, printed_at("average")))
-        columns.append(cost_measures(part, order, printed_labels(order))[0])
+        columns.append(labels_measure(part, order, printed_labels(order)))
+        columns += memory_measures(entrants, part, order)
     title = table.title if table is not None else f"Corruptions of {data_set}"
     return [_sheet(title, columns, entrants, table, READ_CORRUPTIONS)]
 
@@ -182,7 +193,8 @@ def _sheet(
         entries = tuple(column.entry(entrant, table) for column in columns)
         lines.append(Line(entrant.name(table, tell_budget=told), entries))
     has_paper = any(line.has_paper for line in lines)
-    notes = [reading, *legend(table), *paper_note(table if has_paper else None)]
+    memory = [READ_MEMORY] if any(column.head.title == MEMORY for column in columns) else []
+    notes = [reading, *memory, *legend(table), *paper_note(table if has_paper else None)]
     return Sheet(
         title,
         tuple(column.head for column in columns),

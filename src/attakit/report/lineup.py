@@ -44,7 +44,8 @@ class Entrant:
     --------
     >>> run = RunRecord({"label": "tent"}, {}, [], [], [], {"labels": 0, "seconds": 2.0})
     >>> (entrant,) = line_up([run])
-    >>> entrant.budget, entrant.figure(DOMAIN_WISE, lambda run: final_figures(run)["seconds"])
+    >>> (order,) = entrant.runs
+    >>> entrant.budget, entrant.figure(order, lambda run: final_figures(run)["seconds"])
     (None, Figure(mean=2.0, deviation=None))
     """
 
