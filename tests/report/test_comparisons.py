@@ -43,6 +43,18 @@ def test_titles_use_the_papers_words_for_orders_and_tell_what_else_differs():
     ]
 
 
+def test_a_setting_that_an_older_record_lacks_is_not_guessed():
+    known, unknown = {"name": "pacs", "root": None, "severity": 5}, {"name": "pacs"}
+
+    found = compare([run("tent", stream=known), run("tent", stream=unknown)])
+
+    assert [one.title for one in found] == ["severity = 5", "severity not set"]
+    assert (
+        len(compare([run("tent", stream={**unknown, "root": None}), run("eata", stream=unknown)]))
+        == 1
+    )
+
+
 def test_pools_have_a_table_of_their_own():
     stream = {"order": "domain_after_domain", "name": "pacs"}
     clue = [run("CLUE", seed=seed, stream=stream, pool={"rounds": 3}) for seed in (0, 1)]

@@ -68,11 +68,17 @@ def _parts(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
 
 
 def conditions_of(run: RunRecord) -> dict[str, Any]:
-    """The settings of a run's stream but for its order and what a method has for itself."""
+    """The settings of a run's stream but for its order and what a method has for itself.
+
+    Those that say nothing are left out, so that an older record, which lacks them, is the same.
+    """
     return {
         name.removeprefix(_STREAM): value
         for name, value in run.settings.items()
-        if name.startswith(_STREAM) and name != _OF_THE_METHOD and not _is_of_the_order(name)
+        if name.startswith(_STREAM)
+        and name != _OF_THE_METHOD
+        and not _is_of_the_order(name)
+        and value is not None
     }
 
 
@@ -107,10 +113,13 @@ def telling(found: Sequence[Mapping[str, Any]]) -> list[str]:
 def told(settings: Mapping[str, Any], names: Sequence[str], sign: str = " = ") -> list[str]:
     """Settings in words.
 
-    >>> told({"share": 0.5, "size": 128}, ["share"])
-    ['share = 0.5']
+    >>> told({"share": 0.5, "size": 128}, ["share", "severity"])
+    ['share = 0.5', 'severity not set']
     """
-    return [f"{name}{sign}{settings.get(name)}" for name in names]
+    return [
+        f"{name} not set" if settings.get(name) is None else f"{name}{sign}{settings[name]}"
+        for name in names
+    ]
 
 
 def without_repeats(runs: Sequence[RunRecord], *, whatever: str = "") -> list[RunRecord]:
