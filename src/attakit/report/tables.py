@@ -200,7 +200,7 @@ def rich_table(
     """
     table = Table(
         title=None if title is None else escape(title),
-        caption=_caption(rows, notes),
+        caption=_caption(rows, [*_about_memory(rows, narrow=narrow), *notes]),
         box=box.SIMPLE_HEAD,
         padding=(0, 0 if narrow else 1, 0, 0),
         pad_edge=False,
@@ -222,6 +222,12 @@ def rich_table(
             texts[1:] = [text.split(" ±")[0] for text in texts[1:]]
         table.add_row(*(_rich_cell(text) for text in (label, *texts)))
     return table
+
+
+def _about_memory(rows: Sequence[Row], *, narrow: bool) -> list[str]:
+    """Whose memory it is: runs in one process, as those of the demo, share the peak."""
+    has_memory = any(column.title == "MB" for column in columns(rows, narrow=narrow))
+    return ["MB: peak memory of the process"] if has_memory else []
 
 
 def _caption(rows: Sequence[Row], notes: Sequence[str]) -> str:
