@@ -172,9 +172,14 @@ def suite_run(
     domains=PACS_DOMAINS,
     finished=True,
     after_each=False,
+    stream=(),
+    pool=False,
     **end,
 ):
-    """A run whose accuracy in segment number n is `base + n`, and whose labels come evenly."""
+    """A run whose accuracy in segment number n is `base + n`, and whose labels come evenly.
+
+    `stream` has further settings of the stream.
+    """
     segments = domains if order == "domain_after_domain" else SPLITS
     steps = []
     total = STEPS_EACH * len(segments)
@@ -209,9 +214,10 @@ def suite_run(
     }
     experiment = {
         "seed": seed,
-        "stream": {"name": data_set, "order": order, "batch_size": batch_size},
+        "stream": {"name": data_set, "order": order, "batch_size": batch_size, **dict(stream)},
         "method": {"name": label.split()[0].lower(), "label": label},
         "labels": {"budget": budget},
+        **({"pool": {"rounds": 3}} if pool else {}),
     }
     before = {"source_accuracy": 99.5, "domains": dict.fromkeys(domains, 50.0)}
     return RunRecord(

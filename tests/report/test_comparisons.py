@@ -25,8 +25,44 @@ ORDERS = [
 def test_every_stream_has_a_table_named_after_what_sets_it_apart():
     found = compare(ORDERS)
 
-    assert [one.title for one in found] == ["order = random", "order = gradual"]
+    assert [one.title for one in found] == ["random stream", "gradual stream"]
     assert [[row.label for row in one.rows] for one in found] == [["tent", "eata"], ["tent"]]
+
+
+def test_titles_use_the_papers_words_for_orders_and_tell_what_else_differs():
+    streams = [
+        {"order": "domain_after_domain", "share": 0.5},
+        {"order": "random", "share": 1.0},
+        {"order": "random", "order_settings": {"splits": 2}, "share": 1.0},
+    ]
+
+    assert [one.title for one in compare([run("tent", stream=stream) for stream in streams])] == [
+        "domain-wise stream, share = 0.5",
+        "random stream, share = 1.0",
+        "random (splits=2) stream, share = 1.0",
+    ]
+
+
+def test_a_setting_that_an_older_record_lacks_is_not_guessed():
+    known, unknown = {"name": "pacs", "root": None, "severity": 5}, {"name": "pacs"}
+
+    found = compare([run("tent", stream=known), run("tent", stream=unknown)])
+
+    assert [one.title for one in found] == ["severity = 5", "severity not set"]
+    assert (
+        len(compare([run("tent", stream={**unknown, "root": None}), run("eata", stream=unknown)]))
+        == 1
+    )
+
+
+def test_pools_have_a_table_of_their_own():
+    stream = {"order": "domain_after_domain", "name": "pacs"}
+    clue = [run("CLUE", seed=seed, stream=stream, pool={"rounds": 3}) for seed in (0, 1)]
+
+    found = compare([*clue, run("tent", stream=stream)])
+
+    assert [one.title for one in found] == ["pool", "domain-wise stream"]
+    assert [[row.label for row in one.rows] for one in found] == [["CLUE"], ["tent"]]
 
 
 def test_a_single_stream_needs_no_name():
@@ -67,19 +103,19 @@ def test_of_a_repeated_run_the_finished_one_counts():
 
 @pytest.mark.parametrize("form", ["markdown", "latex", "rich"])
 def test_title_and_notes_are_written_with_the_table(form):
-    written = render(compare(ORDERS)[0].rows, form, title="order = random", notes=["Mind this."])
+    written = render(compare(ORDERS)[0].rows, form, title="random stream", notes=["Mind this."])
 
-    assert "order = random" in written.splitlines()[0]
+    assert "random stream" in written.splitlines()[0]
     assert "Mind this." in written
 
 
 def test_in_csv_the_title_is_a_column():
-    written = render(compare(ORDERS)[0].rows, "csv", title="order = random")
+    written = render(compare(ORDERS)[0].rows, "csv", title="random stream")
 
     lines = list(csv.DictReader(io.StringIO(written)))
     assert [(line["table"], line["method"]) for line in lines] == [
-        ("order = random", "tent"),
-        ("order = random", "eata"),
+        ("random stream", "tent"),
+        ("random stream", "eata"),
     ]
 
 

@@ -84,7 +84,7 @@ def test_of_several_streams_the_chosen_one_is_shown(chromium, tmp_path, make_run
     first, second = page.locator(".view").all()
     assert (first.is_visible(), second.is_visible()) == (True, False)
 
-    page.get_by_role("button", name="order = random").click()
+    page.get_by_role("button", name="random stream").click()
 
     assert (first.is_visible(), second.is_visible()) == (False, True)
     box = second.locator(".accuracy path.line").first.bounding_box()

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.cli import app
-from attakit.errors import UnknownName
+from attakit.errors import StateError, UnknownName
 
 
 @pytest.fixture
@@ -55,8 +55,41 @@ def test_a_layout_as_json(folders):
 
 
 def test_an_unknown_layout_is_refused(folders):
-    with pytest.raises(UnknownName, match="Known: ada, complete, corruptions, enhanced, tta"):
+    with pytest.raises(
+        UnknownName, match="Known: ada, complete, corruptions, enhanced, plain, tta"
+    ):
         call("table", folders, "--layout", "grid")
+
+
+def test_the_layout_of_the_suite_is_taken_unless_another_is_named(folders):
+    (folders / "suite.json").write_text('{"layout": "ada"}', encoding="utf-8")
+
+    assert call("table", folders).startswith("ADA comparisons on PACS")
+    assert call("table", folders / "0", folders / "1").startswith("ADA comparisons on PACS")
+    assert call("table", folders, "--layout", "tta").startswith("TTA comparisons on PACS")
+    assert call("table", folders, "--layout", "plain").startswith("method")
+
+
+def test_folders_of_several_suites_have_no_layout_in_common(folders):
+    (folders / "suite.json").write_text('{"layout": "ada"}', encoding="utf-8")
+    (folders / "1" / "suite.json").write_text('{"layout": "ada"}', encoding="utf-8")
+
+    assert call("table", folders / "0", folders / "1").startswith("method")
+
+
+def test_a_suite_that_names_no_layout_has_plain_tables(folders):
+    (folders / "suite.json").write_text('{"name": "mine"}', encoding="utf-8")
+
+    assert call("table", folders).startswith("method")
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_list_of_cells_is_told(folders, text):
+    (folders / "suite.json").write_text(text, encoding="utf-8")
+
+    with pytest.raises(StateError, match=r"suite\.json is damaged"):
+        call("table", folders)
+    assert call("table", folders, "--layout", "plain").startswith("method")
 
 
 def test_a_plot_is_written(folders, tmp_path):

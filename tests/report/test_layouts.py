@@ -250,6 +250,89 @@ def test_runs_that_repeat_another_are_left_out_and_told(make_suite_run, label, l
     assert "Left out: 1 that repeat" in notes(sheet)
 
 
+def test_streams_of_other_settings_get_a_sheet_each_named_by_what_differs(make_suite_run):
+    shares = [make_suite_run("EATA", seed=n, stream={"share": n / 2}) for n in (1, 2)]
+
+    sheets = lay_out("tta", [*shares, make_suite_run("EATA", data_set="digits")])
+
+    assert [sheet.title for sheet in sheets] == [
+        "TTA comparisons on PACS (share = 0.5)",
+        "TTA comparisons on PACS (share = 1.0)",
+        "Comparison on digits",
+    ]
+    assert not any("Left out" in notes(sheet) for sheet in sheets)
+
+
+def test_orders_with_other_settings_stand_side_by_side(make_suite_run):
+    stream = {"order_settings": {"splits": 2}}
+    runs = [
+        make_suite_run("EATA", order="random"),
+        make_suite_run("EATA", order="random", base=70.0, stream=stream),
+    ]
+
+    (sheet,) = lay_out("tta", runs)
+
+    assert cell(sheet, "EATA", "random now 1").figure == Figure(60.0)
+    assert cell(sheet, "EATA", "random (splits=2) now 1").figure == Figure(70.0)
+
+
+@pytest.mark.parametrize(("label", "labels"), [("SimATTA (B ≤ 300)", 9), ("EATA", 0)])
+def test_batch_sizes_of_one_method_are_not_averaged(make_suite_run, label, labels):
+    runs = [
+        make_suite_run(label, labels=labels, batch_size=size, base=float(size), seed=seed)
+        for size in (50, 16)
+        for seed in (0, 1)
+    ]
+
+    (sheet,) = lay_out("tta", runs)
+
+    names = [f"{label} (stream.batch_size={size})" for size in (50, 16)]
+    assert [line.label for line in sheet.lines] == names
+    assert cell(sheet, names[1], "domain-wise now A").figure == Figure(16.0, 0.0)
+    assert cell(sheet, names[1], "domain-wise now A").paper is not None
+    assert "Left out" not in notes(sheet)
+
+
+def test_a_run_from_another_source_model_is_no_repeat(make_suite_run):
+    runs = [
+        make_suite_run("EATA", model=model, base=base)
+        for model, base in zip("ab", (60.0, 80.0), strict=True)
+    ]
+
+    (sheet,) = lay_out("tta", runs)
+
+    assert cell(sheet, "EATA", "domain-wise now A").figure.mean == 70.0
+    assert "Source models DIFFER: a, b." in notes(sheet)
+    assert "Left out" not in notes(sheet)
+
+
+def test_of_a_repeated_run_the_finished_one_is_laid_out(make_suite_run):
+    (sheet,) = lay_out("tta", [make_suite_run("EATA", finished=False), make_suite_run("EATA")])
+
+    assert "not finished" not in notes(sheet)
+
+
+@pytest.mark.parametrize("layout", ["tta", "enhanced", "corruptions", "complete"])
+def test_layouts_of_streams_leave_pools_out_and_say_so(make_suite_run, layout):
+    pools = [make_suite_run("CLUE", labels=300, pool=True, seed=seed) for seed in (0, 1)]
+
+    (sheet,) = lay_out(layout, [*pools, make_suite_run("EATA")])
+
+    assert "CLUE" not in render_sheets([sheet])
+    assert "Left out: 2 runs over a pool; the layout ada shows them." in notes(sheet)
+    with pytest.raises(SettingError, match=r"all of the 2 runs given are over a pool.*'ada'"):
+        lay_out(layout, pools)
+
+
+def test_the_layout_of_pools_has_them_beside_streams(make_suite_run):
+    runs = [make_suite_run("CLUE", labels=300, pool=True), make_suite_run("SimATTA", labels=223)]
+
+    (sheet,) = lay_out("ada", runs)
+
+    assert [line.label for line in sheet.lines] == ["CLUE (B = 300)", "SimATTA (B ≤ 300)"]
+    assert "over a pool" not in notes(sheet)
+
+
 def test_latex_groups_columns_and_escapes_signs(make_suite_run):
     runs = [make_suite_run("a_b & 5%", base=80.0), make_suite_run("EATA")]
 
@@ -275,6 +358,33 @@ def test_csv_parses_with_full_precision_and_the_papers_numbers(make_comparison):
     assert simatta["random now 4 paper"] == "82.22"
     assert tent["random after no label"] == ""
     assert None not in tent  # no row is longer than the head
+
+
+def test_csv_of_several_sheets_is_one_block(make_suite_run):
+    runs = [make_suite_run("EATA"), make_suite_run("mine", data_set="digits", domains=("day",))]
+
+    pacs, digits = csv.DictReader(io.StringIO(render_sheets(lay_out("tta", runs), "csv")))
+
+    assert [line["table"] for line in (pacs, digits)] == [
+        "TTA comparisons on PACS",
+        "Comparison on digits",
+    ]
+    assert (pacs["domain-wise now A"], pacs["domain-wise now day"]) == ("60.0", "")
+    assert (digits["domain-wise now A"], digits["domain-wise now day"]) == ("", "60.0")
+    assert digits["domain-wise labels"] == "0.0"
+
+
+@pytest.mark.parametrize("layout", ["tta", "enhanced", "ada", "corruptions"])
+def test_layouts_that_tell_what_a_run_costs_tell_its_memory(make_suite_run, layout):
+    runs = [make_suite_run("EATA", peak_memory_mb=1942.8), make_suite_run("CoTTA")]
+
+    (sheet,) = lay_out(layout, runs)
+
+    part = "" if layout == "ada" else "domain-wise "
+    assert cell(sheet, "EATA", f"{part}MB").figure == Figure(1942.8)
+    assert "| 1,943 |" in render_sheets([sheet])
+    assert "MB: peak memory of the process." in notes(sheet)
+    assert "MB" not in render_sheets(lay_out(layout, runs[1:]))
 
 
 def test_markdown_rows_are_as_long_as_their_head(make_comparison):

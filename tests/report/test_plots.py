@@ -15,6 +15,7 @@ from attakit.report.panels import (
     source_after,
     split_mean,
 )
+from attakit.report.plots import look
 
 VARIANTS = [f"IC={ic}, LE={le}" for ic in (1, 0) for le in (1, 0)]
 
@@ -46,6 +47,10 @@ def test_an_ablation_has_streams_below_and_targets_beside_source(ablation):
         [f"pacs, {stream} stream: {what}" for what in ("targets", "source")]
         for stream in ("domain-wise", "random")
     ]
+    assert [panel.y_title for panel in grid[0]] == [
+        "accuracy along the stream (%),\nmean of segments",
+        "accuracy after the stream (%)",
+    ]
     trace = named(grid[0][0], "IC=0, LE=1")
     assert [point.x.mean for point in trace.points] == [80.0, 280.0]
     assert trace.points[0].y == Figure(61.0, 0.0)
@@ -56,6 +61,8 @@ def test_an_ablation_with_one_budget_goes_along_the_stream(ablation):
     (targets, source), _ = ablation_panels(ablation((300,)))
 
     assert targets.x_title == "samples seen"
+    assert targets.y_title == "accuracy along the stream (%),\nsmoothed"
+    assert source.y_title == "accuracy along the stream (%)"
     assert [band.name for band in targets.bands] == ["art_painting", "cartoon", "sketch"]
     assert source.is_empty  # these runs did not measure it on the way
 
@@ -94,6 +101,43 @@ def test_budgets_in_labels_are_one_method(make_suite_run):
     ((panel,),) = labels_panels(runs)
 
     assert [(trace.label, len(trace.points)) for trace in panel.traces] == [("SimATTA", 2)]
+
+
+def test_streams_of_other_settings_get_a_panel_each(make_suite_run):
+    runs = [make_suite_run("EATA", stream={"share": share}) for share in (0.5, 1.0)]
+
+    (row,) = labels_panels(runs)
+
+    assert [panel.title for panel in row] == [
+        f"pacs (share = {share}), domain-wise stream" for share in (0.5, 1.0)
+    ]
+
+
+def test_batch_sizes_of_one_method_are_traces_of_their_own(make_suite_run):
+    runs = [make_suite_run("EATA", batch_size=size) for size in (100, 16)]
+
+    for panels in (labels_panels, ablation_panels):
+        assert [trace.label for trace in panels(runs)[0][0].traces] == [
+            "EATA (stream.batch_size=100)",
+            "EATA (stream.batch_size=16)",
+        ]
+
+
+def test_pools_are_not_drawn_among_streams(make_suite_run, tmp_path):
+    pool = make_suite_run("CLUE", pool=True, labels=300)
+
+    ((panel,),) = labels_panels([pool, make_suite_run("EATA")])
+
+    assert [trace.label for trace in panel.traces] == ["EATA"]
+    with pytest.raises(SettingError, match="Give runs along a stream"):
+        draw_plot([pool], "labels", tmp_path / "plot.png")
+
+
+@pytest.mark.parametrize("kind", ["dash", "stroke"])
+def test_no_two_of_many_methods_look_alike(kind):
+    looks = [look(place) for place in range(60)]
+
+    assert len({(each.colour, getattr(each, kind)) for each in looks}) == 60
 
 
 def test_seconds_are_on_a_scale_of_powers(make_comparison):

@@ -4,9 +4,11 @@ import csv
 import io
 
 import pytest
+from rich.console import Console
 
 from attakit.errors import SettingError
-from attakit.report import Figure, RunRecord, read_run, render, summarise
+from attakit.report import Figure, RunRecord, print_table, read_run, render, summarise
+from attakit.report.tables import render_comparisons
 
 
 def run(label, seed, stream, *, source=None, end=True, steps=(), **figures):
@@ -63,6 +65,40 @@ def test_markdown_marks_the_best_and_escapes_bars():
         "| 0 ± 0 | 2.0 ± 1.4 | 2 |"
     )
     assert lines[3] == (r"| a_b\|c & 5% | **90.0** | **81.0** | – | **94.0** | 1,200 | 8.0 | 1 |")
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "latex", "rich"])
+def test_memory_is_in_every_form(form):
+    written = render(summarise([run("tent", 1, 70.0, peak_memory_mb=612.4)]), form)
+
+    assert "MB" in written
+    assert "612" in written
+
+
+def test_a_narrow_terminal_has_no_room_for_memory():
+    rows = summarise([run("tent", 1, 70.0, peak_memory_mb=612.4)])
+
+    def printed(width):
+        console = Console(file=io.StringIO(), width=width)
+        print_table(rows, console=console)
+        return console.file.getvalue()
+
+    assert "MB: peak memory of the process" in " ".join(printed(140).split())
+    assert "MB" not in printed(80)
+    assert "612" not in printed(80)
+
+
+def test_csv_of_several_tables_is_one_block():
+    tables = [("first", summarise(RUNS), []), ("second", summarise([run("eata", 1, 60.0)]), [])]
+
+    lines = list(csv.DictReader(io.StringIO(render_comparisons(tables, "csv"))))
+
+    assert [(line["table"], line["method"]) for line in lines] == [
+        ("first", "tent"),
+        ("first", "a_b|c & 5%"),
+        ("second", "eata"),
+    ]
+    assert [line["night"] for line in lines] == ["63.0", "", ""]
 
 
 def test_csv_keeps_full_precision_and_gives_deviations_their_own_column():

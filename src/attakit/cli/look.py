@@ -14,17 +14,19 @@ from rich.table import Table
 
 from attakit.bench.data import DATA_SETS, summary
 from attakit.cli.options import Json, Quiet, RunFolders
+from attakit.cli.suite_layout import suite_layout
 from attakit.cli.talking import print_json, say
+from attakit.errors import unknown_name
 from attakit.methods import METHODS
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.console import print_sheets, print_table
 from attakit.report.html import write_report
-from attakit.report.layouts import LAYOUTS, lay_out
+from attakit.report.layouts import LAYOUTS, PLAIN, lay_out
 from attakit.report.plots import PlotKind, draw_plot
 from attakit.report.runs import find_runs, read_run
 from attakit.report.sheet_forms import render_sheets
 from attakit.report.sheets import Sheet
-from attakit.report.tables import Form, render
+from attakit.report.tables import Form, render_comparisons
 from attakit.select import SELECTORS
 from attakit.stream.order import ORDERS
 
@@ -34,14 +36,20 @@ def table(
     form: Annotated[Form, typer.Option("--format", help="How to write it.")] = "rich",
     layout: Annotated[
         str | None,
-        typer.Option(help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}."),
+        typer.Option(
+            help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}; or {PLAIN}. "
+            f"If not given, that of the suite that the folders belong to."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Make tables from the JSON lines of runs, one per stream."""
     runs = [read_run(folder) for folder in find_runs(folders)]
-    if layout is not None:
-        _show_layout(lay_out(layout, runs), form, as_json=as_json)
+    chosen = suite_layout(folders) if layout is None else layout
+    if chosen not in (PLAIN, *LAYOUTS):
+        raise unknown_name("layout", chosen, (PLAIN, *LAYOUTS))
+    if chosen != PLAIN:
+        _show_layout(lay_out(chosen, runs), form, as_json=as_json)
         return
     found = compare(runs)
     if as_json:
@@ -52,8 +60,8 @@ def table(
                 say("")
             print_table(one.rows, title=one.title, notes=one.notes)
     else:
-        written = (render(one.rows, form, title=one.title, notes=one.notes) for one in found)
-        sys.stdout.write("\n".join(written))
+        tables = [(one.title, one.rows, one.notes) for one in found]
+        sys.stdout.write(render_comparisons(tables, form))
 
 
 def _as_json(found: Comparison) -> dict[str, Any]:

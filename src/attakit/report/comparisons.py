@@ -9,9 +9,18 @@ from attakit.report.fairness import different_models
 from attakit.report.figures import Row, summarise
 from attakit.report.lines import as_json
 from attakit.report.runs import RunRecord
+from attakit.report.streams import (
+    conditions_of,
+    differing,
+    is_pool,
+    order_of,
+    repeats_note,
+    stream_name,
+    told,
+    without_repeats,
+)
 
-# Of the stream's settings the one that a method may have for itself, as in the paper's protocol.
-_OF_THE_METHOD = "stream.batch_size"
+POOL = "pool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class Comparison:
 
 
 def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
-    """One comparison per stream, in order of appearance.
+    """One comparison per stream, in order of appearance; a pool is no stream and has its own.
 
     A run that repeats another with the same settings, seed and source model says nothing new and is
     left out.
@@ -48,43 +57,29 @@ def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
     ...     settings = {"method": {"name": "tent"}, "stream": {"order": order}}
     ...     return RunRecord(settings, {}, [], [], [], None)
     >>> [(one.title, len(one.rows)) for one in compare([run("random"), run("gradual")])]
-    [('order = random', 1), ('order = gradual', 1)]
+    [('random stream', 1), ('gradual stream', 1)]
     """
     streams: dict[str, list[RunRecord]] = {}
     for run in runs:
-        streams.setdefault(as_json(_stream(run)), []).append(run)
-    found = [_stream(own[0]) for own in streams.values()]
-    names = sorted({name for stream in found for name in stream})
-    differing = [n for n in names if any(s.get(n) != found[0].get(n) for s in found)]
+        streams.setdefault(as_json([_name(run), conditions_of(run)]), []).append(run)
+    parts = list(streams.values())
+    conditions = [conditions_of(own[0]) for own in parts]
+    names = [_name(own[0]) for own in parts]
+    telling = differing(conditions)
+    titles = [told(each, telling) for each in conditions]
+    if len(set(names)) > 1:
+        titles = [[name, *rest] for name, rest in zip(names, titles, strict=True)]
     return [
-        _comparison(_title(stream, differing), own)
-        for stream, own in zip(found, streams.values(), strict=True)
+        _comparison(", ".join(title) or None, own) for title, own in zip(titles, parts, strict=True)
     ]
 
 
-def _stream(run: RunRecord) -> dict[str, object]:
-    return {
-        name: value
-        for name, value in run.settings.items()
-        if name.startswith("stream.") and name != _OF_THE_METHOD
-    }
-
-
-def _title(stream: dict[str, object], differing: Sequence[str]) -> str | None:
-    told = [f"{name.removeprefix('stream.')} = {stream.get(name)}" for name in differing]
-    return ", ".join(told) or None
+def _name(run: RunRecord) -> str:
+    """What a run met: a pool, whose order means nothing, or a stream of some order."""
+    return POOL if is_pool(run) else f"{stream_name(order_of(run))} stream"
 
 
 def _comparison(title: str | None, runs: Sequence[RunRecord]) -> Comparison:
-    kept: dict[str, RunRecord] = {}
-    for run in runs:
-        model = run.environment.get("model")
-        key = as_json([run.label, run.settings, run.seed, model])
-        if key not in kept or (run.is_finished and not kept[key].is_finished):
-            kept[key] = run
-    counted = list(kept.values())
-    notes = [different_models(counted)]
-    if len(counted) < len(runs):
-        left_out = len(runs) - len(counted)
-        notes.append(f"Left out: {left_out} that repeat settings, seed and model of another.")
+    counted = without_repeats(runs)
+    notes = [different_models(counted), *repeats_note(len(runs) - len(counted))]
     return Comparison(title, counted, [note for note in notes if note])

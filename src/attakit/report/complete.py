@@ -7,12 +7,13 @@ from typing import Any
 
 from attakit.report.fairness import fairness
 from attakit.report.figures import Figure, final_figures
-from attakit.report.lineup import Entrant, orders_of, several_budgets, stream_name
+from attakit.report.lineup import Entrant, orders_of, several_budgets
 from attakit.report.measures import final_of, letter_of, segments_of, targets_of
 from attakit.report.notes import READ_COMPLETE, legend, paper_note
 from attakit.report.paper import Number, PaperTable, find_table
 from attakit.report.runs import RunRecord
 from attakit.report.sheets import Entry, Head, Line, Sheet
+from attakit.report.streams import stream_name
 
 BEFORE = "before"
 
@@ -24,9 +25,9 @@ def complete(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
 
 def _sheet(data_set: str, entrant: Entrant, entrants: Sequence[Entrant]) -> Sheet:
     table = _table(data_set, entrant)
-    name = table.method if table is not None and table.method else entrant.label
-    if table is None and several_budgets(entrants, entrant.label):
-        name = f"{entrant.label} (B ≤ {entrant.budget})"
+    name = entrant.name(None, tell_budget=several_budgets(entrants, entrant.label))
+    if table is not None and table.method:
+        name = f"{table.method} ({entrant.variant})" if entrant.variant else table.method
     places = [
         (order, segment)
         for order in orders_of([entrant])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attakit.report.figures import final_figures
-from attakit.report.lineup import Entrant, setting
+from attakit.report.lineup import Entrant
 from attakit.report.runs import RunRecord
+from attakit.report.streams import repeats_note, setting
 
 _SHOWN = 8  # characters of a hash
 _SCORED = "Every prediction is scored as it was given, before the method learns from its batch."
@@ -23,9 +24,7 @@ def fairness(entrants: Sequence[Entrant], *, pooled: bool = False) -> list[str]:
     scored = "" if pooled else _SCORED
     cells = [len(e.all_runs) for e in entrants] if pooled else _cells(entrants)
     told = [_models(runs), _batches(entrants), scored, _labels(entrants), _counts(cells, runs)]
-    left_out = sum(entrant.left_out for entrant in entrants)
-    if left_out:
-        told.append(f"Left out: {left_out} that repeat method, stream, budget and seed of another.")
+    told += repeats_note(sum(entrant.left_out for entrant in entrants))
     return [sentence for sentence in told if sentence]
 
 

@@ -3,45 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from attakit.errors import SettingError, unknown_name
 from attakit.report.complete import complete
 from attakit.report.curves import step_segments
 from attakit.report.fairness import fairness
-from attakit.report.lineup import (
-    Entrant,
-    data_set_of,
-    line_up,
-    orders_of,
-    ranked,
-    several_budgets,
-    stream_name,
-)
+from attakit.report.lineup import Entrant, line_up, orders_of, ranked, several_budgets
 from attakit.report.measures import (
+    MEMORY,
     Measure,
     cost_measures,
     final_of,
+    labels_measure,
     letter_of,
     mean_of,
+    memory_measures,
     printed_at,
     printed_labels,
     segments_of,
     source_measures,
     target_measures,
 )
-from attakit.report.notes import READ_COMPARISON, READ_CORRUPTIONS, READ_POOL, legend, paper_note
+from attakit.report.notes import (
+    READ_COMPARISON,
+    READ_CORRUPTIONS,
+    READ_MEMORY,
+    READ_POOL,
+    legend,
+    paper_note,
+)
 from attakit.report.paper import PaperTable, find_table
 from attakit.report.runs import RunRecord
 from attakit.report.sheets import Head, Line, Sheet
+from attakit.report.streams import by_conditions, is_pool, stream_name
 
+PLAIN = "plain"  # the name of no layout: one plain table per stream
 Layout = Callable[[str, Sequence[Entrant]], list[Sheet]]
 
+_OF_POOLS = "ada"
 _IMAGES = 10_000
 _TIMED = ("noise", "blur")  # the paper times these corruptions only
 
 
 def lay_out(name: str, runs: Sequence[RunRecord]) -> list[Sheet]:
-    """Fill one of the paper's layouts with runs: a sheet per data set, or more.
+    """Fill one of the paper's layouts with runs: a sheet per data set and way to make its stream.
+
+    The orders of a stream stand side by side. Layouts of streams leave runs over a pool out.
 
     >>> end = {"stream_accuracy": 80.0, "segments": {"sketch": 80.0}, "labels": 0}
     >>> experiment = {"label": "EATA", "stream": {"name": "pacs"}}
@@ -54,12 +62,30 @@ def lay_out(name: str, runs: Sequence[RunRecord]) -> list[Sheet]:
         raise unknown_name("layout", name, LAYOUTS)
     if not runs:
         raise SettingError(f"The layout {name!r} needs at least one run, got none.")
-    sets = list(dict.fromkeys(data_set_of(run) for run in runs))
+    on_streams, notes = _without_pools(name, runs)
     sheets: list[Sheet] = []
-    for data_set in sets:
-        own = [run for run in runs if data_set_of(run) == data_set]
-        sheets += LAYOUTS[name](data_set, line_up(own))
+    for own in by_conditions(on_streams):
+        for sheet in LAYOUTS[name](own.data_set, line_up(own.runs)):
+            title = f"{sheet.title} ({own.told})" if own.told else sheet.title
+            sheets.append(replace(sheet, title=title, notes=(*sheet.notes, *notes)))
     return sheets
+
+
+def _without_pools(
+    layout: str, runs: Sequence[RunRecord]
+) -> tuple[Sequence[RunRecord], tuple[str, ...]]:
+    """The runs that a layout shows, and a sentence about those that it does not."""
+    pools = [run for run in runs if is_pool(run)]
+    if layout == _OF_POOLS or not pools:
+        return runs, ()
+    if len(pools) == len(runs):
+        raise SettingError(
+            f"The layout {layout!r} shows streams, but all of the {len(runs)} runs given are over "
+            f"a pool. Take the layout {_OF_POOLS!r}."
+        )
+    noun = "run" if len(pools) == 1 else "runs"
+    note = f"Left out: {len(pools)} {noun} over a pool; the layout {_OF_POOLS} shows them."
+    return [run for run in runs if not is_pool(run)], (note,)
 
 
 def tta(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
@@ -80,7 +106,7 @@ def _comparison(layout: str, data_set: str, entrants: Sequence[Entrant]) -> list
         columns += _now_measures(entrants, table, order)
         columns += source_measures(entrants, table, part, order)
         columns += target_measures(entrants, table, part, order)
-        columns += cost_measures(part, order, printed_labels(order))
+        columns += cost_measures(entrants, part, order, printed_labels(order))
     title = table.title if table is not None else f"Comparison on {data_set}"
     return [_sheet(title, columns, entrants, table, READ_COMPARISON)]
 
@@ -113,7 +139,7 @@ def ada(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
     columns = [
         *source_measures(entrants, table, "", None),
         *target_measures(entrants, table, "", None),
-        *cost_measures("", None),
+        *cost_measures(entrants, "", None),
     ]
     title = table.title if table is not None else f"Active domain adaptation on {data_set}"
     return [_sheet(title, columns, entrants, table, READ_POOL, pooled=True)]
@@ -133,7 +159,8 @@ def corruptions(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
         columns += [_now_measure(part, letter_of(table, name), name, order) for name in names]
         mean = Head(part, "now", "mean")
         columns.append(Measure(mean, mean_of("segments", counted), order, printed_at("average")))
-        columns.append(cost_measures(part, order, printed_labels(order))[0])
+        columns.append(labels_measure(part, order, printed_labels(order)))
+        columns += memory_measures(entrants, part, order)
     title = table.title if table is not None else f"Corruptions of {data_set}"
     return [_sheet(title, columns, entrants, table, READ_CORRUPTIONS)]
 
@@ -166,7 +193,8 @@ def _sheet(
         entries = tuple(column.entry(entrant, table) for column in columns)
         lines.append(Line(entrant.name(table, tell_budget=told), entries))
     has_paper = any(line.has_paper for line in lines)
-    notes = [reading, *legend(table), *paper_note(table if has_paper else None)]
+    memory = [READ_MEMORY] if any(column.head.title == MEMORY for column in columns) else []
+    notes = [reading, *memory, *legend(table), *paper_note(table if has_paper else None)]
     return Sheet(
         title,
         tuple(column.head for column in columns),

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from attakit.report.figures import Figure, final_figures
+from attakit.report.lines import as_json
 from attakit.report.paper import PaperTable
 from attakit.report.runs import RunRecord
-
-DOMAIN_WISE = "domain_after_domain"
-# What the paper calls the orders of a stream.
-STREAM_NAMES = {DOMAIN_WISE: "domain-wise", "random": "random"}
+from attakit.report.streams import (
+    BUDGET,
+    STREAM_NAMES,
+    order_of,
+    own_settings,
+    setting,
+    telling,
+    told,
+    without_repeats,
+)
 
 Read = Callable[[RunRecord], float | None]
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A method with one budget, and its runs on each stream order.
+    """A method with one budget and one way to set it, and its runs on each stream order.
 
     Parameters
     ----------
@@ -30,13 +36,16 @@ class Entrant:
     runs
         Its runs by the order of their stream, one per seed.
     left_out
-        How many runs repeat another one's method, stream, budget and seed, and are not counted.
+        How many runs repeat another one's settings, seed and source model, and are not counted.
+    variant
+        What sets it apart from others with the same label and budget; empty where nothing does.
 
     Examples
     --------
     >>> run = RunRecord({"label": "tent"}, {}, [], [], [], {"labels": 0, "seconds": 2.0})
     >>> (entrant,) = line_up([run])
-    >>> entrant.budget, entrant.figure(DOMAIN_WISE, lambda run: final_figures(run)["seconds"])
+    >>> (order,) = entrant.runs
+    >>> entrant.budget, entrant.figure(order, lambda run: final_figures(run)["seconds"])
     (None, Figure(mean=2.0, deviation=None))
     """
 
@@ -44,6 +53,12 @@ class Entrant:
     budget: int | str | None
     runs: Mapping[str, tuple[RunRecord, ...]]
     left_out: int = 0
+    variant: str = ""
+
+    @property
+    def full_label(self) -> str:
+        """Name of the method, with settings where it was run with several."""
+        return _with(self.label, self.variant)
 
     @property
     def all_runs(self) -> tuple[RunRecord, ...]:
@@ -57,8 +72,12 @@ class Entrant:
         """What the paper calls it, or its own name, with its budget if that must be told."""
         known = table.row_name(self.label, self.budget) if table is not None else None
         if known is not None:
-            return known
-        return f"{self.label} (B ≤ {self.budget})" if tell_budget else self.label
+            return _with(known, self.variant)
+        return _with(_with(self.label, f"B ≤ {self.budget}" * tell_budget), self.variant)
+
+
+def _with(name: str, told: str) -> str:
+    return f"{name} ({told})" if told else name
 
 
 def line_up(runs: Sequence[RunRecord]) -> list[Entrant]:
@@ -69,23 +88,37 @@ def line_up(runs: Sequence[RunRecord]) -> list[Entrant]:
         own = [run for run in runs if run.label == label]
         if any(final_figures(run).get("labels") for run in own):
             budgets = sorted(dict.fromkeys(budget_of(run) for run in own), key=_by_size)
-            entrants += [_entrant(label, b, [r for r in own if budget_of(r) == b]) for b in budgets]
+            for budget in budgets:
+                entrants += _variants(label, budget, [r for r in own if budget_of(r) == budget])
         else:
-            entrants.append(_entrant(label, None, own))
+            entrants += _variants(label, None, own)
     return entrants
 
 
-def _entrant(label: str, budget: int | str | None, runs: Sequence[RunRecord]) -> Entrant:
-    kept: dict[tuple[str, Any], RunRecord] = {}
+def _variants(label: str, budget: int | str | None, runs: Sequence[RunRecord]) -> list[Entrant]:
+    """An entrant for each way in which a method was set, named by what differs."""
+    ways: dict[str, list[RunRecord]] = {}
     for run in runs:
-        kept.setdefault((order_of(run), run.seed), run)
-    orders = list(dict.fromkeys(order for order, _ in kept))
-    by_order = {
-        order: tuple(run for (own, _), run in kept.items() if own == order) for order in orders
-    }
-    # A method that never asks may have been run at several budgets: one run, not a repeated one.
-    different = {(order_of(run), run.seed, budget_of(run)) for run in runs}
-    return Entrant(label, budget, by_order, len(runs) - len(different))
+        ways.setdefault(as_json(own_settings(run)), []).append(run)
+    settings = [own_settings(own[0]) for own in ways.values()]
+    names = telling(settings)
+    return [
+        _entrant(label, budget, own, ", ".join(told(each, names, "=")))
+        for each, own in zip(settings, ways.values(), strict=True)
+    ]
+
+
+def _entrant(
+    label: str, budget: int | str | None, runs: Sequence[RunRecord], variant: str
+) -> Entrant:
+    kept = without_repeats(runs)
+    left_out = len(runs) - len(kept)
+    if budget is None:
+        # A method that never asks may have been run at several budgets: that is no repeat.
+        kept = without_repeats(kept, whatever=BUDGET)
+    orders = list(dict.fromkeys(order_of(run) for run in kept))
+    by_order = {order: tuple(run for run in kept if order_of(run) == order) for order in orders}
+    return Entrant(label, budget, by_order, left_out, variant)
 
 
 def _by_size(budget: int | str | None) -> tuple[bool, int]:
@@ -106,7 +139,7 @@ def ranked(entrants: Sequence[Entrant], table: PaperTable | None) -> list[Entran
 
 def several_budgets(entrants: Sequence[Entrant], label: str) -> bool:
     """Whether a method is there with more than one budget."""
-    return sum(entrant.label == label for entrant in entrants) > 1
+    return len({entrant.budget for entrant in entrants if entrant.label == label}) > 1
 
 
 def orders_of(entrants: Sequence[Entrant]) -> list[str]:
@@ -116,29 +149,7 @@ def orders_of(entrants: Sequence[Entrant]) -> list[str]:
     return [*known, *(order for order in found if order not in known)]
 
 
-def stream_name(order: str) -> str:
-    """What tables call an order of the stream."""
-    return STREAM_NAMES.get(order, order.replace("_", " "))
-
-
-def setting(run: RunRecord, table: str, name: str, default: Any = None) -> Any:
-    """A setting of a run's experiment; the default where it does not say."""
-    found = run.experiment.get(table)
-    value = found.get(name) if isinstance(found, Mapping) else None
-    return default if value is None else value
-
-
-def order_of(run: RunRecord) -> str:
-    """The order of a run's stream."""
-    return str(setting(run, "stream", "order", DOMAIN_WISE))
-
-
 def budget_of(run: RunRecord) -> int | str | None:
     """How many labels a run was allowed."""
     budget: int | str | None = setting(run, "labels", "budget")
     return budget
-
-
-def data_set_of(run: RunRecord) -> str:
-    """The data set of a run."""
-    return str(setting(run, "stream", "name", "stream"))

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from attakit.report.figures import Figure, final_figures
-from attakit.report.lineup import Entrant, Read, setting, stream_name
+from attakit.report.lineup import Entrant, Read
 from attakit.report.paper import Number, PaperTable
 from attakit.report.runs import RunRecord
 from attakit.report.sheets import Entry, Head
+from attakit.report.streams import setting, stream_name
 
+MEMORY = "MB"
 Printed = Callable[[PaperTable, str], Number | None]  # table, row
 
 
@@ -179,10 +181,27 @@ def target_measures(
     return columns
 
 
-def cost_measures(part: str, order: str | None, printed: Printed = _nothing) -> list[Measure]:
-    """Labels used and seconds taken."""
-    labels, seconds = (Head(part, "", name, is_accuracy=False) for name in ("labels", "seconds"))
+def cost_measures(
+    entrants: Sequence[Entrant], part: str, order: str | None, printed: Printed = _nothing
+) -> list[Measure]:
+    """Labels used, seconds taken and, where it was measured, peak memory."""
+    seconds = Head(part, "", "seconds", is_accuracy=False)
     return [
-        Measure(labels, final("labels"), order, printed, decimals=0),
+        labels_measure(part, order, printed),
         Measure(seconds, final("seconds"), order, decimals=0),
+        *memory_measures(entrants, part, order),
     ]
+
+
+def labels_measure(part: str, order: str | None, printed: Printed = _nothing) -> Measure:
+    """Labels used."""
+    head = Head(part, "", "labels", is_accuracy=False)
+    return Measure(head, final("labels"), order, printed, decimals=0)
+
+
+def memory_measures(entrants: Sequence[Entrant], part: str, order: str | None) -> list[Measure]:
+    """Peak memory of the process in megabytes, where any run knows it."""
+    memory = final("peak_memory_mb")
+    head = Head(part, "", MEMORY, is_accuracy=False)
+    known = is_known(entrants, memory)
+    return [Measure(head, memory, order, decimals=0)] if known else []

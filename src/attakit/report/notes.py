@@ -28,6 +28,7 @@ READ_COMPLETE = (
     "before: of the method before its first step, in the paper of the source model with its stored "
     "statistics. A dash: not measured (report.domains_after_each measures it)."
 )
+READ_MEMORY = "MB: peak memory of the process."
 
 
 def legend(table: PaperTable | None) -> list[str]:

@@ -9,16 +9,10 @@ from dataclasses import dataclass
 
 from attakit.report.curves import Band, average, bands, recorded, smoothed_accuracy
 from attakit.report.figures import Figure, final_figures
-from attakit.report.lineup import (
-    Entrant,
-    Read,
-    data_set_of,
-    line_up,
-    orders_of,
-    stream_name,
-)
+from attakit.report.lineup import Entrant, Read, line_up, orders_of
 from attakit.report.measures import final
 from attakit.report.runs import Group, RunRecord
+from attakit.report.streams import by_conditions, is_pool, stream_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +49,7 @@ class Panel:
         return not any(trace.points for trace in self.traces)
 
 
+_ALONG = "accuracy along the stream (%)"
 _BUDGET = re.compile(r" \(B [≤=] \w+\)$")
 
 Grid = list[list[Panel]]  # rows of panels
@@ -91,11 +86,20 @@ def ablation_panels(runs: Sequence[RunRecord]) -> Grid:
 def _per_stream(
     runs: Sequence[RunRecord], draw: Callable[[str, str, Sequence[Entrant]], list[Panel]]
 ) -> Grid:
-    """Data sets side by side, stream orders one below the other."""
-    sets = list(dict.fromkeys(data_set_of(run) for run in runs))
-    entrants = {s: line_up([run for run in runs if data_set_of(run) == s]) for s in sets}
+    """Data sets, and other settings of the stream, side by side; its orders one below the other.
+
+    Runs over a pool are left out: they give no answers along a stream.
+    """
+    found = by_conditions([run for run in runs if not is_pool(run)])
+    entrants = {
+        f"{one.data_set} ({one.told})" if one.told else one.data_set: line_up(one.runs)
+        for one in found
+    }
     orders = orders_of([entrant for own in entrants.values() for entrant in own])
-    return [[panel for s in sets for panel in draw(s, order, entrants[s])] for order in orders]
+    return [
+        [panel for name, own in entrants.items() for panel in draw(name, order, own)]
+        for order in orders
+    ]
 
 
 def _points(entrants: Sequence[Entrant], order: str, x: Read, y: Read) -> tuple[Point, ...]:
@@ -107,7 +111,9 @@ def _by_label(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
     """Entrants that are one method with several budgets, which its label may name."""
     grouped: dict[str, list[Entrant]] = {}
     for entrant in entrants:
-        grouped.setdefault(_BUDGET.sub("", entrant.label), []).append(entrant)
+        label = _BUDGET.sub("", entrant.label)
+        name = f"{label} ({entrant.variant})" if entrant.variant else label
+        grouped.setdefault(name, []).append(entrant)
     return grouped
 
 
@@ -118,7 +124,7 @@ def _against_labels(data_set: str, order: str, entrants: Sequence[Entrant]) -> l
         for label, own in _by_label(entrants).items()
     ]
     title = f"{data_set}, {stream_name(order)} stream"
-    return [Panel(title, "labels used", "accuracy along the stream (%)", tuple(traces))]
+    return [Panel(title, "labels used", _ALONG, tuple(traces))]
 
 
 def _against_seconds(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
@@ -127,29 +133,34 @@ def _against_seconds(data_set: str, order: str, entrants: Sequence[Entrant]) -> 
         for label, own in _by_label(entrants).items()
     ]
     title = f"{data_set}, {stream_name(order)} stream"
-    return [Panel(title, "seconds", "accuracy along the stream (%)", tuple(traces), log_x=True)]
+    return [Panel(title, "seconds", _ALONG, tuple(traces), log_x=True)]
 
 
 def _ablation(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
     where = f"{data_set}, {stream_name(order)} stream"
     titles = (f"{where}: targets", f"{where}: source")
     if any(len(own) > 1 for own in _by_label(entrants).values()):
-        reads = zip(titles, (split_mean, source_after), strict=True)
-        return [_over_budgets(title, order, entrants, read) for title, read in reads]
-    curves = zip(titles, (smoothed_accuracy, recorded("source_accuracy")), strict=True)
-    return [_along(title, order, entrants, read) for title, read in curves]
+        y_titles = (f"{_ALONG},\nmean of segments", "accuracy after the stream (%)")
+        reads = zip(titles, y_titles, (split_mean, source_after), strict=True)
+        return [_over_budgets(title, y, order, entrants, read) for title, y, read in reads]
+    y_titles = (f"{_ALONG},\nsmoothed", _ALONG)
+    curves = zip(titles, y_titles, (smoothed_accuracy, recorded("source_accuracy")), strict=True)
+    return [_along(title, y, order, entrants, read) for title, y, read in curves]
 
 
-def _over_budgets(title: str, order: str, entrants: Sequence[Entrant], read: Read) -> Panel:
+def _over_budgets(
+    title: str, y_title: str, order: str, entrants: Sequence[Entrant], read: Read
+) -> Panel:
     traces = [
         Trace(label, _points(own, order, final("labels"), read), level=own[0].budget is None)
         for label, own in _by_label(entrants).items()
     ]
-    return Panel(title, "labels used", "accuracy (%)", tuple(traces))
+    return Panel(title, "labels used", y_title, tuple(traces))
 
 
 def _along(
     title: str,
+    y_title: str,
     order: str,
     entrants: Sequence[Entrant],
     read: Callable[[RunRecord], list[float | None]],
@@ -159,9 +170,9 @@ def _along(
     for entrant in entrants:
         runs = entrant.runs.get(order, ())
         if any(run.steps for run in runs):
-            curve = average(Group(entrant.label, runs), read)
+            curve = average(Group(entrant.full_label, runs), read)
             known = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
             points = tuple(Point(Figure(float(x)), Figure(y)) for x, y in known)
-            traces.append(Trace(entrant.label, points, marked=False))
+            traces.append(Trace(entrant.full_label, points, marked=False))
             found = found or bands(runs[0])
-    return Panel(title, "samples seen", "accuracy (%)", tuple(traces), bands=tuple(found))
+    return Panel(title, "samples seen", y_title, tuple(traces), bands=tuple(found))

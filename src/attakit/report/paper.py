@@ -16,6 +16,7 @@ from typing import Any
 from attakit.errors import unknown_name
 
 FILE = "paper.toml"
+_WITHOUT_NUMBERS = ("figure-13",)  # the ablation, which a suite may repeat all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,16 @@ def paper_tables() -> Mapping[str, PaperTable]:
         name: PaperTable(name=name, **{**table, "columns": tuple(table["columns"])})
         for name, table in tomllib.loads(text).items()
     }
+
+
+def paper_names() -> list[str]:
+    """What a suite may say it repeats: a table, that table on one data set, or the ablation.
+
+    >>> "table-2" in paper_names(), "table-2-pacs" in paper_names(), "table-99" in paper_names()
+    (True, True, False)
+    """
+    whole = ("-".join(name.split("-")[:2]) for name in paper_tables())
+    return list(dict.fromkeys([*whole, *paper_tables(), *_WITHOUT_NUMBERS]))
 
 
 def paper_number(table: str, method: str, column: str) -> Number | None:

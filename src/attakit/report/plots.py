@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,7 +38,9 @@ PLOTS: dict[str, Callable[[Sequence[RunRecord]], Grid]] = {
 }
 _COLOURS = (*COLOURS, "#882255", "#44AA99", "#999933", "#332288")  # more for long lists
 _MARKERS = "osD^vPX*<"
-_DASHES = ((0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
+_DASHES = ((0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)), (0, (1, 2)), (0, (9, 2)))
+# Lines are drawn through until the colours come round again.
+_STROKES = ("solid", *_DASHES)
 _PANEL = (4.6, 3.3)  # inches
 
 
@@ -128,24 +131,50 @@ def _draw_frame(axes: Any, panel: Panel) -> None:
         axes.spines[side].set_visible(False)
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one method is drawn: as a dashed level, or as a line with a marker."""
+
+    colour: str
+    marker: str
+    dash: Any
+    stroke: Any
+
+
+def look(place: int) -> Look:
+    """The look of the method at a place of the legend: no two are alike in sixty, however drawn.
+
+    >>> look(0).colour == look(12).colour, look(0).dash == look(12).dash
+    (True, False)
+    """
+    turn, colour = divmod(place, len(_COLOURS))
+    return Look(
+        _COLOURS[colour],
+        _MARKERS[place % len(_MARKERS)],
+        _DASHES[(colour + turn) % len(_DASHES)],
+        _STROKES[turn % len(_STROKES)],
+    )
+
+
 def _draw_trace(axes: Any, trace: Trace, place: int) -> None:
-    colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
+    own = look(place)
     if trace.level:
-        height, dash = trace.points[0].y.mean, _DASHES[place % len(_DASHES)]
-        axes.axhline(height, color=colour, linestyle=dash, linewidth=1.5, label=trace.label)
+        height = trace.points[0].y.mean
+        axes.axhline(height, color=own.colour, linestyle=own.dash, linewidth=1.5, label=trace.label)
         return
     points = sorted(trace.points, key=lambda point: point.x.mean)
     x, y = [point.x.mean for point in points], [point.y.mean for point in points]
     if not trace.marked:
-        axes.plot(x, y, color=colour, linewidth=1.8, label=trace.label)
+        axes.plot(x, y, color=own.colour, linestyle=own.stroke, linewidth=1.8, label=trace.label)
         return
     spread = [point.y.deviation or 0.0 for point in points]
     axes.errorbar(
         x,
         y,
         yerr=spread if any(spread) else None,
-        color=colour,
-        marker=marker,
+        color=own.colour,
+        linestyle=own.stroke,
+        marker=own.marker,
         markersize=8,
         markeredgecolor="white",
         markeredgewidth=0.8,

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attakit.errors import check_choice
-from attakit.report.sheets import Head, Sheet
+from attakit.report.sheets import Entry, Head, Sheet
 from attakit.report.tables import FORMS, Form, latex_text
 
 PAPER_ROW = "paper"
@@ -27,7 +27,7 @@ _ENDLESS = 10_000
 
 
 def render_sheets(sheets: Sequence[Sheet], form: Form = "markdown") -> str:
-    """Write sheets one after the other.
+    """Write sheets one after the other; as CSV in one block, whose columns are those of all.
 
     >>> from attakit.report.figures import Figure
     >>> from attakit.report.paper import Number
@@ -42,7 +42,9 @@ def render_sheets(sheets: Sequence[Sheet], form: Form = "markdown") -> str:
     | *paper* | *67.29* |
     """
     check_choice("render_sheets", "form", form, FORMS)
-    writers = {"markdown": _markdown, "csv": _csv, "latex": _latex, "rich": _plain}
+    if form == "csv":
+        return _csv(sheets)
+    writers = {"markdown": _markdown, "latex": _latex, "rich": _plain}
     return "\n".join(writers[form](sheet) for sheet in sheets)
 
 
@@ -72,21 +74,26 @@ def _markdown(sheet: Sheet) -> str:
     return f"**{sheet.title}**\n\n" + line(head) + rule + body + notes
 
 
-def _csv(sheet: Sheet) -> str:
+def _csv(sheets: Sequence[Sheet]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     kinds = ("", " std", " paper", " paper std")
-    writer.writerow(
-        ["table", sheet.corner, *(h.full + kind for h in sheet.heads for kind in kinds)]
-    )
-    for line in sheet.lines:
-        numbers: list[float | None] = []
-        for entry in line.entries:
-            ours, theirs = entry.figure, entry.paper
-            numbers += [ours.mean, ours.deviation] if ours else [None, None]
-            numbers += [theirs.value, theirs.deviation] if theirs else [None, None]
-        writer.writerow([sheet.title, line.label, *numbers])
+    heads = list(dict.fromkeys(head.full for sheet in sheets for head in sheet.heads))
+    corners = list(dict.fromkeys(sheet.corner for sheet in sheets))
+    writer.writerow(["table", *corners[:1], *(head + kind for head in heads for kind in kinds)])
+    for sheet in sheets:
+        for line in sheet.lines:
+            entries = {h.full: e for h, e in zip(sheet.heads, line.entries, strict=True)}
+            numbers = [number for head in heads for number in _numbers(entries.get(head))]
+            writer.writerow([sheet.title, line.label, *numbers])
     return file.getvalue()
+
+
+def _numbers(entry: Entry | None) -> Iterator[float | None]:
+    """Our figure and the paper's number in full precision, each with its deviation."""
+    ours, theirs = (None, None) if entry is None else (entry.figure, entry.paper)
+    yield from (ours.mean, ours.deviation) if ours else (None, None)
+    yield from (theirs.value, theirs.deviation) if theirs else (None, None)
 
 
 def _latex(sheet: Sheet) -> str:

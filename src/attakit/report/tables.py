@@ -17,6 +17,7 @@ from attakit.errors import check_choice
 from attakit.report.figures import Figure, Row, best_rows
 
 Form = Literal["markdown", "csv", "latex", "rich"]
+Titled = tuple[str | None, Sequence[Row], Sequence[str]]  # title, rows, notes
 
 FORMS = ("markdown", "csv", "latex", "rich")
 _WIDE = 200
@@ -35,15 +36,16 @@ _LATEX_SPECIAL = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its title and how to find its figure."""
+    """A column of a table: its title and how to find its figure; a narrow table may drop it."""
 
     title: str
     pick: Callable[[Row], Figure | None]
     decimals: int = 1
     is_accuracy: bool = True
+    is_dropped: bool = False
 
 
-def columns(rows: Sequence[Row]) -> list[Column]:
+def columns(rows: Sequence[Row], *, narrow: bool = False) -> list[Column]:
     """The columns that have at least one figure."""
     segments = list(dict.fromkeys(name for row in rows for name in row.segments))
     every = [
@@ -52,8 +54,10 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         Column("source", lambda row: row.source),
         Column("labels", lambda row: row.labels, decimals=0, is_accuracy=False),
         Column("seconds", lambda row: row.seconds, is_accuracy=False),
+        Column("MB", lambda row: row.memory_mb, decimals=0, is_accuracy=False, is_dropped=True),
     ]
-    return [column for column in every if any(column.pick(row) is not None for row in rows)]
+    shown = [column for column in every if not (narrow and column.is_dropped)]
+    return [column for column in shown if any(column.pick(row) is not None for row in rows)]
 
 
 def _segment(name: str) -> Callable[[Row], Figure | None]:
@@ -81,9 +85,16 @@ def render(
     |---|---:|---:|---:|
     | tent | 80.0 | 0.0 | 1 |
     """
+    return render_comparisons([(title, rows, notes)], form)
+
+
+def render_comparisons(tables: Sequence[Titled], form: Form) -> str:
+    """Write tables one after the other; as CSV in one block, whose columns are those of all."""
     check_choice("render", "form", form, FORMS)
-    writers = {"markdown": _markdown, "csv": _csv, "latex": _latex, "rich": _plain}
-    return writers[form](rows, title, notes)
+    if form == "csv":
+        return _csv(tables)
+    writers = {"markdown": _markdown, "latex": _latex, "rich": _plain}
+    return "\n".join(writers[form](rows, title, notes) for title, rows, notes in tables)
 
 
 def show(figure: Figure | None, decimals: int = 1) -> str:
@@ -103,10 +114,12 @@ def run_count(row: Row) -> str:
     return f"{row.runs} ({row.unfinished} unfinished)" if row.unfinished else str(row.runs)
 
 
-def cells(rows: Sequence[Row], mark: Callable[[str], str]) -> list[list[str]]:
+def cells(
+    rows: Sequence[Row], mark: Callable[[str], str], *, narrow: bool = False
+) -> list[list[str]]:
     """The texts of a table without its head, with `mark` put around the best accuracies."""
     texts: list[list[str]] = [[row.label] for row in rows]
-    for column in columns(rows):
+    for column in columns(rows, narrow=narrow):
         best = best_rows(rows, column.pick) if column.is_accuracy else set()
         for place, row in enumerate(rows):
             text = show(column.pick(row), column.decimals)
@@ -114,9 +127,9 @@ def cells(rows: Sequence[Row], mark: Callable[[str], str]) -> list[list[str]]:
     return [[*text, run_count(row)] for text, row in zip(texts, rows, strict=True)]
 
 
-def titles(rows: Sequence[Row]) -> list[str]:
+def titles(rows: Sequence[Row], *, narrow: bool = False) -> list[str]:
     """The head of a table."""
-    return ["method", *(column.title for column in columns(rows)), "runs"]
+    return ["method", *(column.title for column in columns(rows, narrow=narrow)), "runs"]
 
 
 def _markdown(rows: Sequence[Row], title: str | None, notes: Sequence[str]) -> str:
@@ -158,17 +171,19 @@ def _latex_cell(text: str) -> str:
     return rf"\textbf{{{escaped}}}" if text.startswith("\0") else escaped
 
 
-def _csv(rows: Sequence[Row], title: str | None, _notes: Sequence[str]) -> str:
+def _csv(tables: Sequence[Titled]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    chosen = columns(rows)
+    chosen = columns([row for _, rows, _ in tables for row in rows])
     pairs = [name for column in chosen for name in (column.title, f"{column.title} std")]
-    writer.writerow([*(["table"] if title else []), "method", *pairs, "runs", "unfinished"])
-    for row in rows:
-        figures = [column.pick(row) for column in chosen]
-        numbers = [n for f in figures for n in ((f.mean, f.deviation) if f else (None, None))]
-        above = [title] if title else []
-        writer.writerow([*above, row.label, *numbers, row.runs, row.unfinished])
+    has_titles = any(title for title, _, _ in tables)
+    writer.writerow([*(["table"] if has_titles else []), "method", *pairs, "runs", "unfinished"])
+    for title, rows, _ in tables:
+        for row in rows:
+            figures = [column.pick(row) for column in chosen]
+            numbers = [n for f in figures for n in ((f.mean, f.deviation) if f else (None, None))]
+            above = [title] if has_titles else []
+            writer.writerow([*above, row.label, *numbers, row.runs, row.unfinished])
     return file.getvalue()
 
 
@@ -179,10 +194,13 @@ def rich_table(
     notes: Sequence[str] = (),
     narrow: bool = False,
 ) -> Table:
-    """The table as a terminal shows it; a narrow one has deviations for the stream only."""
+    """The table as a terminal shows it.
+
+    A narrow one has deviations for the stream only, and no memory.
+    """
     table = Table(
         title=None if title is None else escape(title),
-        caption=_caption(rows, notes),
+        caption=_caption(rows, [*_about_memory(rows, narrow=narrow), *notes]),
         box=box.SIMPLE_HEAD,
         padding=(0, 0 if narrow else 1, 0, 0),
         pad_edge=False,
@@ -190,7 +208,7 @@ def rich_table(
         title_justify="left",
         caption_justify="left",
     )
-    for place, name in enumerate(titles(rows)[:-1]):
+    for place, name in enumerate(titles(rows, narrow=narrow)[:-1]):
         folds = narrow and place == 0  # a long name of a method gives way to figures
         table.add_column(
             escape(name),
@@ -199,11 +217,17 @@ def rich_table(
             max_width=_NARROW_NAME if folds else None,
             overflow="fold",
         )
-    for label, *texts, _ in cells(rows, lambda text: "\0" + text):
+    for label, *texts, _ in cells(rows, lambda text: "\0" + text, narrow=narrow):
         if narrow:
             texts[1:] = [text.split(" ±")[0] for text in texts[1:]]
         table.add_row(*(_rich_cell(text) for text in (label, *texts)))
     return table
+
+
+def _about_memory(rows: Sequence[Row], *, narrow: bool) -> list[str]:
+    """Whose memory it is: runs in one process, as those of the demo, share the peak."""
+    has_memory = any(column.title == "MB" for column in columns(rows, narrow=narrow))
+    return ["MB: peak memory of the process"] if has_memory else []
 
 
 def _caption(rows: Sequence[Row], notes: Sequence[str]) -> str:

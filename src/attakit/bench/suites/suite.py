@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from attakit.bench.experiment import Count, Positive, Table
 from attakit.bench.load import apply_overrides, first_problem, parse_experiment, read_tables
 from attakit.errors import SettingError, unknown_name
+from attakit.report.layouts import LAYOUTS, PLAIN
+from attakit.report.paper import paper_names
 
 Protocol = Literal["fair", "paper"]
 Budget = Count | Literal["unlimited"]
@@ -88,7 +90,7 @@ class Suite(Table):
 
     name: Name
     grid: GridTable
-    layout: str = "plain"
+    layout: str = PLAIN
     paper: str | None = None
     folder: Path | None = None
     protocol: Protocol = "fair"
@@ -124,10 +126,19 @@ def parse_suite(tables: Mapping[str, Any], where: str = "suite") -> Suite:
     except ValidationError as error:
         raise SettingError(f"{where}: {first_problem(error, Suite)}") from error
     parse_experiment(suite.base, where=f"{where}: base")
+    _check_layout(suite, where)
     _check_labels(suite.grid, where)
     for entry in suite.grid.methods:
         _check_match(entry, suite.grid, where)
     return suite
+
+
+def _check_layout(suite: Suite, where: str) -> None:
+    """Raise `SettingError` unless tables can be laid out as told, beside numbers that exist."""
+    if suite.layout not in (PLAIN, *LAYOUTS):
+        raise SettingError(f"{where}: {unknown_name('layout', suite.layout, (PLAIN, *LAYOUTS))}")
+    if suite.paper is not None and suite.paper not in paper_names():
+        raise SettingError(f"{where}: {unknown_name('paper', suite.paper, paper_names())}")
 
 
 def _check_labels(grid: GridTable, where: str) -> None:

@@ -1,0 +1,177 @@
+"""Which runs met the same stream: the one notion that tables, layouts and plots share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attakit.report.lines import as_json
+from attakit.report.runs import RunRecord
+
+DOMAIN_WISE = "domain_after_domain"
+# What the paper calls the orders of a stream.
+STREAM_NAMES = {DOMAIN_WISE: "domain-wise", "random": "random"}
+
+BUDGET = "labels.budget"
+_STREAM = "stream."
+# Of the stream's settings the one that a method may have for itself, as in the paper's protocol.
+_OF_THE_METHOD = "stream.batch_size"
+_OF_THE_ORDER = ("stream.order", "stream.order_settings.")
+_FEW = 3  # settings that are told of those that differ, if they tell runs apart
+
+
+@dataclass(frozen=True, slots=True)
+class SameConditions:
+    """Runs on one data set under the same conditions, in whichever order of the stream.
+
+    Parameters
+    ----------
+    data_set
+        Its name.
+    told
+        What sets the conditions apart from others on this data set; empty where there are none.
+    runs
+        All of them.
+    """
+
+    data_set: str
+    told: str
+    runs: list[RunRecord]
+
+
+def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
+    """Put runs together that differ in method, seed and order of the stream only.
+
+    >>> def run(share):
+    ...     return RunRecord({"stream": {"name": "pacs", "share": share}}, {}, [], [], [], None)
+    >>> [(one.told, len(one.runs)) for one in by_conditions([run(0.5), run(1.0), run(0.5)])]
+    [('share = 0.5', 2), ('share = 1.0', 1)]
+    """
+    found: list[SameConditions] = []
+    for data_set in dict.fromkeys(data_set_of(run) for run in runs):
+        parts = _parts([run for run in runs if data_set_of(run) == data_set])
+        conditions = [conditions_of(part[0]) for part in parts]
+        names = differing(conditions)
+        found += [
+            SameConditions(data_set, ", ".join(told(own, names)), part)
+            for own, part in zip(conditions, parts, strict=True)
+        ]
+    return found
+
+
+def _parts(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
+    parts: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        parts.setdefault(as_json(conditions_of(run)), []).append(run)
+    return list(parts.values())
+
+
+def conditions_of(run: RunRecord) -> dict[str, Any]:
+    """The settings of a run's stream but for its order and what a method has for itself.
+
+    Those that say nothing are left out, so that an older record, which lacks them, is the same.
+    """
+    return {
+        name.removeprefix(_STREAM): value
+        for name, value in run.settings.items()
+        if name.startswith(_STREAM)
+        and name != _OF_THE_METHOD
+        and not _is_of_the_order(name)
+        and value is not None
+    }
+
+
+def own_settings(run: RunRecord) -> dict[str, Any]:
+    """The settings of a run that are not of its stream, and its batch size; not its budget."""
+    return {
+        name: value
+        for name, value in run.settings.items()
+        if name != BUDGET and (name == _OF_THE_METHOD or not name.startswith(_STREAM))
+    }
+
+
+def _is_of_the_order(name: str) -> bool:
+    return name == _OF_THE_ORDER[0] or name.startswith(_OF_THE_ORDER[1])
+
+
+def differing(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of settings that are not the same everywhere."""
+    names = sorted({name for settings in found for name in settings})
+    return [name for name in names if any(s.get(name) != found[0].get(name) for s in found)]
+
+
+def telling(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """As few names of differing settings as it takes to tell all apart, but some to go by."""
+    names = differing(found)
+    for count in range(_FEW, len(names)):
+        if len({as_json(told(settings, names[:count])) for settings in found}) == len(found):
+            return names[:count]
+    return names
+
+
+def told(settings: Mapping[str, Any], names: Sequence[str], sign: str = " = ") -> list[str]:
+    """Settings in words.
+
+    >>> told({"share": 0.5, "size": 128}, ["share", "severity"])
+    ['share = 0.5', 'severity not set']
+    """
+    return [
+        f"{name} not set" if settings.get(name) is None else f"{name}{sign}{settings[name]}"
+        for name in names
+    ]
+
+
+def without_repeats(runs: Sequence[RunRecord], *, whatever: str = "") -> list[RunRecord]:
+    """Runs that repeat another's label, settings, seed and source model left out.
+
+    Of those that repeat each other the first that is finished stays. `whatever` names a setting
+    that may differ in a repeat.
+    """
+    kept: dict[str, RunRecord] = {}
+    for run in runs:
+        settings = {name: value for name, value in run.settings.items() if name != whatever}
+        key = as_json([run.label, settings, run.seed, run.environment.get("model")])
+        if key not in kept or (run.is_finished and not kept[key].is_finished):
+            kept[key] = run
+    return list(kept.values())
+
+
+def repeats_note(count: int) -> Iterator[str]:
+    """A sentence about runs that were left out, where there are some."""
+    if count:
+        yield f"Left out: {count} that repeat settings, seed and model of another."
+
+
+def stream_name(order: str) -> str:
+    """What tables call an order of the stream."""
+    return STREAM_NAMES.get(order, order.replace("_", " "))
+
+
+def setting(run: RunRecord, table: str, name: str, default: Any = None) -> Any:
+    """A setting of a run's experiment; the default where it does not say."""
+    found = run.experiment.get(table)
+    value = found.get(name) if isinstance(found, Mapping) else None
+    return default if value is None else value
+
+
+def order_of(run: RunRecord) -> str:
+    """The order of a run's stream, with its settings where it has some.
+
+    >>> stream = {"order": "random", "order_settings": {"splits": 2}}
+    >>> order_of(RunRecord({"stream": stream}, {}, [], [], [], None))
+    'random (splits=2)'
+    """
+    order = str(setting(run, "stream", "order", DOMAIN_WISE))
+    settings = setting(run, "stream", "order_settings", {})
+    return f"{order} ({', '.join(told(settings, sorted(settings), '='))})" if settings else order
+
+
+def data_set_of(run: RunRecord) -> str:
+    """The data set of a run."""
+    return str(setting(run, "stream", "name", "stream"))
+
+
+def is_pool(run: RunRecord) -> bool:
+    """Whether a run had all target samples before it, so that there was no stream."""
+    return isinstance(run.experiment.get("pool"), Mapping)
