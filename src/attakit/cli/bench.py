@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand
 
+from attakit.bench.sets.catalogue import listed as told_names
 from attakit.bench.stopping import Interrupted, stoppable
 from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
 from attakit.bench.suites.grid import Grid, with_partners
 from attakit.bench.suites.processes import Processes
 from attakit.bench.suites.ray_tasks import RayTasks
-from attakit.bench.suites.sources import SourceModel, prepare_sources
+from attakit.bench.suites.sources import Source, prepare_sources
 from attakit.bench.suites.suite import Protocol, Suite, load_suite
 from attakit.bench.suites.summary import summarise_grid
 from attakit.bench.suites.work import Workplace
@@ -115,9 +116,7 @@ def _chosen(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
 
 
 @contextmanager
-def _workplace(
-    workers: int, sources: dict[str, SourceModel], *, ray: str | None
-) -> Iterator[Workplace]:
+def _workplace(workers: int, sources: dict[str, Source], *, ray: str | None) -> Iterator[Workplace]:
     if ray is not None:
         with RayTasks(sources, address=ray or None) as cluster:
             yield cluster
@@ -142,9 +141,8 @@ def _tell(summary: dict[str, Any], cells: Sequence[Cell], *, quiet: bool, as_jso
     if not quiet:
         _print_tables(summary, cells)
     errors = Console(stderr=True, highlight=False)
-    for line in summary["cells"]:
-        if line["state"] == "failed":
-            errors.print(f"[bold red]Failed:[/] {escape(_failure(line))}", soft_wrap=True)
+    for failure in _failures(summary["cells"]):
+        errors.print(f"[bold red]Failed:[/] {escape(failure)}", soft_wrap=True)
     for warning in summary["fairness"]["warnings"]:
         errors.print(f"[bold yellow]Warning:[/] {escape(warning)}", soft_wrap=True)
 
@@ -160,8 +158,14 @@ def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
     say(f"Cells: {counts}. Results: {summary['folder']}")
 
 
+_NAMED = 3  # cells that share one failure; further ones are counted
 _COUNTS = {"finished": "run", "skipped": "finished before", "failed": "failed"}
 
 
-def _failure(line: dict[str, Any]) -> str:
-    return f"{line['name']}: {line['message']}"
+def _failures(lines: Sequence[dict[str, Any]]) -> list[str]:
+    """What went wrong, and where: each message once, with the cells that have it in common."""
+    names: dict[str, list[str]] = {}
+    for line in lines:
+        if line["state"] == "failed":
+            names.setdefault(line["message"], []).append(line["name"])
+    return [f"{told_names(cells, most=_NAMED)}: {message}" for message, cells in names.items()]

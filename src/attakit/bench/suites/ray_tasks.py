@@ -18,7 +18,7 @@ from typing import Any
 from attakit.bench.data import DATA_VARIABLE
 from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.stopping import Interrupted
-from attakit.bench.suites.sources import SourceModel
+from attakit.bench.suites.sources import NoSource, Source
 from attakit.bench.suites.work import Ended, Event, Job, Outcome, Stepped, do_job
 from attakit.errors import MissingExtra
 
@@ -39,7 +39,7 @@ class RayTasks:
 
     has_room = True  # Ray keeps what it has no room for
 
-    def __init__(self, sources: Mapping[str, SourceModel], *, address: str | None = None) -> None:
+    def __init__(self, sources: Mapping[str, Source], *, address: str | None = None) -> None:
         self._ray = _import_ray()
         self._address = address
         self._sources = sources
@@ -69,6 +69,7 @@ class RayTasks:
 
     def start(self, job: Job) -> None:
         source = self._sources[job.cell]
+        assert not isinstance(source, NoSource), "a cell without a source model is not started"
         if source.file not in self._sent:
             self._sent[source.file] = self._ray.put(source.file.read_bytes())
         task = self._task.options(num_cpus=job.experiment.threads or 1, name=job.cell).remote(
