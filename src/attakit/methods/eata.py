@@ -27,7 +27,7 @@ from attakit.nn.entropy import softmax_entropy
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
 from attakit.nn.trainable import trainable_parameters
 from attakit.records import Batch, Step
-from attakit.train.descent import descend
+from attakit.train.descent import checked_loss, descend
 
 
 class EATA(BaseMethod):
@@ -101,6 +101,7 @@ class EATA(BaseMethod):
             return Step(self.predict(inputs))
         answer = self.model(inputs)
         entropy = softmax_entropy(answer.logits)
+        checked_loss("EATA", self.optimizer, entropy.detach().mean())
         margin = self.reliable_share * math.log(answer.logits.shape[1])
         probabilities = answer.logits.detach().softmax(dim=1)
         reliable = entropy.detach() < margin
