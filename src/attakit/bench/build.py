@@ -28,6 +28,7 @@ from attakit.train.balanced import BalancedTrainer
 from attakit.train.weighting import Weighting
 
 SOURCE_INPUTS = "source_inputs"
+USUAL_SOURCE_INPUTS = 2000  # of a method that does not say how many it wants
 
 
 def build_method(
@@ -36,7 +37,7 @@ def build_method(
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
 
     One that has the setting `source_inputs` gets some of the samples the model was trained on,
-    where there are any.
+    where there are any: as many as its `source_input_count(settings)` says, else 2,000.
     """
     return _method(table.name, table.settings, model, seed, source)
 
@@ -52,14 +53,24 @@ def _method(
         settings["selector"] = _selector(settings["selector"], seed)
     if "trainer" in settings:
         settings["trainer"] = _trainer(settings["trainer"], seed)
-    wanted = SOURCE_INPUTS in inspect.signature(kind).parameters and SOURCE_INPUTS not in settings
+    wanted = 0 if source is None else _source_input_count(kind, settings)
     if wanted and source is not None:
-        settings[SOURCE_INPUTS] = draw_inputs(source, seed)
+        settings[SOURCE_INPUTS] = draw_inputs(source, seed, wanted)
     method: Method = construct(kind, settings, model, seed=seed)
     return method
 
 
-def draw_inputs(source: Samples, seed: int, count: int = 2000) -> Tensor:
+def _source_input_count(kind: Callable[..., Any], settings: Mapping[str, Any]) -> int:
+    """How many source inputs a method has a use for."""
+    if SOURCE_INPUTS not in inspect.signature(kind).parameters or SOURCE_INPUTS in settings:
+        return 0
+    tell = getattr(kind, "source_input_count", None)
+    count = USUAL_SOURCE_INPUTS if tell is None else tell(settings)
+    # Where a wrong setting makes it no count, the method itself complains about the setting.
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def draw_inputs(source: Samples, seed: int, count: int) -> Tensor:
     """Load inputs of at most so many samples, drawn at random."""
     order = generator(seed, "source inputs").permutation(len(source))
     return source.load(order[:count].tolist())
