@@ -46,18 +46,37 @@ def _method(
     name: Any, given: Mapping[str, Any], model: nn.Module, seed: int, source: Samples | None
 ) -> Method:
     kind = _named(name, METHODS, "method")
-    settings = dict(given)
+    settings = _with_parts(given, seed)
     if "method" in settings:
-        settings["method"] = _inner_method(settings["method"], model, seed, source)
-    if "selector" in settings:
-        settings["selector"] = _selector(settings["selector"], seed)
-    if "trainer" in settings:
-        settings["trainer"] = _trainer(settings["trainer"], seed)
+        settings["method"] = _method(*_inner_table(settings["method"]), model, seed, source)
     wanted = 0 if source is None else _source_input_count(kind, settings)
     if wanted and source is not None:
         settings[SOURCE_INPUTS] = draw_inputs(source, seed, wanted)
     method: Method = construct(kind, settings, model, seed=seed)
     return method
+
+
+def check_method_table(table: MethodTable) -> None:
+    """Raise `SettingError` where a method cannot be, as far as that shows without a model."""
+    _check_method(table.name, table.settings)
+
+
+def _check_method(name: Any, given: Mapping[str, Any]) -> None:
+    kind = _named(name, METHODS, "method")
+    settings = _with_parts(given, seed=0)
+    if "method" in settings:
+        _check_method(*_inner_table(settings["method"]))
+    _check_settings(kind, settings, [None])  # in the place of the model
+
+
+def _with_parts(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Settings of a method with those parts built that need no model."""
+    settings = dict(given)
+    if "selector" in settings:
+        settings["selector"] = _selector(settings["selector"], seed)
+    if "trainer" in settings:
+        settings["trainer"] = _trainer(settings["trainer"], seed)
+    return settings
 
 
 def _source_input_count(kind: Callable[..., Any], settings: Mapping[str, Any]) -> int:
@@ -127,7 +146,25 @@ def construct(
     kind: Callable[..., Any], settings: Any, *arguments: Any, seed: int | None = None
 ) -> Any:
     """Call a class with settings from a file; unknown names are errors that name the nearest."""
-    who = getattr(kind, "__name__", str(kind))
+    _check_settings(kind, settings, arguments)
+    if seed is not None and "seed" in _settings_of(kind):
+        settings = {"seed": seed, **settings}
+    try:
+        return kind(*arguments, **settings)
+    except TypeError as error:
+        given = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
+        raise SettingError(
+            f"{_who(kind)}: a setting has the wrong type ({error}), got {given}."
+        ) from error
+
+
+def _who(kind: Callable[..., Any]) -> str:
+    return getattr(kind, "__name__", str(kind))
+
+
+def _check_settings(kind: Callable[..., Any], settings: Any, arguments: Sequence[Any]) -> None:
+    """Raise `SettingError` where a class has no such settings, or cannot be called with them."""
+    who = _who(kind)
     if not isinstance(settings, Mapping):
         raise SettingError(f"{who}: settings must be a table, got {settings!r}.")
     known = _settings_of(kind)
@@ -135,16 +172,7 @@ def construct(
         if name not in known:
             raise unknown_setting(who, name, known)
         _check_switch(who, name, settings[name], known[name].default)
-    if seed is not None and "seed" in known:
-        settings = {"seed": seed, **settings}
     _check_call(who, kind, arguments, settings)
-    try:
-        return kind(*arguments, **settings)
-    except TypeError as error:
-        given = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
-        raise SettingError(
-            f"{who}: a setting has the wrong type ({error}), got {given}."
-        ) from error
 
 
 def _check_call(
@@ -172,8 +200,8 @@ def _check_switch(who: str, name: str, value: Any, default: Any) -> None:
         raise SettingError(f"{who}: {name} must be true or false, got {value!r}.")
 
 
-def _inner_method(given: Any, model: nn.Module, seed: int, source: Samples | None) -> Method:
-    """The method that another one wraps, from its table, or from its name alone."""
+def _inner_table(given: Any) -> tuple[Any, dict[str, Any]]:
+    """Name and settings of the method that another one wraps, from its table or its name alone."""
     chosen = {"name": given} if isinstance(given, str) else given
     if not isinstance(chosen, Mapping) or "name" not in chosen:
         raise SettingError(
@@ -181,7 +209,7 @@ def _inner_method(given: Any, model: nn.Module, seed: int, source: Samples | Non
             f'[method.method] with name = "tent".'
         )
     settings = dict(chosen)
-    return _method(settings.pop("name"), settings, model, seed, source)
+    return settings.pop("name"), settings
 
 
 def _selector(given: Any, seed: int) -> Any:

@@ -53,7 +53,11 @@ def match_labels(experiment: Experiment, labels: int) -> Experiment:
     samples = len(stream.truth.labels)
     starts = range(0, samples, stream.batch_size)
     sizes = [min(stream.batch_size, samples - start) for start in starts]
+    return ask_at_steps(experiment, even_counts(labels, sizes))
+
+
+def ask_at_steps(experiment: Experiment, counts: Sequence[int]) -> Experiment:
+    """The experiment with so many questions about random samples at each step."""
     tables = experiment.model_dump(mode="json", exclude_unset=True)
-    counts = even_counts(labels, sizes)
-    asking = f'method.selector={{name = "uniform", counts = {counts}}}'
+    asking = f'method.selector={{name = "uniform", counts = {list(counts)}}}'
     return parse_experiment(apply_overrides(tables, [asking]))

@@ -148,6 +148,57 @@ def test_cells_that_cannot_be_are_named(methods, message):
         expand(suite(*methods))
 
 
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"method": {"name": "tant"}}, "Unknown method 'tant'. Did you mean 'tent'"),
+        ({"method": {"name": "tent", "rl": 1}}, "Tent: unknown setting 'rl'"),
+        ({"method": {"name": "tent"}, "set": {"method.updtes": 2}}, "Did you mean 'updates'"),
+        ({"method": {"selector": "unifrom"}}, "Unknown selector 'unifrom'"),
+        ({"method": {"selector": {"name": "uniform", "fist": 1}}}, "Did you mean 'first'"),
+        ({"method": {"trainer": {"lr": -1.0}}}, "BalancedTrainer: lr must be greater than 0"),
+        ({"method": {"trainer": {"weighting": {"rul": 1}}}}, "Did you mean 'rule'"),
+        ({"method": {"name": "enhanced", "method": "tant"}}, "Unknown method 'tant'"),
+        ({"method": {"name": "enhanced", "keep": "no"}}, "keep must be true or false"),
+        ({"method": {"name": "nowhere.at_all:Method"}}, "cannot be imported"),
+        ({"method": {"name": f"{__name__}:Choosy"}}, "missing a required .*argument: 'pace'"),
+        ({"set": {"pool.selector": "unifrom"}}, "Unknown selector 'unifrom'"),
+        ({"method": {"name": "tent"}, "set": {"pool.rounds": 2}}, r"either a \[method\]"),
+        ({"method": {"name": "tent"}, "match": "SimATTA"}, "must take a selector: Tent: unknown"),
+        ({"set": {"pool.rounds": 2}, "match": "SimATTA"}, "a pool .* cannot be matched"),
+    ],
+)
+def test_a_method_that_cannot_be_is_told_before_anything_is_run(entry, message):
+    with pytest.raises(SettingError, match=rf"s: grid\.methods: 'Mine': .*{message}"):
+        expand(suite(SIMATTA, {"label": "Mine", **entry}))
+
+
+class Choosy:
+    """A method of somebody else, with a setting that must be given."""
+
+    def __init__(self, model, *, pace):
+        raise AssertionError("no method is built before its cell is run")
+
+
+def test_a_method_by_import_path_is_checked_but_not_built():
+    (cell,) = expand(suite({"label": "a", "method": {"name": f"{__name__}:Choosy", "pace": 3}}))
+
+    assert cell.experiment.method.settings == {"pace": 3}
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        ({"order": "randm"}, "Unknown order 'randm'. Did you mean 'random'"),
+        ({"order": "random", "order_settings": {"split": 2}}, "Did you mean 'splits'"),
+        ({"name": "pasc"}, "Unknown data set 'pasc'. Did you mean 'pacs'"),
+    ],
+)
+def test_a_stream_that_cannot_be_is_told_before_anything_is_run(stream, message):
+    with pytest.raises(SettingError, match=rf"s: stream 'odd': .*{message}"):
+        expand(suite(SIMATTA, grid={"streams": [{"label": "fine"}, {"label": "odd", **stream}]}))
+
+
 def test_a_suite_file_takes_overrides(tmp_path):
     path = tmp_path / "suite.toml"
     path.write_text('name = "s"\n[base.stream]\nshare = 0.5\n[[grid.methods]]\nlabel = "a"\n')
