@@ -364,7 +364,7 @@ def quick_demo(work, quick_digits, monkeypatch):
         "attakit.bench.side_by_side.ProcessPoolExecutor",
         lambda workers, mp_context: ThreadPoolExecutor(workers),
     )
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr("attakit.bench.side_by_side.usable_cores", lambda: 1)
     return ["--seeds", "1", "--share", "0.03"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from attakit.bench.suites.sources import Source, prepare_sources
 from attakit.bench.suites.suite import Protocol, Suite, load_suite
 from attakit.bench.suites.summary import summarise_grid
 from attakit.bench.suites.work import Workplace
+from attakit.bench.threads import usable_cores
 from attakit.cli.grid_display import GridDisplay
 from attakit.cli.options import Json, Overrides, Quiet
 from attakit.cli.talking import interruptible, print_json, say, training_bar
@@ -86,8 +86,9 @@ def bench(
     silent = quiet or as_json
     with interruptible(STOPPED), training_bar(quiet=silent) as training:
         sources = prepare_sources(cells, training)
-    count = workers or os.cpu_count() or 1
-    threads = 1 if ray is not None else max(1, (os.cpu_count() or 1) // count)
+    cores = usable_cores()
+    count = workers or cores
+    threads = 1 if ray is not None else max(1, cores // count)
     grid = Grid(cells, sources, threads=threads, anew=replace)
     write_suite(tables, everything)
     methods = {cell.name: cell.method for cell in cells}
