@@ -346,18 +346,6 @@ def test_a_state_of_another_method_inside_is_refused():
         around(Tent).load_state_dict(state)
 
 
-def test_labels_get_a_step_of_their_own_after_the_methods_own():
-    model = tiny_classifier()
-    method = around(CoTTA, model, inside={"views": 1}, selector=ask_all(3))
-
-    step = method.step(tiny_batch(), allowance=3)
-    assert method.method.update_count == 1
-    training = method.learn(answers_to(step.queries))
-
-    assert training.updates == 1
-    assert method.method.update_count == 2
-
-
 def test_a_loss_that_is_no_number_is_refused():
     method = around(SourceOnly, selector=ask_all())
     step = method.step(batch_of(torch.full((2, 4), math.nan)), allowance=2)
