@@ -13,6 +13,7 @@ from attakit.bench.suites.cells import FAILED, SUITE_FILE, cell_state, expand
 from attakit.bench.suites.suite import load_suite
 from attakit.bench.suites.work import Ended, do_job
 from attakit.cli import app, main
+from attakit.errors import SettingError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
 
@@ -192,6 +193,18 @@ def test_cells_that_fail_for_the_same_reason_share_a_line(work):
     assert "Cells: 4 run, 4 failed." in result.stdout
     assert result.stderr.count("There is no folder nowhere") == 1
     assert "gone/source-only-0, gone/source-only-1, gone/tent-0 and 1 more: " in result.stderr
+
+
+def test_a_grid_of_failed_cells_only_is_not_called_fair(work):
+    result = call("--set", 'base.stream={name="pacs",root="nowhere"}', code=1)
+
+    assert "Fair" not in result.stdout
+    assert "Cells: 4 failed." in result.stdout
+
+
+def test_a_folder_that_cannot_be_made_is_named(work):
+    with pytest.raises(SettingError, match=r"folder: suite\.toml cannot be made .*Choose another"):
+        call("--set", "folder=suite.toml")
 
 
 def test_cells_that_cannot_be_compared_are_a_warning(work):

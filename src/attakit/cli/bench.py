@@ -154,7 +154,8 @@ def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
         found = [cell for cell in cells if cell.stream == stream and cell.name in done]
         if found:
             print_table(summarise([read_run(cell.folder) for cell in found]), title=stream)
-    say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
+    if summary["fairness"]["shared"]:
+        say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
     counts = ", ".join(f"{summary[end]} {told}" for end, told in _COUNTS.items() if summary[end])
     say(f"Cells: {counts}. Results: {summary['folder']}")
 

@@ -107,13 +107,19 @@ def test_a_matched_cell_names_its_partner_in_the_same_row():
     [
         ({"name": "s"}, r"\[grid\] table is missing.*attakit run"),
         ({"grid": {"methods": [TENT]}}, "name is missing"),
-        ({"name": "s", "grid": {"methods": []}}, "grid.methods must be"),
+        ({"name": "s", "grid": {"methods": []}}, r"grid.methods must be a list of at least 1, got"),
+        ({"name": "s", "grid": {"methods": 3}}, "grid.methods must be a list, got 3"),
+        ({"name": "s", "grid": {"methods": [3]}}, "grid.methods.0 must be a table, got 3"),
+        ({"name": "s", "grid": {"methods": [{"label": ""}]}}, "must be a text that is not empty"),
         ({"name": "s", "grid": {"methods": [{}]}}, "grid.methods.0.label is missing"),
         (
             {"name": "s", "grid": {"methods": [{**TENT, "seed": 1}]}},
             r"unknown setting grid.methods.0.seed. Did you mean 'seeds'",
         ),
-        ({"name": "s", "grid": {"methods": [TENT], "seeds": ["a"]}}, "grid.seeds"),
+        (
+            {"name": "s", "grid": {"methods": [TENT], "seeds": ["a"]}},
+            "grid.seeds must be a whole number, got 'a'",
+        ),
         ({"name": "s", "protocol": "unfair", "grid": {"methods": [TENT]}}, "'fair' or 'paper'"),
         ({"name": "s", "grid": {"methods": [TENT, TENT]}}, r"Tent \(steps=1\) is there twice"),
         (
@@ -206,5 +212,5 @@ def test_a_suite_file_takes_overrides(tmp_path):
     read = load_suite(path, ["base.stream.share=0.1", "grid.seeds=[3]"])
 
     assert (read.base["stream"]["share"], read.grid.seeds) == (0.1, (3,))
-    with pytest.raises(SettingError, match="no suite file at"):
+    with pytest.raises(SettingError, match=r"no suite file at .*Check its name"):
         load_suite(tmp_path / "nowhere.toml")

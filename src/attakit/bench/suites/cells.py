@@ -13,7 +13,7 @@ from typing import Any, Literal
 from attakit.bench.data import check_stream
 from attakit.bench.experiment import Experiment
 from attakit.bench.load import copy_tables, parse_experiment, put_value
-from attakit.bench.run_folder import DONE, changed_settings, has_begun
+from attakit.bench.run_folder import DONE, changed_settings, has_begun, make_folder
 from attakit.bench.suites.early_checks import check_parts, complaining_of
 from attakit.bench.suites.suite import Budget, MethodEntry, StreamEntry, Suite
 from attakit.errors import SettingError, StateError
@@ -124,7 +124,7 @@ def differences(cell: Cell, model: str | None = None) -> list[str]:
 
 def write_suite(suite: Suite, cells: tuple[Cell, ...]) -> None:
     """Leave a list of the cells in the suite's folder, for whoever makes tables of them."""
-    suite.results.mkdir(parents=True, exist_ok=True)
+    make_folder(suite.results, "folder")
     about = suite.model_dump(mode="json", include={"name", "layout", "paper", "protocol"})
     text = json.dumps({**about, "cells": [cell.place for cell in cells]}, indent=1)
     (suite.results / SUITE_FILE).write_text(text + "\n", encoding="utf-8")
