@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from attakit.bench.sets.places import COUNTS
 from attakit.bench.suites.work import Ended, Event, Job, Outcome, do_job
 from attakit.errors import check_count
 
@@ -133,6 +135,7 @@ def _work(job: Job, pipe: Connection, environment: Mapping[str, str]) -> None:
     if hasattr(os, "setpgid"):
         # Out of reach of the terminal: Ctrl-C is for the first process, which tells the others.
         os.setpgid(0, 0)
+    COUNTS.setLevel(logging.ERROR)  # the first process has told it, once for all cells
     with threadpool_limits(job.experiment.threads or None):
         outcome = do_job(job, pipe.send)
     with suppress(OSError):  # nobody listens any more: the first process was killed
