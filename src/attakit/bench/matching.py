@@ -53,6 +53,11 @@ def match_labels(experiment: Experiment, labels: int) -> Experiment:
     samples = len(stream.truth.labels)
     starts = range(0, samples, stream.batch_size)
     sizes = [min(stream.batch_size, samples - start) for start in starts]
+    if labels > samples:
+        raise SettingError(
+            f"match: the other method got {labels:,} labels, but this stream has only {samples:,} "
+            f"samples to ask about. Give both the same stream, or a smaller labels.budget."
+        )
     return ask_at_steps(experiment, even_counts(labels, sizes))
 
 
