@@ -108,7 +108,7 @@ def image_tree(tmp_path):
 @pytest.fixture
 def results():
     """Reads all that a run wrote, but for times and memory."""
-    measured = {"seconds", "memory_mb", "peak_memory_mb"}
+    measured = {"seconds", "setup_seconds", "memory_mb", "peak_memory_mb"}
 
     def read(folder):
         run = read_run(folder)

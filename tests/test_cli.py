@@ -277,7 +277,7 @@ WRONG = {
         ["run", "experiment.toml", "--set", "method.lr=1"],
         "SourceOnly: unknown setting",
     ),
-    "wrong type": (["run", "experiment.toml", "--set", "seed=one"], "seed must be a valid integer"),
+    "wrong type": (["run", "experiment.toml", "--set", "seed=one"], "seed must be a whole number"),
     "no such file": (["run", "nowhere.toml"], "no experiment file at nowhere.toml"),
     "unknown data set": (
         ["run", "experiment.toml", "--set", "stream.name=digit"],
@@ -318,7 +318,10 @@ def test_a_damaged_run_ends_in_one_line(work, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (OSError(28, "No space left on device"), "The system refused: [Errno 28] No space left"),
+        (
+            OSError(28, "No space left on device"),
+            "The system refused: [Errno 28] No space left on device. Mend that",
+        ),
         (OutOfMemoryError("CUDA out of memory.\nTried …"), "CUDA out of memory. Lower stream."),
     ],
 )
@@ -364,7 +367,7 @@ def quick_demo(work, quick_digits, monkeypatch):
         "attakit.bench.side_by_side.ProcessPoolExecutor",
         lambda workers, mp_context: ThreadPoolExecutor(workers),
     )
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr("attakit.bench.side_by_side.usable_cores", lambda: 1)
     return ["--seeds", "1", "--share", "0.03"]
 
 

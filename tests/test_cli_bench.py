@@ -13,6 +13,7 @@ from attakit.bench.suites.cells import FAILED, SUITE_FILE, cell_state, expand
 from attakit.bench.suites.suite import load_suite
 from attakit.bench.suites.work import Ended, do_job
 from attakit.cli import app, main
+from attakit.errors import SettingError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
 
@@ -175,12 +176,35 @@ def test_a_failed_cell_is_told_and_the_exit_code_says_so(work):
 
     result = call(code=1)
 
+    failed = "domain_after_domain/tent-0, domain_after_domain/tent-1"
     assert "Cells: 2 run, 2 failed." in result.stdout
-    assert "Failed: domain_after_domain/tent-0: Tent: lr must be" in result.stderr
+    assert f"Failed: {failed}: Tent: lr must be" in result.stderr
     assert "lr must be" in (work / ROW / "tent-0" / FAILED).read_text()
     told = json.loads(call("--json", code=1).stdout)
     assert (told["skipped"], told["failed"]) == (2, 2)
     assert "lr must be" in told["cells"][-1]["message"]
+
+
+def test_cells_that_fail_for_the_same_reason_share_a_line(work):
+    streams = '[{label="here"},{label="gone",name="pacs",root="nowhere",targets=[]}]'
+
+    result = call("--set", f"grid.streams={streams}", "--set", "grid.seeds=[0,1]", code=1)
+
+    assert "Cells: 4 run, 4 failed." in result.stdout
+    assert result.stderr.count("There is no folder nowhere") == 1
+    assert "gone/source-only-0, gone/source-only-1, gone/tent-0 and 1 more: " in result.stderr
+
+
+def test_a_grid_of_failed_cells_only_is_not_called_fair(work):
+    result = call("--set", 'base.stream={name="pacs",root="nowhere"}', code=1)
+
+    assert "Fair" not in result.stdout
+    assert "Cells: 4 failed." in result.stdout
+
+
+def test_a_folder_that_cannot_be_made_is_named(work):
+    with pytest.raises(SettingError, match=r"folder: suite\.toml cannot be made .*Choose another"):
+        call("--set", "folder=suite.toml")
 
 
 def test_cells_that_cannot_be_compared_are_a_warning(work):

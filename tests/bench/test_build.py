@@ -57,6 +57,48 @@ def test_eata_is_regularised_where_there_are_source_samples():
     assert (len(with_source.penalty), len(without.penalty)) == (2, 0)
 
 
+class Counted(ArraySamples):
+    """Samples that note how many of them were loaded."""
+
+    loaded = 0
+
+    def load(self, positions):
+        self.loaded += len(positions)
+        return super().load(positions)
+
+
+@pytest.mark.parametrize(
+    ("settings", "loaded"),
+    [
+        ({}, 2000),
+        ({"fisher_samples": 4000}, 4000),
+        ({"fisher_samples": 100}, 100),
+        ({"fisher_samples": 9000}, 5000),
+        ({"fisher_alpha": 0}, 0),
+        ({"source_inputs": tiny_batch().inputs}, 0),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_as_many_source_inputs_are_loaded_as_eata_has_a_use_for(settings, loaded, wrapped):
+    source = Counted(torch.randn(5000, 4), [0] * 5000)
+    tables = {"name": "eata", **settings}
+
+    table = {"name": "enhanced", "method": tables} if wrapped else tables
+    build_method(MethodTable(**table), tiny_classifier(), 0, source)
+
+    assert source.loaded == loaded
+
+
+@pytest.mark.parametrize("wrong", [0, -5, 1.5, "many"])
+def test_a_wrong_number_of_source_inputs_is_the_methods_to_refuse(wrong):
+    source = Counted(torch.randn(30, 4), [0] * 30)
+
+    with pytest.raises(SettingError, match="EATA: fisher_samples must be"):
+        build_method(MethodTable(name="eata", fisher_samples=wrong), tiny_classifier(), 0, source)
+
+    assert source.loaded == 0
+
+
 def test_source_samples_do_not_bother_other_methods():
     source = ArraySamples(tiny_batch(size=30).inputs, [0] * 30)
     assert isinstance(build_method(MethodTable(name="tent"), tiny_classifier(), 0, source), Tent)

@@ -1,6 +1,8 @@
 import json
 import signal
+import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
@@ -14,11 +16,13 @@ from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.stopping import Interrupted
 from attakit.bench.watch import Watch
 from attakit.errors import AttaError, SettingError, StateError
+from attakit.methods import SourceOnly
 from attakit.nn import SmallCNN
 from attakit.nn.weights import save_weights
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
+from attakit.store.snapshot import load_snapshot, save_snapshot
 from interruptions import At, Crash, crash, press_ctrl_c, stopped
 
 STEPS = 8
@@ -47,6 +51,52 @@ def test_a_run_writes_one_line_per_step_and_the_figures_of_the_whole(small_run):
     assert end["post_adaptation_unlabelled"].keys() == {"outline"}
     names = {path.name for path in experiment.report.folder.iterdir()}
     assert names == {STEPS_FILE, PICTURES_FILE, DONE}
+
+
+class SlowToBuild(SourceOnly):
+    """Does its work before the first step, and less of it each time."""
+
+    pauses: ClassVar = []
+
+    def __init__(self, model):
+        super().__init__(model)
+        time.sleep(self.pauses.pop(0))
+
+
+@pytest.fixture
+def slow_to_build(small_run, monkeypatch):
+    """A run of such a method, with the seconds it takes each time it is built."""
+
+    def make(*pauses):
+        monkeypatch.setattr(SlowToBuild, "pauses", [*pauses])
+        method = MethodTable(name=f"{__name__}:SlowToBuild")
+        return small_run().model_copy(update={"method": method})
+
+    return make
+
+
+def test_the_time_until_a_method_is_built_is_told_apart(slow_to_build):
+    experiment = slow_to_build(0.2)
+    end = run_experiment(experiment)
+    assert end["setup_seconds"] >= 0.2
+    steps = read_run(experiment.report.folder).steps
+    assert end["seconds"] == pytest.approx(sum(line["seconds"] for line in steps))
+
+
+def test_a_run_that_goes_on_counts_its_first_building(slow_to_build):
+    experiment = slow_to_build(0.3, 0.0)
+    stopped(experiment, 4, press_ctrl_c)
+    assert run_experiment(experiment, resume=True)["setup_seconds"] >= 0.3
+
+
+def test_a_run_saved_before_building_was_timed_goes_on(slow_to_build):
+    experiment = slow_to_build(0.3, 0.0)
+    stopped(experiment, 4, press_ctrl_c)
+    snapshot = experiment.report.folder / SNAPSHOT
+    state = load_snapshot(snapshot)
+    del state["setup_seconds"]
+    save_snapshot(snapshot, state)
+    assert 0 <= run_experiment(experiment, resume=True)["setup_seconds"] < 0.3
 
 
 def test_labelled_samples_are_left_out_where_the_unlabelled_are_scored(small_run):

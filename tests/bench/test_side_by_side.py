@@ -61,6 +61,6 @@ def test_a_negative_number_of_workers_is_refused():
 
 
 def test_there_is_always_a_worker_but_none_idle(monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("attakit.bench.side_by_side.usable_cores", lambda: 4)
 
     assert [usual_workers(jobs) for jobs in (0, 1, 3, 9)] == [1, 1, 3, 4]

@@ -246,3 +246,23 @@ def test_a_model_without_norm_layers_is_refused():
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(SettingError, match=message):
         SAR(tiny_classifier(), **settings)
+
+
+def test_a_model_that_has_diverged_is_an_error_and_no_answer():
+    method = SAR(tiny_classifier())
+    with torch.no_grad():
+        next(method.model.parameters()).fill_(math.nan)
+
+    with pytest.raises(ModelError, match=r"SAR: the loss became nan\. Lower lr"):
+        method.step(tiny_batch(), allowance=0)
+
+
+def test_a_model_that_diverges_at_the_worst_point_is_an_error_and_keeps_its_weights(monkeypatch):
+    method = SAR(tiny_classifier(), reliable_share=1.0)
+    before = [parameter.detach().clone() for parameter in method.trained]
+    monkeypatch.setattr(method, "radius", math.inf)
+
+    with pytest.raises(ModelError, match=r"SAR: the loss became nan"):
+        method.step(tiny_batch(), allowance=0)
+
+    assert all(torch.equal(*pair) for pair in zip(method.trained, before, strict=True))

@@ -28,6 +28,7 @@ from attakit.train.balanced import BalancedTrainer
 from attakit.train.weighting import Weighting
 
 SOURCE_INPUTS = "source_inputs"
+USUAL_SOURCE_INPUTS = 2000  # of a method that does not say how many it wants
 
 
 def build_method(
@@ -36,7 +37,7 @@ def build_method(
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
 
     One that has the setting `source_inputs` gets some of the samples the model was trained on,
-    where there are any.
+    where there are any: as many as its `source_input_count(settings)` says, else 2,000.
     """
     return _method(table.name, table.settings, model, seed, source)
 
@@ -45,21 +46,50 @@ def _method(
     name: Any, given: Mapping[str, Any], model: nn.Module, seed: int, source: Samples | None
 ) -> Method:
     kind = _named(name, METHODS, "method")
-    settings = dict(given)
+    settings = _with_parts(given, seed)
     if "method" in settings:
-        settings["method"] = _inner_method(settings["method"], model, seed, source)
-    if "selector" in settings:
-        settings["selector"] = _selector(settings["selector"], seed)
-    if "trainer" in settings:
-        settings["trainer"] = _trainer(settings["trainer"], seed)
-    wanted = SOURCE_INPUTS in inspect.signature(kind).parameters and SOURCE_INPUTS not in settings
+        settings["method"] = _method(*_inner_table(settings["method"]), model, seed, source)
+    wanted = 0 if source is None else _source_input_count(kind, settings)
     if wanted and source is not None:
-        settings[SOURCE_INPUTS] = draw_inputs(source, seed)
+        settings[SOURCE_INPUTS] = draw_inputs(source, seed, wanted)
     method: Method = construct(kind, settings, model, seed=seed)
     return method
 
 
-def draw_inputs(source: Samples, seed: int, count: int = 2000) -> Tensor:
+def check_method_table(table: MethodTable) -> None:
+    """Raise `SettingError` where a method cannot be, as far as that shows without a model."""
+    _check_method(table.name, table.settings)
+
+
+def _check_method(name: Any, given: Mapping[str, Any]) -> None:
+    kind = _named(name, METHODS, "method")
+    settings = _with_parts(given, seed=0)
+    if "method" in settings:
+        _check_method(*_inner_table(settings["method"]))
+    _check_settings(kind, settings, [None])  # in the place of the model
+
+
+def _with_parts(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Settings of a method with those parts built that need no model."""
+    settings = dict(given)
+    if "selector" in settings:
+        settings["selector"] = _selector(settings["selector"], seed)
+    if "trainer" in settings:
+        settings["trainer"] = _trainer(settings["trainer"], seed)
+    return settings
+
+
+def _source_input_count(kind: Callable[..., Any], settings: Mapping[str, Any]) -> int:
+    """How many source inputs a method has a use for."""
+    if SOURCE_INPUTS not in inspect.signature(kind).parameters or SOURCE_INPUTS in settings:
+        return 0
+    tell = getattr(kind, "source_input_count", None)
+    count = USUAL_SOURCE_INPUTS if tell is None else tell(settings)
+    # Where a wrong setting makes it no count, the method itself complains about the setting.
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def draw_inputs(source: Samples, seed: int, count: int) -> Tensor:
     """Load inputs of at most so many samples, drawn at random."""
     order = generator(seed, "source inputs").permutation(len(source))
     return source.load(order[:count].tolist())
@@ -116,7 +146,25 @@ def construct(
     kind: Callable[..., Any], settings: Any, *arguments: Any, seed: int | None = None
 ) -> Any:
     """Call a class with settings from a file; unknown names are errors that name the nearest."""
-    who = getattr(kind, "__name__", str(kind))
+    _check_settings(kind, settings, arguments)
+    if seed is not None and "seed" in _settings_of(kind):
+        settings = {"seed": seed, **settings}
+    try:
+        return kind(*arguments, **settings)
+    except TypeError as error:
+        given = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
+        raise SettingError(
+            f"{_who(kind)}: a setting has the wrong type ({error}), got {given}."
+        ) from error
+
+
+def _who(kind: Callable[..., Any]) -> str:
+    return getattr(kind, "__name__", str(kind))
+
+
+def _check_settings(kind: Callable[..., Any], settings: Any, arguments: Sequence[Any]) -> None:
+    """Raise `SettingError` where a class has no such settings, or cannot be called with them."""
+    who = _who(kind)
     if not isinstance(settings, Mapping):
         raise SettingError(f"{who}: settings must be a table, got {settings!r}.")
     known = _settings_of(kind)
@@ -124,16 +172,7 @@ def construct(
         if name not in known:
             raise unknown_setting(who, name, known)
         _check_switch(who, name, settings[name], known[name].default)
-    if seed is not None and "seed" in known:
-        settings = {"seed": seed, **settings}
     _check_call(who, kind, arguments, settings)
-    try:
-        return kind(*arguments, **settings)
-    except TypeError as error:
-        given = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
-        raise SettingError(
-            f"{who}: a setting has the wrong type ({error}), got {given}."
-        ) from error
 
 
 def _check_call(
@@ -161,8 +200,8 @@ def _check_switch(who: str, name: str, value: Any, default: Any) -> None:
         raise SettingError(f"{who}: {name} must be true or false, got {value!r}.")
 
 
-def _inner_method(given: Any, model: nn.Module, seed: int, source: Samples | None) -> Method:
-    """The method that another one wraps, from its table, or from its name alone."""
+def _inner_table(given: Any) -> tuple[Any, dict[str, Any]]:
+    """Name and settings of the method that another one wraps, from its table or its name alone."""
     chosen = {"name": given} if isinstance(given, str) else given
     if not isinstance(chosen, Mapping) or "name" not in chosen:
         raise SettingError(
@@ -170,7 +209,7 @@ def _inner_method(given: Any, model: nn.Module, seed: int, source: Samples | Non
             f'[method.method] with name = "tent".'
         )
     settings = dict(chosen)
-    return _method(settings.pop("name"), settings, model, seed, source)
+    return settings.pop("name"), settings
 
 
 def _selector(given: Any, seed: int) -> Any:

@@ -16,10 +16,19 @@ from attakit.errors import unknown_name
 from attakit.randomness import generator
 from attakit.stream.batches import Stream
 from attakit.stream.digits import MEAN, STD, digits
-from attakit.stream.order import arrange
+from attakit.stream.order import arrange, check_order
 from attakit.stream.samples import Domains, Samples, Subset
 
-__all__ = ["DATA_SETS", "DATA_VARIABLE", "FOLDERS", "Task", "build_stream", "load_task", "summary"]
+__all__ = [
+    "DATA_SETS",
+    "DATA_VARIABLE",
+    "FOLDERS",
+    "Task",
+    "build_stream",
+    "check_stream",
+    "load_task",
+    "summary",
+]
 
 
 def load_task(table: StreamTable, checking: Counting = count_silently) -> Task:
@@ -27,10 +36,20 @@ def load_task(table: StreamTable, checking: Counting = count_silently) -> Task:
 
     `checking` is told (files done, files in all) while files that may be corrupt are decoded.
     """
-    if table.name not in DATA_SETS:
-        raise unknown_name("data set", table.name, DATA_SETS)
+    _check_name(table)
     task = DATA_SETS[table.name](table, checking)
     return task if table.share == 1 else _thinned(task, table.share)
+
+
+def check_stream(table: StreamTable) -> None:
+    """Raise `SettingError` where a stream cannot be, as far as that shows without its data."""
+    _check_name(table)
+    check_order(table.order, table.order_settings)
+
+
+def _check_name(table: StreamTable) -> None:
+    if table.name not in DATA_SETS:
+        raise unknown_name("data set", table.name, DATA_SETS)
 
 
 def build_stream(experiment: Experiment, task: Task) -> Stream:

@@ -29,7 +29,10 @@ def read_tables(path: Path, kind: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise SettingError(f"There is no {kind.partition(' ')[2]} file at {path}.") from error
+        raise SettingError(
+            f"There is no {kind.partition(' ')[2]} file at {path}. Check its name; a path is taken "
+            f"from the folder that the command is started in."
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} cannot be read as {kind} file: {error}.") from error
     except tomllib.TOMLDecodeError as error:
@@ -109,16 +112,35 @@ def first_problem(error: ValidationError, root: type[BaseModel]) -> str:
         return f"unknown setting {'.'.join(path)}.{hint} Known: {', '.join(known)}."
     if problems[0]["type"] == "missing":
         return f"{'.'.join(path)} is missing."
-    # A setting of several types has one problem for each.
-    same = [problem for problem in problems if _locate(problem["loc"], root)[0] == path]
+    # A setting of several types has one problem for each. What is wrong with a list because of what
+    # is wrong with its first item is no news.
+    given = problems[0]["input"]
+    same = [
+        problem
+        for problem in problems
+        if problem["input"] is given and _locate(problem["loc"], root)[0] == path
+    ]
     wanted = " or ".join(dict.fromkeys(_wanted(problem) for problem in same))
-    return f"{'.'.join(path)} must be {wanted}, got {problems[0]['input']!r}."
+    return f"{'.'.join(path)} must be {wanted}, got {given!r}."
+
+
+# What pydantic finds wrong, as a user of TOML would name what is right.
+_KINDS = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("string_type", "path_type"), "a text"),
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    **dict.fromkeys(("model_type", "dict_type"), "a table"),
+    "string_too_short": "a text that is not empty",
+}
 
 
 def _wanted(problem: ErrorDetails) -> str:
-    if problem["type"] == "model_type":
-        return "a table"
-    return problem["msg"].removeprefix("Input should be ")
+    kind = problem["type"]
+    if kind == "too_short":
+        return f"a list of at least {problem['ctx']['min_length']}"
+    return _KINDS.get(kind) or problem["msg"].removeprefix("Input should be ")
 
 
 def _locate(

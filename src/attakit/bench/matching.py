@@ -53,7 +53,16 @@ def match_labels(experiment: Experiment, labels: int) -> Experiment:
     samples = len(stream.truth.labels)
     starts = range(0, samples, stream.batch_size)
     sizes = [min(stream.batch_size, samples - start) for start in starts]
+    if labels > samples:
+        raise SettingError(
+            f"match: the other method got {labels:,} labels, but this stream has only {samples:,} "
+            f"samples to ask about. Give both the same stream, or a smaller labels.budget."
+        )
+    return ask_at_steps(experiment, even_counts(labels, sizes))
+
+
+def ask_at_steps(experiment: Experiment, counts: Sequence[int]) -> Experiment:
+    """The experiment with so many questions about random samples at each step."""
     tables = experiment.model_dump(mode="json", exclude_unset=True)
-    counts = even_counts(labels, sizes)
-    asking = f'method.selector={{name = "uniform", counts = {counts}}}'
+    asking = f'method.selector={{name = "uniform", counts = {list(counts)}}}'
     return parse_experiment(apply_overrides(tables, [asking]))

@@ -49,6 +49,7 @@ def measure_end(state: RunState, scoring: Counting) -> dict[str, Any]:
         "stream_accuracy": state.accuracy.stream,
         "segments": state.accuracy.segments,
         **spent(state.ledger, state.seconds, state.updates),
+        "setup_seconds": state.setup_seconds,
         **final_scores(state.experiment, state.method, state.task, labelled, scoring),
     }
 

@@ -102,13 +102,19 @@ def saved_learner(experiment: Experiment, folder: Path) -> tuple[Method, Task]:
     return state.adaptation.learner, state.task
 
 
-def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> _PoolRun:
-    table = experiment.pool
-    assert table is not None, "only for experiments with a [pool] table"
+def check_pool(experiment: Experiment, table: PoolTable) -> None:
+    """Raise `SettingError` where a pool run cannot be, as far as that shows without a model."""
     if experiment.method != MethodTable():
         raise SettingError(
             "An experiment has either a [method] for a stream or a [pool]: leave one of them out."
         )
+    build_pool_selector(table.selector, experiment.seed)
+
+
+def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> _PoolRun:
+    table = experiment.pool
+    assert table is not None, "only for experiments with a [pool] table"
+    check_pool(experiment, table)
     task = load_task(experiment.stream, watch.checking)
     # For its names and labels only: in a pool, nothing comes before anything else.
     order = domain_after_domain(task.targets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,9 @@ def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> RunSta
     task = load_task(experiment.stream, watch.checking)
     stream = build_stream(experiment, task)
     model = source_classifier(experiment, task, watch.training, weights=weights)
+    began = time.perf_counter()
     method = build_method(experiment.method, model, experiment.seed, task.source_train)
+    setup_seconds = time.perf_counter() - began
     if experiment.report.model:
         adapted_model(method)  # complains now rather than at the end
     return RunState(
@@ -154,6 +157,7 @@ def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> RunSta
         ledger=build_ledger(experiment),
         accuracy=Accuracy(stream.truth.labels, stream.truth.segments),
         source_hash=weights_hash(model),
+        setup_seconds=setup_seconds,
         source_model=model if experiment.report.features else None,
     )
 

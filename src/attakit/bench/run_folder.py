@@ -42,11 +42,16 @@ def prepare_folder(folder: Path, *, resume: bool, replace: bool) -> None:
             f"{folder} already holds a run. Continue it with --resume, replace it with --replace, "
             f"or choose another folder with --set report.folder=…"
         )
+    make_folder(folder, "report.folder")
+
+
+def make_folder(folder: Path, setting: str) -> None:
+    """Make a folder that a setting names, unless it is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(
-            f"report.folder: {folder} cannot be made ({error.strerror}). Choose another folder."
+            f"{setting}: {folder} cannot be made ({error.strerror}). Choose another folder."
         ) from error
 
 

@@ -31,6 +31,7 @@ class RunState:
     ledger: Ledger
     accuracy: Accuracy
     source_hash: str
+    setup_seconds: float = 0.0  # until the method was built
     seconds: float = 0.0
     updates: int = 0
     source_model: Classifier | None = None  # kept only where features are recorded
@@ -38,6 +39,7 @@ class RunState:
     def state_dict(self, step: int) -> dict[str, Any]:
         return {
             "step": step,
+            "setup_seconds": self.setup_seconds,
             "seconds": self.seconds,
             "updates": self.updates,
             "method": self.method.state_dict(),
@@ -47,6 +49,9 @@ class RunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> int:
+        # A run that goes on was set up twice, but once would have been enough. Snapshots of earlier
+        # versions do not tell.
+        self.setup_seconds = state.get("setup_seconds", self.setup_seconds)
         self.seconds = state["seconds"]
         self.updates = state["updates"]
         self.method.load_state_dict(state["method"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -13,6 +12,7 @@ from typing import TypeVar
 import torch
 
 from attakit.bench.stopping import ignoring_ctrl_c
+from attakit.bench.threads import usable_cores
 from attakit.errors import AttaError, check_count
 
 _Job = TypeVar("_Job")
@@ -25,7 +25,7 @@ def usual_workers(jobs: int) -> int:
     >>> usual_workers(1)
     1
     """
-    return max(1, min(jobs, os.cpu_count() or 1))
+    return max(1, min(jobs, usable_cores()))
 
 
 def do_side_by_side(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,15 +12,17 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand
 
+from attakit.bench.sets.catalogue import listed as told_names
 from attakit.bench.stopping import Interrupted, stoppable
 from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
 from attakit.bench.suites.grid import Grid, with_partners
 from attakit.bench.suites.processes import Processes
 from attakit.bench.suites.ray_tasks import RayTasks
-from attakit.bench.suites.sources import SourceModel, prepare_sources
+from attakit.bench.suites.sources import Source, prepare_sources
 from attakit.bench.suites.suite import Protocol, Suite, load_suite
 from attakit.bench.suites.summary import summarise_grid
 from attakit.bench.suites.work import Workplace
+from attakit.bench.threads import usable_cores
 from attakit.cli.grid_display import GridDisplay
 from attakit.cli.options import Json, Overrides, Quiet
 from attakit.cli.talking import interruptible, print_json, say, training_bar
@@ -85,8 +86,9 @@ def bench(
     silent = quiet or as_json
     with interruptible(STOPPED), training_bar(quiet=silent) as training:
         sources = prepare_sources(cells, training)
-    count = workers or os.cpu_count() or 1
-    threads = 1 if ray is not None else max(1, (os.cpu_count() or 1) // count)
+    cores = usable_cores()
+    count = workers or cores
+    threads = 1 if ray is not None else max(1, cores // count)
     grid = Grid(cells, sources, threads=threads, anew=replace)
     write_suite(tables, everything)
     methods = {cell.name: cell.method for cell in cells}
@@ -115,9 +117,7 @@ def _chosen(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
 
 
 @contextmanager
-def _workplace(
-    workers: int, sources: dict[str, SourceModel], *, ray: str | None
-) -> Iterator[Workplace]:
+def _workplace(workers: int, sources: dict[str, Source], *, ray: str | None) -> Iterator[Workplace]:
     if ray is not None:
         with RayTasks(sources, address=ray or None) as cluster:
             yield cluster
@@ -142,9 +142,8 @@ def _tell(summary: dict[str, Any], cells: Sequence[Cell], *, quiet: bool, as_jso
     if not quiet:
         _print_tables(summary, cells)
     errors = Console(stderr=True, highlight=False)
-    for line in summary["cells"]:
-        if line["state"] == "failed":
-            errors.print(f"[bold red]Failed:[/] {escape(_failure(line))}", soft_wrap=True)
+    for failure in _failures(summary["cells"]):
+        errors.print(f"[bold red]Failed:[/] {escape(failure)}", soft_wrap=True)
     for warning in summary["fairness"]["warnings"]:
         errors.print(f"[bold yellow]Warning:[/] {escape(warning)}", soft_wrap=True)
 
@@ -155,13 +154,20 @@ def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
         found = [cell for cell in cells if cell.stream == stream and cell.name in done]
         if found:
             print_table(summarise([read_run(cell.folder) for cell in found]), title=stream)
-    say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
+    if summary["fairness"]["shared"]:
+        say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
     counts = ", ".join(f"{summary[end]} {told}" for end, told in _COUNTS.items() if summary[end])
     say(f"Cells: {counts}. Results: {summary['folder']}")
 
 
+_NAMED = 3  # cells that share one failure; further ones are counted
 _COUNTS = {"finished": "run", "skipped": "finished before", "failed": "failed"}
 
 
-def _failure(line: dict[str, Any]) -> str:
-    return f"{line['name']}: {line['message']}"
+def _failures(lines: Sequence[dict[str, Any]]) -> list[str]:
+    """What went wrong, and where: each message once, with the cells that have it in common."""
+    names: dict[str, list[str]] = {}
+    for line in lines:
+        if line["state"] == "failed":
+            names.setdefault(line["message"], []).append(line["name"])
+    return [f"{told_names(cells, most=_NAMED)}: {message}" for message, cells in names.items()]

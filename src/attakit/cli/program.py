@@ -27,7 +27,7 @@ from attakit.cli import (
     token,
     validate,
 )
-from attakit.cli.talking import say
+from attakit.cli.talking import CountsOnce, say
 
 USER_ERROR, INTERRUPTED = 2, 130
 
@@ -42,7 +42,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; mistakes of users end in one line, not in a traceback."""
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    lines = logging.StreamHandler()
+    lines.addFilter(CountsOnce())
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=[lines])
     errors = Console(stderr=True, highlight=False)
     # So that method.name = "mymodule:MyMethod" finds a module beside the experiment; last, so that
     # no file there hides an installed module.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from attakit.bench.models import DIGITS_TRAINING
+from attakit.bench.sets.places import COUNTS
 from attakit.bench.stopping import Interrupted
 from attakit.bench.task import Counting
 from attakit.report.console import WorkBar, told
@@ -55,6 +57,28 @@ def counting_bar(title: str, note: str, *, quiet: bool) -> Iterator[Counting]:
     """A bar for pieces that are counted, with one note about all of them."""
     with late_bar(title, quiet=quiet) as show:
         yield lambda done, total: show(done, total, note)
+
+
+class CountsOnce(logging.Filter):
+    """Lets what is said about the size of a data set through once, however often it is read.
+
+    Examples
+    --------
+    >>> once, record = CountsOnce(), logging.makeLogRecord({"name": COUNTS.name, "msg": "few"})
+    >>> once.filter(record), once.filter(record)
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name != COUNTS.name:
+            return True
+        is_news = record.getMessage() not in self._told
+        self._told.add(record.getMessage())
+        return is_news
 
 
 def say(line: str) -> None:

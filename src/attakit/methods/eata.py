@@ -13,7 +13,8 @@ classes. As everywhere in this library, the answer comes from the pass before th
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +28,9 @@ from attakit.nn.entropy import softmax_entropy
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
 from attakit.nn.trainable import trainable_parameters
 from attakit.records import Batch, Step
-from attakit.train.descent import descend
+from attakit.train.descent import checked_loss, descend
+
+FISHER_ALPHA, FISHER_SAMPLES = 2000.0, 2000  # of the paper, for ImageNet
 
 
 class EATA(BaseMethod):
@@ -72,8 +75,8 @@ class EATA(BaseMethod):
         reliable_share: float = 0.4,
         redundancy_margin: float | Literal["auto"] = "auto",
         source_inputs: Tensor | None = None,
-        fisher_alpha: float = 2000.0,
-        fisher_samples: int = 2000,
+        fisher_alpha: float = FISHER_ALPHA,
+        fisher_samples: int = FISHER_SAMPLES,
     ) -> None:
         super().__init__(model)
         check_range("EATA", "lr", lr, above=0)
@@ -95,12 +98,21 @@ class EATA(BaseMethod):
         fisher = [] if inputs is None else diagonal_fisher(self.model, parameters, inputs)
         self.penalty = FisherPenalty(parameters, fisher)
 
+    @staticmethod
+    def source_input_count(settings: Mapping[str, Any]) -> int:
+        """How many source inputs are of use with these settings."""
+        if settings.get("fisher_alpha", FISHER_ALPHA) == 0:
+            return 0
+        count: int = settings.get("fisher_samples", FISHER_SAMPLES)
+        return count
+
     def step(self, batch: Batch, allowance: int) -> Step:  # noqa: ARG002
         inputs = self.place(batch.inputs)
         if len(batch) == 0:
             return Step(self.predict(inputs))
         answer = self.model(inputs)
         entropy = softmax_entropy(answer.logits)
+        checked_loss("EATA", self.optimizer, entropy.detach().mean())
         margin = self.reliable_share * math.log(answer.logits.shape[1])
         probabilities = answer.logits.detach().softmax(dim=1)
         reliable = entropy.detach() < margin

@@ -8,6 +8,11 @@ Differs from the public code: the labels are counted, not drawn with a probabili
 that methods can be compared at the same number of them; every method descends on them (the
 public SAR only climbs, the public EATA skips them where no sample is reliable); answers may come
 late; labelled samples can be kept and drawn again.
+
+Labels get a gradient step of their own after the method's own step, where the public code adds
+their loss to the loss of that step. So there is one more step of the same optimiser, which moves
+its momentum too; around CoTTA, one more turn of the teacher and one more restoring of weights;
+around EATA, no Fisher term on that step; around SAR, a plain step without an ascent.
 """
 
 from __future__ import annotations

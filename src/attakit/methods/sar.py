@@ -27,6 +27,7 @@ from attakit.nn.entropy import softmax_entropy
 from attakit.nn.sharpness import ascended
 from attakit.nn.trainable import early_norm_parameters
 from attakit.records import Batch, Prediction, Step
+from attakit.train.descent import checked_loss
 
 
 class SAR(BaseMethod):
@@ -104,14 +105,14 @@ class SAR(BaseMethod):
     def _update(self, inputs: Tensor, logits: Tensor) -> dict[str, float]:
         """Ascend, take the gradient there, descend with it from where the weights were."""
         margin = self.reliable_share * math.log(logits.shape[1])
-        entropy = softmax_entropy(logits)
+        entropy = self._entropy(logits)
         reliable = entropy.detach() < margin
         numbers = {"kept": 0.0, "reset": 0.0}
         if not reliable.any():
             return numbers
         self._backward(entropy[reliable].mean())
         with ascended(self.trained, self.radius):
-            worst = softmax_entropy(self.model(inputs).logits)[reliable]
+            worst = self._entropy(self.model(inputs).logits)[reliable]
             kept = worst[worst.detach() < margin]
             if len(kept) == 0:
                 return numbers
@@ -123,6 +124,11 @@ class SAR(BaseMethod):
             self._start_over()
             numbers["reset"] = 1.0
         return numbers
+
+    def _entropy(self, logits: Tensor) -> Tensor:
+        entropy = softmax_entropy(logits)
+        checked_loss("SAR", self.optimizer, entropy.detach().mean())
+        return entropy
 
     def _backward(self, loss: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)

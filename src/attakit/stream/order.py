@@ -152,14 +152,26 @@ def arrange(
     >>> [place.segment for place in arrange(two, "recurring", settings={"rounds": 2})]
     ['x', 'x', 'x@2', 'x@2']
     """
+    given = settings or {}
+    check_order(order, given)
+    return ORDERS[order](domains, seed=seed, **given)
+
+
+def check_order(order: str, settings: Mapping[str, float]) -> None:
+    """Raise `SettingError` unless there is such an order and it has such settings.
+
+    >>> check_order("random", {"split": 2})
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: random: unknown setting 'split'. Did you mean 'splits'? Known:
+    splits.
+    """
     if order not in ORDERS:
         raise unknown_name("order", order, ORDERS)
-    function = ORDERS[order]
-    known = list(inspect.signature(function).parameters)[2:]
-    for name in settings or {}:
+    known = list(inspect.signature(ORDERS[order]).parameters)[2:]
+    for name in settings:
         if name not in known:
             raise unknown_setting(order, name, known)
-    return function(domains, seed=seed, **(settings or {}))
 
 
 def _visited(name: str, visit: int) -> str:

@@ -211,3 +211,31 @@ def test_an_unknown_corruption_gets_the_nearest_name(root):
 def test_there_are_no_corrupt_files_to_skip(root):
     with pytest.raises(SettingError, match=r"stream\.skip_corrupt is for images in folders"):
         load(skip_corrupt=True)
+
+
+def test_fewer_images_than_published_are_told_in_one_line(root, caplog):
+    load(targets=("fog",))
+
+    assert caplog.messages == [
+        "CIFAR-10-C: found 100 images, the published set has 50,000 (fog 100 of 50,000). Results "
+        "will not be comparable with published ones."
+    ]
+
+
+@pytest.mark.parametrize(("name", "last"), [("cifar10_c", 9), ("cifar100_c", 99)])
+def test_a_missing_set_is_told_with_its_labels_and_the_shape_of_its_files(
+    tmp_path, monkeypatch, name, last
+):
+    monkeypatch.setenv("ATTAKIT_DATA", str(tmp_path))
+
+    with pytest.raises(StreamError, match=r"shape \(50000, 32, 32, 3\)") as caught:
+        load(name)
+
+    assert f"labels.npy, 50,000 class numbers from 0 to {last}" in str(caught.value)
+
+
+def test_missing_labels_are_told_with_what_they_are(root):
+    (root / "labels.npy").unlink()
+
+    with pytest.raises(StreamError, match=r"there is no labels\.npy.*50,000 class numbers"):
+        load()

@@ -9,6 +9,7 @@ from PIL import Image
 from attakit.bench.data import load_task
 from attakit.bench.experiment import StreamTable
 from attakit.bench.sets.catalogue import FOLDERS, listed, plain
+from attakit.bench.sets.places import tell_counts
 from attakit.errors import SettingError, StreamError, UnknownName
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
@@ -247,3 +248,27 @@ def test_pacs_is_complete():
     assert counts == {"art_painting": 2048, "cartoon": 2344, "sketch": 3929}
     assert (len(task.source_train), len(task.source_test)) == (1336, 334)
     assert task.classes == FOLDERS["pacs"].classes
+
+
+def test_another_number_of_images_than_the_published_one_is_told_in_one_line(data, caplog):
+    write_set(data / "PACS", "pacs")
+
+    load("pacs", targets=("sketch",))
+
+    assert caplog.messages == [
+        "PACS: found 28 images, the published set has 5,599 (photo 14 of 1,670, sketch 14 of "
+        "3,929). Results will not be comparable with published ones."
+    ]
+
+
+def test_the_published_number_of_images_is_not_worth_a_line(caplog):
+    known = FOLDERS["pacs"]
+
+    tell_counts(known, known.images)
+
+    assert caplog.messages == []
+    assert {name: sum(each.images.values()) for name, each in FOLDERS.items()} == {
+        "pacs": 9_991,
+        "vlcs": 10_729,
+        "office_home": 15_588,
+    }

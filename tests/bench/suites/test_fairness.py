@@ -52,6 +52,10 @@ def test_other_batch_sizes_are_a_warning_unless_the_paper_has_them():
     assert "batch size 16 for Tent, 100 for SimATTA, as in the paper" in paper.shared
 
 
+def test_where_no_cell_came_to_its_end_nothing_is_said_to_be_fair():
+    assert check_fairness([], "fair").shared == ()
+
+
 def test_runs_without_a_stream_are_not_compared_by_it():
     found = check_fairness(runs(orders=(None, None)), "fair")
 

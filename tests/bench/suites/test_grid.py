@@ -10,7 +10,7 @@ from attakit.bench.experiment import MethodTable
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.suites.cells import FAILED, cell_state, differences, expand
 from attakit.bench.suites.grid import Grid, with_partners
-from attakit.bench.suites.sources import SourceModel, prepare_sources
+from attakit.bench.suites.sources import NoSource, SourceModel, prepare_sources
 from attakit.bench.suites.suite import load_suite
 from attakit.bench.suites.work import BESIDE, Ended, Outcome, Stepped, do_job
 from attakit.errors import SettingError, StateError
@@ -342,3 +342,45 @@ def test_missing_weights_are_named_with_the_command_that_makes_them(small_grid):
 
     with pytest.raises(SettingError, match=r"nowhere/model\.safetensors.*attakit pretrain"):
         prepare_sources(cells)
+
+
+def test_a_matched_cell_whose_labels_cannot_be_spread_fails_alone(small_grid):
+    partner, matched, free = small_grid("SimATTA", "Random", "Tent")
+    tiny = matched.experiment.stream.model_copy(update={"share": 0.001})
+    small = replace(matched, experiment=matched.experiment.model_copy(update={"stream": tiny}))
+
+    grid = Grid([partner, small, free], prepare_sources([partner, small, free]))
+    grid.run(Inline())
+
+    end, outcome = grid.outcomes[small.name]
+    assert end == "failed"
+    assert "match: the other method got 6 labels, but this stream has only" in outcome.message
+    assert outcome.message in (small.folder / FAILED).read_text()
+    assert {grid.outcomes[cell.name][0] for cell in (partner, free)} == {"finished"}
+
+
+MISSING = [{"label": "here"}, {"label": "gone", "name": "pacs", "root": "nowhere", "targets": []}]
+
+
+def test_cells_whose_data_are_missing_fail_and_the_others_run(small_grid):
+    cells = small_grid("Tent", "SimATTA", "Random", streams=MISSING)
+
+    grid = Grid(cells, prepare_sources(cells))
+    grid.run(Inline())
+
+    ends = {name: (end, outcome.message) for name, (end, outcome) in grid.outcomes.items()}
+    assert {end for name, (end, _) in ends.items() if name.startswith("here")} == {"finished"}
+    gone = {told for name, told in ends.items() if name.startswith("gone")}
+    ((end, message),) = gone
+    assert end == "failed"
+    assert message.startswith("There is no folder nowhere for the data set 'pacs'.")
+
+
+def test_a_finished_cell_stays_finished_when_its_data_are_gone(small_grid):
+    cells = small_grid("SimATTA", "Random")
+    run(cells)
+
+    grid = Grid(cells, {cell.name: NoSource("no data") for cell in cells})
+    grid.run(Inline())
+
+    assert {end for end, _ in grid.outcomes.values()} == {"skipped"}

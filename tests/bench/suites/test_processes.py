@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -83,6 +84,31 @@ def test_a_killed_process_is_a_lost_cell(long_job):
     assert "signal 9" in end.outcome.message
     assert "--workers" in end.outcome.message
     assert workplace.has_room
+
+
+def leave(*_):
+    """Stands for a process that ends by itself, as one does whose program cannot be imported."""
+    sys.exit(1)
+
+
+def test_a_process_that_ends_by_itself_is_told_with_its_exit_code(long_job, monkeypatch):
+    monkeypatch.setattr("attakit.bench.suites.processes._work", leave)
+    with Processes(workers=1) as workplace:
+        workplace.start(long_job[1])
+        end = events_until(workplace, has_ended)[-1]
+
+    assert end.outcome.result == "lost"
+    assert "ended with exit code 1 before" in end.outcome.message
+    assert "memory" not in end.outcome.message
+
+
+def test_memory_is_suspected_only_where_a_process_was_killed(long_job):
+    with Processes(workers=1) as workplace:
+        told = {code: workplace._lost(code).message for code in (-9, 137, -15, 255)}
+
+    assert [code for code, message in told.items() if "memory" in message] == [-9, 137]
+    assert "by signal 15" in told[-15]
+    assert "exit code 255" in told[255]
 
 
 def test_a_cell_asked_to_stop_saves_and_ends(long_job):

@@ -1,5 +1,6 @@
-"""Suites on a real cluster of two Ray nodes on this machine."""
+"""What a cluster needs, and suites on a real one of two Ray nodes on this machine."""
 
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -9,10 +10,16 @@ import pytest
 from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.suites.cells import cell_state
 from attakit.bench.suites.grid import Grid
-from attakit.bench.suites.ray_tasks import RayTasks, read_files, write_files
+from attakit.bench.suites.ray_tasks import (
+    ADDRESS_VARIABLE,
+    RayTasks,
+    check_answers,
+    read_files,
+    write_files,
+)
 from attakit.bench.suites.sources import prepare_sources
 from attakit.bench.suites.work import Ended, Stepped, do_job
-from attakit.errors import MissingExtra
+from attakit.errors import MissingExtra, SettingError
 from attakit.report.runs import read_run
 
 
@@ -40,6 +47,75 @@ def test_a_missing_ray_is_named_with_the_way_to_get_it(monkeypatch):
 
     with pytest.raises(MissingExtra, match=r"pip install 'attakit\[ray\]'"):
         RayTasks({})
+
+
+@pytest.fixture
+def listening():
+    """The address of somebody who listens on this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("form", ["{}", "ray://{}"])
+def test_an_address_where_somebody_listens_is_accepted(listening, form):
+    check_answers(form.format(listening))
+
+
+@pytest.mark.parametrize("word", ["auto", "local", "nonsense"])
+def test_words_are_left_to_ray(word):
+    check_answers(word)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:99999"])
+def test_an_address_where_nobody_listens_is_refused_at_once(address):
+    with pytest.raises(SettingError, match=r"--ray: no cluster answers at .*`ray start --head`"):
+        check_answers(address)
+
+
+class Refusing:
+    """Stands for Ray, which says no in one of its ways."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def is_initialized(self):
+        return False
+
+    def init(self, **_):
+        raise self.error
+
+
+@pytest.mark.parametrize("kind", [ValueError, ConnectionError, RuntimeError])
+def test_what_ray_refuses_ends_in_one_line(monkeypatch, kind):
+    refusing = Refusing(kind("Invalid address format: nonsense\nand much more"))
+    monkeypatch.setitem(sys.modules, "ray", refusing)
+
+    with (
+        pytest.raises(SettingError, match=r"--ray: no cluster answers at nonsense") as caught,
+        RayTasks({}, address="nonsense"),
+    ):
+        pass
+
+    assert "\n" not in str(caught.value)
+
+
+def test_a_cluster_that_cannot_be_started_here_is_told_without_an_address(monkeypatch):
+    monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
+    monkeypatch.setitem(sys.modules, "ray", Refusing(RuntimeError("no room")))
+
+    with (
+        pytest.raises(SettingError, match=r"could be started here \(no room\)"),
+        RayTasks({}),
+    ):
+        pass
+
+
+def test_the_address_in_the_environment_is_tried_too(monkeypatch):
+    monkeypatch.setenv(ADDRESS_VARIABLE, "127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "ray", Refusing(AssertionError("not asked")))
+
+    with pytest.raises(SettingError, match=r"127\.0\.0\.1:1"), RayTasks({}):
+        pass
 
 
 @pytest.fixture

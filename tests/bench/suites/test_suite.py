@@ -124,13 +124,19 @@ def test_a_matched_cell_names_its_partner_in_the_same_row():
     [
         ({"name": "s"}, r"\[grid\] table is missing.*attakit run"),
         ({"grid": {"methods": [TENT]}}, "name is missing"),
-        ({"name": "s", "grid": {"methods": []}}, "grid.methods must be"),
+        ({"name": "s", "grid": {"methods": []}}, r"grid.methods must be a list of at least 1, got"),
+        ({"name": "s", "grid": {"methods": 3}}, "grid.methods must be a list, got 3"),
+        ({"name": "s", "grid": {"methods": [3]}}, "grid.methods.0 must be a table, got 3"),
+        ({"name": "s", "grid": {"methods": [{"label": ""}]}}, "must be a text that is not empty"),
         ({"name": "s", "grid": {"methods": [{}]}}, "grid.methods.0.label is missing"),
         (
             {"name": "s", "grid": {"methods": [{**TENT, "seed": 1}]}},
             r"unknown setting grid.methods.0.seed. Did you mean 'seeds'",
         ),
-        ({"name": "s", "grid": {"methods": [TENT], "seeds": ["a"]}}, "grid.seeds"),
+        (
+            {"name": "s", "grid": {"methods": [TENT], "seeds": ["a"]}},
+            "grid.seeds must be a whole number, got 'a'",
+        ),
         ({"name": "s", "protocol": "unfair", "grid": {"methods": [TENT]}}, "'fair' or 'paper'"),
         ({"name": "s", "grid": {"methods": [TENT, TENT]}}, r"Tent \(steps=1\) is there twice"),
         (
@@ -165,6 +171,57 @@ def test_cells_that_cannot_be_are_named(methods, message):
         expand(suite(*methods))
 
 
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"method": {"name": "tant"}}, "Unknown method 'tant'. Did you mean 'tent'"),
+        ({"method": {"name": "tent", "rl": 1}}, "Tent: unknown setting 'rl'"),
+        ({"method": {"name": "tent"}, "set": {"method.updtes": 2}}, "Did you mean 'updates'"),
+        ({"method": {"selector": "unifrom"}}, "Unknown selector 'unifrom'"),
+        ({"method": {"selector": {"name": "uniform", "fist": 1}}}, "Did you mean 'first'"),
+        ({"method": {"trainer": {"lr": -1.0}}}, "BalancedTrainer: lr must be greater than 0"),
+        ({"method": {"trainer": {"weighting": {"rul": 1}}}}, "Did you mean 'rule'"),
+        ({"method": {"name": "enhanced", "method": "tant"}}, "Unknown method 'tant'"),
+        ({"method": {"name": "enhanced", "keep": "no"}}, "keep must be true or false"),
+        ({"method": {"name": "nowhere.at_all:Method"}}, "cannot be imported"),
+        ({"method": {"name": f"{__name__}:Choosy"}}, "missing a required .*argument: 'pace'"),
+        ({"set": {"pool.selector": "unifrom"}}, "Unknown selector 'unifrom'"),
+        ({"method": {"name": "tent"}, "set": {"pool.rounds": 2}}, r"either a \[method\]"),
+        ({"method": {"name": "tent"}, "match": "SimATTA"}, "must take a selector: Tent: unknown"),
+        ({"set": {"pool.rounds": 2}, "match": "SimATTA"}, "a pool .* cannot be matched"),
+    ],
+)
+def test_a_method_that_cannot_be_is_told_before_anything_is_run(entry, message):
+    with pytest.raises(SettingError, match=rf"s: grid\.methods: 'Mine': .*{message}"):
+        expand(suite(SIMATTA, {"label": "Mine", **entry}))
+
+
+class Choosy:
+    """A method of somebody else, with a setting that must be given."""
+
+    def __init__(self, model, *, pace):
+        raise AssertionError("no method is built before its cell is run")
+
+
+def test_a_method_by_import_path_is_checked_but_not_built():
+    (cell,) = expand(suite({"label": "a", "method": {"name": f"{__name__}:Choosy", "pace": 3}}))
+
+    assert cell.experiment.method.settings == {"pace": 3}
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        ({"order": "randm"}, "Unknown order 'randm'. Did you mean 'random'"),
+        ({"order": "random", "order_settings": {"split": 2}}, "Did you mean 'splits'"),
+        ({"name": "pasc"}, "Unknown data set 'pasc'. Did you mean 'pacs'"),
+    ],
+)
+def test_a_stream_that_cannot_be_is_told_before_anything_is_run(stream, message):
+    with pytest.raises(SettingError, match=rf"s: stream 'odd': .*{message}"):
+        expand(suite(SIMATTA, grid={"streams": [{"label": "fine"}, {"label": "odd", **stream}]}))
+
+
 def test_a_suite_file_takes_overrides(tmp_path):
     path = tmp_path / "suite.toml"
     path.write_text('name = "s"\n[base.stream]\nshare = 0.5\n[[grid.methods]]\nlabel = "a"\n')
@@ -172,5 +229,5 @@ def test_a_suite_file_takes_overrides(tmp_path):
     read = load_suite(path, ["base.stream.share=0.1", "grid.seeds=[3]"])
 
     assert (read.base["stream"]["share"], read.grid.seeds) == (0.1, (3,))
-    with pytest.raises(SettingError, match="no suite file at"):
+    with pytest.raises(SettingError, match=r"no suite file at .*Check its name"):
         load_suite(tmp_path / "nowhere.toml")

@@ -49,6 +49,10 @@ class ImageSet:
         Domains that are streamed on request only.
     class_count, classes
         How many classes there are, and their names where they are known.
+    images
+        How many images each domain has as published, where that is known.
+    files
+        What its files are, where images are not files of their own.
     spellings
         Other names of domains.
     unchecked
@@ -69,6 +73,8 @@ class ImageSet:
     extras: tuple[str, ...] = ()
     class_count: int
     classes: tuple[str, ...] = ()
+    images: dict[str, int] = field(default_factory=dict)
+    files: str = ""
     spellings: dict[str, str] = field(default_factory=dict)
     unchecked: str = "folders"
 
@@ -114,6 +120,7 @@ FOLDERS: dict[str, ImageSet] = {
         targets=("art_painting", "cartoon", "sketch"),
         class_count=7,
         classes=("dog", "elephant", "giraffe", "guitar", "horse", "house", "person"),
+        images={"photo": 1670, "art_painting": 2048, "cartoon": 2344, "sketch": 3929},
         spellings={"art": "art_painting", "artpaintings": "art_painting"},
     ),
     "vlcs": ImageSet(
@@ -124,6 +131,7 @@ FOLDERS: dict[str, ImageSet] = {
         targets=("LabelMe", "SUN09", "VOC2007"),
         class_count=5,
         classes=("bird", "car", "chair", "dog", "person"),
+        images={"Caltech101": 1415, "LabelMe": 2656, "SUN09": 3282, "VOC2007": 3376},
         spellings={
             "caltech": "Caltech101",
             "sun": "SUN09",
@@ -139,6 +147,7 @@ FOLDERS: dict[str, ImageSet] = {
         targets=("Art", "Clipart", "Product"),
         class_count=65,
         classes=tuple(_OFFICE_HOME_CLASSES.split()),
+        images={"Real World": 4357, "Art": 2427, "Clipart": 4365, "Product": 4439},
         spellings={"real": "Real World"},
     ),
 }
@@ -153,6 +162,7 @@ TINY_IMAGENET_C = ImageSet(
     targets=tuple(name for name in CORRUPTIONS if name != "brightness"),
     extras=EXTRA_CORRUPTIONS,
     class_count=200,
+    images=dict.fromkeys((*CORRUPTIONS, *EXTRA_CORRUPTIONS), 10_000),  # at each severity
     unchecked="corrupted",
 )
 
@@ -168,6 +178,8 @@ _CIFAR_100_CLASSES = (
     "tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm"
 )
 
+_CIFAR_IMAGES = 50_000  # 10,000 at each of five severities
+
 
 def _cifar(names: str) -> ImageSet:
     classes = tuple(names.split())
@@ -182,6 +194,12 @@ def _cifar(names: str) -> ImageSet:
         extras=EXTRA_CORRUPTIONS,
         class_count=count,
         classes=classes,
+        images=dict.fromkeys((*CORRUPTIONS, *EXTRA_CORRUPTIONS), _CIFAR_IMAGES),
+        files=(
+            f"a file of bytes for each, of shape ({_CIFAR_IMAGES}, 32, 32, 3), severities 1 to 5 "
+            f"one after another; and labels.npy, {_CIFAR_IMAGES:,} class numbers from 0 to "
+            f"{count - 1}"
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from attakit.bench.experiment import StreamTable
 from attakit.bench.sets.catalogue import CIFAR, ImageSet
 from attakit.bench.sets.corruptions import CLEAN, choose_corruptions, without_clean
-from attakit.bench.sets.places import check_domains, find_root
+from attakit.bench.sets.places import check_domains, find_root, tell_counts
 from attakit.bench.task import Counting, Task, image_task, refuse_settings
 from attakit.errors import StreamError
 from attakit.stream.corruptions import MOST_SEVERE
@@ -38,6 +38,7 @@ def cifar_c(table: StreamTable, _checking: Counting) -> Task:
     found = {path.name: path for path in sorted(root.glob("*.npy"))}
     check_domains(root, known, found, [LABELS_FILE, *(f"{name}.npy" for name in corruptions)])
     labels = _read_labels(root, known)
+    tell_counts(known, dict.fromkeys(corruptions, len(labels)))
     parts = {name: _corrupted(root, name, labels, table) for name in corruptions}
     if source == CLEAN:
         parts[CLEAN] = _clean(root, known, table)

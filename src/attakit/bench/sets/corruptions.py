@@ -7,7 +7,13 @@ from pathlib import Path
 
 from attakit.bench.experiment import StreamTable
 from attakit.bench.sets.catalogue import TINY_IMAGENET_C, ImageSet, listed
-from attakit.bench.sets.places import check_classes, find_root, missing_setting, place_domains
+from attakit.bench.sets.places import (
+    check_classes,
+    find_root,
+    missing_setting,
+    place_domains,
+    tell_counts,
+)
 from attakit.bench.task import IMAGE_SIZE, Counting, Task, image_task
 from attakit.errors import SettingError, StreamError, unknown_name
 from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS
@@ -88,6 +94,8 @@ def _task(
         checking=checking,
     )
     check_classes(root, domains, known)
+    if known is not None:
+        tell_counts(known, {name: len(samples) for name, samples in domains.parts.items()})
     if not table.skip_corrupt:
         _check_counts(root, {name: len(domains.parts[name].names) for name in wanted})
     return image_task(

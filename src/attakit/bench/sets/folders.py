@@ -12,6 +12,7 @@ from attakit.bench.sets.places import (
     find_root,
     missing_setting,
     place_domains,
+    tell_counts,
 )
 from attakit.bench.task import IMAGE_SIZE, Counting, Task, image_task, refuse_settings
 from attakit.errors import SettingError, StreamError
@@ -32,6 +33,7 @@ def known_folders(table: StreamTable, checking: Counting) -> Task:
         checking=checking,
     )
     check_classes(root, domains, known)
+    tell_counts(known, {name: len(samples) for name, samples in domains.parts.items()})
     return image_task(domains.only(*targets), domains.parts[source], table, root)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from attakit.stream.folders import subfolders
 from attakit.stream.samples import Domains
 
 DATA_VARIABLE = "ATTAKIT_DATA"
+
+COUNTS = logging.getLogger(f"{__name__}.counts")  # apart, so that a command can tell it once
 
 _PAGE = "Where to get it: docs/data-sets.md."
 
@@ -62,7 +65,8 @@ def told_content(known: ImageSet) -> str:
     classes = f"{known.class_count} classes"
     if known.classes:
         classes = f"the {classes} {listed(known.classes)}"
-    return f"the domains {listed(known.domains, most=15)}, each with {classes}"
+    files = f"; {known.files}" if known.files else ""
+    return f"the domains {listed(known.domains, most=15)}, each with {classes}{files}"
 
 
 def place_domains(root: Path, known: ImageSet, names: Sequence[str]) -> dict[str, str]:
@@ -85,8 +89,26 @@ def check_domains(
     if missing:
         raise StreamError(
             f"{known.title} in {root} is not complete: there is no {listed(missing, most=15)}, "
-            f"only {listed(found, most=15)}. Add what is missing as {root}/{known.layout}, or "
+            f"only {listed(found, most=15)}. Add what is missing as {root}/{known.layout}"
+            f"{f' ({known.files})' if known.files else ''}, or "
             f"name the domains you have with stream.source and stream.targets. {_PAGE}"
+        )
+
+
+def tell_counts(known: ImageSet, found: Mapping[str, int]) -> None:
+    """Log where domains have more or fewer images than the published set, which is no error."""
+    published = {name: known.images[name] for name in found if name in known.images}
+    others = [
+        f"{name} {found[name]:,} of {count:,}"
+        for name, count in published.items()
+        if found[name] != count
+    ]
+    if others:
+        counted = sum(found[name] for name in published)
+        COUNTS.warning(
+            f"{known.title}: found {counted:,} images, the published set has "
+            f"{sum(published.values()):,} ({listed(others, most=4)}). Results will not be "
+            f"comparable with published ones."
         )
 
 

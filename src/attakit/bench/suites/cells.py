@@ -10,9 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from attakit.bench.data import check_stream
 from attakit.bench.experiment import Experiment
 from attakit.bench.load import copy_tables, parse_experiment, put_value
-from attakit.bench.run_folder import DONE, changed_settings, has_begun
+from attakit.bench.run_folder import DONE, changed_settings, has_begun, make_folder
+from attakit.bench.suites.early_checks import check_parts, complaining_of
 from attakit.bench.suites.suite import Budget, MethodEntry, StreamEntry, Suite
 from attakit.errors import SettingError, StateError
 from attakit.report.runs import read_run
@@ -61,6 +63,9 @@ class Cell:
 
 def expand(suite: Suite) -> tuple[Cell, ...]:
     """All cells of a suite, in the order of the file.
+
+    Names and settings of all are checked as far as that can be done without data and models, so
+    that a slip of the pen is told before anything is run.
 
     >>> from attakit.bench.suites.suite import parse_suite
     >>> suite = parse_suite({"name": "small", "grid": {"budgets": [50, 100], "methods": [
@@ -119,7 +124,7 @@ def differences(cell: Cell, model: str | None = None) -> list[str]:
 
 def write_suite(suite: Suite, cells: tuple[Cell, ...]) -> None:
     """Leave a list of the cells in the suite's folder, for whoever makes tables of them."""
-    suite.results.mkdir(parents=True, exist_ok=True)
+    make_folder(suite.results, "folder")
     about = suite.model_dump(mode="json", include={"name", "layout", "paper", "protocol"})
     text = json.dumps({**about, "cells": [cell.place for cell in cells]}, indent=1)
     (suite.results / SUITE_FILE).write_text(text + "\n", encoding="utf-8")
@@ -133,13 +138,18 @@ def _cell(
     label = stream.label or str(order)
     name = _name(label, budget, entry.label, seed)
     put_value(tables, ["report", "folder"], str(suite.results / name), where=name)
+    experiment = parse_experiment(tables, where=f"{suite.name}: {name}")
+    with complaining_of(f"{suite.name}: stream {label!r}"):
+        check_stream(experiment.stream)
+    with complaining_of(f"{suite.name}: grid.methods: {entry.label!r}"):
+        check_parts(experiment, is_matched=entry.match is not None)
     return Cell(
         name=name,
         stream=label,
         method=entry.label,
         budget=budget,
         seed=seed,
-        experiment=parse_experiment(tables, where=f"{suite.name}: {name}"),
+        experiment=experiment,
         match=None if entry.match is None else _name(label, budget, entry.match, seed),
     )
 

@@ -28,6 +28,8 @@ def check_fairness(runs: Sequence[tuple[Cell, RunRecord]], protocol: Protocol) -
     protocol
         Under "paper", batch sizes may differ.
     """
+    if not runs:
+        return Fairness((), ())
     shared, warnings = [], []
     for what in ("model", "stream"):
         rows = _per_row(runs, what)

@@ -11,8 +11,8 @@ from typing import Literal
 from attakit.bench.matching import match_labels
 from attakit.bench.run_folder import has_begun, read_end
 from attakit.bench.suites.cells import FAILED, Cell, cell_state, differences
-from attakit.bench.suites.sources import SourceModel
-from attakit.bench.suites.work import Ended, Event, Job, Outcome, Workplace
+from attakit.bench.suites.sources import NoSource, Source
+from attakit.bench.suites.work import Ended, Event, Job, Outcome, Workplace, failure
 from attakit.errors import StateError
 from attakit.report.runs import read_run
 
@@ -30,7 +30,7 @@ class Grid:
     cells
         What to run. The partner of a matched cell must be among them.
     sources
-        The source model of each cell, by the cell's name.
+        The source model of each cell, by the cell's name. A cell without one fails.
     threads
         CPU threads of a cell that does not say how many it wants and was not begun with some.
     anew
@@ -45,7 +45,7 @@ class Grid:
     def __init__(
         self,
         cells: Sequence[Cell],
-        sources: Mapping[str, SourceModel],
+        sources: Mapping[str, Source],
         *,
         threads: int = 1,
         anew: bool = False,
@@ -84,22 +84,36 @@ class Grid:
             partner = self.cells[name].match
             if partner is not None and partner not in self.outcomes:
                 continue
-            if partner is not None and self.outcomes[partner][0] not in ("finished", "skipped"):
-                self._end(name, "failed", _unmatched(partner), watch)
-                continue
             if not workplace.has_room:
                 return
-            cell = self._matched(self.cells[name])
-            state = self._state(cell)
-            if state == "finished":
-                self._end(name, "skipped", Outcome("finished", end=read_end(cell.folder)), watch)
-            elif state == "changed" and not self.anew:
-                self._end(name, "failed", Outcome("failed", str(self._refusal([cell]))), watch)
-            else:
+            try:
+                job = self._next(self.cells[name])
+            except Exception as error:  # what is wrong with one cell must not stop the others
+                self._end(name, "failed", failure(error), watch)
+                continue
+            if isinstance(job, Job):
                 self._waiting.remove(name)
                 self._running.add(name)
-                _forget_failure(cell)
-                workplace.start(self._job(cell, anew=state == "changed"))
+                _forget_failure(self.cells[name])
+                workplace.start(job)
+            else:
+                self._end(name, "skipped" if job.result == "finished" else "failed", job, watch)
+
+    def _next(self, cell: Cell) -> Job | Outcome:
+        """The job that a cell is ready for, or how it ends without one."""
+        source = self.sources[cell.name]
+        if isinstance(source, NoSource):
+            is_finished = self._state(cell) == "finished"
+            return _finished(cell) if is_finished else Outcome("failed", source.message)
+        if cell.match is not None and self.outcomes[cell.match][0] not in ("finished", "skipped"):
+            return _unmatched(cell.match)
+        cell = self._matched(cell)
+        state = self._state(cell)
+        if state == "finished":
+            return _finished(cell)
+        if state == "changed" and not self.anew:
+            return Outcome("failed", str(self._refusal([cell])))
+        return self._job(cell, anew=state == "changed")
 
     def _receive(self, event: Event, watch: Callable[[Event], None]) -> None:
         if not isinstance(event, Ended):
@@ -147,7 +161,11 @@ class Grid:
         return Job(cell.name, experiment, anew=anew)
 
     def _state(self, cell: Cell) -> str:
-        return cell_state(cell, self.sources[cell.name].fingerprint)
+        return cell_state(cell, self._fingerprint(cell))
+
+    def _fingerprint(self, cell: Cell) -> str | None:
+        source = self.sources[cell.name]
+        return None if isinstance(source, NoSource) else source.fingerprint
 
     def _check_unchanged(self) -> None:
         changed = [cell for cell in self.cells.values() if self._state(cell) == "changed"]
@@ -156,7 +174,7 @@ class Grid:
 
     def _refusal(self, changed: Sequence[Cell]) -> StateError:
         told = [
-            f"{cell.name} ({', '.join(differences(cell, self.sources[cell.name].fingerprint))})"
+            f"{cell.name} ({', '.join(differences(cell, self._fingerprint(cell)))})"
             for cell in changed[:_SHOWN]
         ]
         more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
@@ -170,6 +188,10 @@ def with_partners(chosen: Sequence[Cell], cells: Sequence[Cell]) -> list[Cell]:
     """The chosen cells and those that they are matched to, in the order of `cells`."""
     names = {cell.name for cell in chosen} | {cell.match for cell in chosen}
     return [cell for cell in cells if cell.name in names]
+
+
+def _finished(cell: Cell) -> Outcome:
+    return Outcome("finished", end=read_end(cell.folder))
 
 
 def _unmatched(partner: str) -> Outcome:

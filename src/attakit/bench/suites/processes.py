@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,12 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from attakit.bench.sets.places import COUNTS
 from attakit.bench.suites.work import Ended, Event, Job, Outcome, do_job
 from attakit.errors import check_count
+
+_KILL = 9  # SIGKILL, which Windows has no name for
+_KILLED_IN_SHELL = 128 + _KILL  # as a shell in between tells it
 
 
 class Processes:
@@ -88,12 +93,29 @@ class Processes:
     def _lost(self, code: int | None) -> Outcome:
         if self._stopping:
             return Outcome("stopped")
-        how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
-        return Outcome(
-            "lost",
-            f"The process of this cell was ended from outside ({how}), perhaps because memory ran "
-            f"out. Use fewer workers with --workers, or a smaller stream.batch_size.",
+        return Outcome("lost", _why_lost(code))
+
+
+def _why_lost(code: int | None) -> str:
+    """Why a process ended before its job, judged by its exit code.
+
+    >>> _why_lost(1)
+    'The process of this cell ended with exit code 1 before its run did. What it printed says more;
+    run the cell alone with --only to see it.'
+    """
+    if code is None or (code >= 0 and code != _KILLED_IN_SHELL):
+        return (
+            f"The process of this cell ended with exit code {code} before its run did. What it "
+            f"printed says more; run the cell alone with --only to see it."
         )
+    signal_number = _KILL if code == _KILLED_IN_SHELL else -code
+    how = f"The process of this cell was ended from outside (by signal {signal_number})"
+    if signal_number != _KILL:
+        return f"{how}. Give the same command again to go on."
+    return (
+        f"{how}, perhaps because memory ran out. Use fewer workers with --workers, or a smaller "
+        f"stream.batch_size."
+    )
 
 
 def _context() -> Any:
@@ -113,6 +135,7 @@ def _work(job: Job, pipe: Connection, environment: Mapping[str, str]) -> None:
     if hasattr(os, "setpgid"):
         # Out of reach of the terminal: Ctrl-C is for the first process, which tells the others.
         os.setpgid(0, 0)
+    COUNTS.setLevel(logging.ERROR)  # the first process has told it, once for all cells
     with threadpool_limits(job.experiment.threads or None):
         outcome = do_job(job, pipe.send)
     with suppress(OSError):  # nobody listens any more: the first process was killed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +19,15 @@ from typing import Any
 from attakit.bench.data import DATA_VARIABLE
 from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.stopping import Interrupted
-from attakit.bench.suites.sources import SourceModel
+from attakit.bench.suites.sources import NoSource, Source
 from attakit.bench.suites.work import Ended, Event, Job, Outcome, Stepped, do_job
-from attakit.errors import MissingExtra
+from attakit.errors import MissingExtra, SettingError
 
 Files = dict[str, bytes]
+ADDRESS_VARIABLE = "RAY_ADDRESS"
 _RETRIES = 3  # of a task whose node dies
+_PATIENCE = 5.0  # seconds until a cluster counts as not there
+_CLIENT = "ray://"  # before the address of a cluster that is spoken to from outside
 
 
 class RayTasks:
@@ -39,7 +43,7 @@ class RayTasks:
 
     has_room = True  # Ray keeps what it has no room for
 
-    def __init__(self, sources: Mapping[str, SourceModel], *, address: str | None = None) -> None:
+    def __init__(self, sources: Mapping[str, Source], *, address: str | None = None) -> None:
         self._ray = _import_ray()
         self._address = address
         self._sources = sources
@@ -50,7 +54,7 @@ class RayTasks:
         ray = self._ray
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
-            ray.init(address=self._address, log_to_driver=False, logging_level="ERROR")
+            _connect(ray, self._address)
         # A fresh process for every cell, so that the peak memory a run reports is its own.
         self._task = ray.remote(max_calls=1, max_retries=_RETRIES)(do_job_away)
         # Here, because a node that dies takes its actors along.
@@ -69,6 +73,7 @@ class RayTasks:
 
     def start(self, job: Job) -> None:
         source = self._sources[job.cell]
+        assert not isinstance(source, NoSource), "a cell without a source model is not started"
         if source.file not in self._sent:
             self._sent[source.file] = self._ray.put(source.file.read_bytes())
         task = self._task.options(num_cpus=job.experiment.threads or 1, name=job.cell).remote(
@@ -189,6 +194,43 @@ def write_files(folder: Path, files: Files) -> None:
             (folder / name).write_bytes(files[name])
         else:
             (folder / name).unlink(missing_ok=True)
+
+
+def check_answers(address: str, *, patience: float = _PATIENCE) -> None:
+    """Raise `SettingError` where nobody listens at HOST:PORT; Ray itself would try for minutes.
+
+    Words that Ray knows, such as "auto", are left to Ray.
+    """
+    host, _, port = address.removeprefix(_CLIENT).rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=patience).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    named = address or os.environ.get(ADDRESS_VARIABLE)
+    if named:
+        check_answers(named)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (ValueError, ConnectionError, RuntimeError) as error:
+        raise _no_cluster(named, error) from error
+
+
+def _no_cluster(address: str | None, error: Exception) -> SettingError:
+    reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+    if address is None:
+        return SettingError(
+            f"--ray: no cluster was found or could be started here ({reason}). Start one with "
+            f"`ray start --head`, or leave out --ray."
+        )
+    return SettingError(
+        f"--ray: no cluster answers at {address} ({reason}). Start one with `ray start --head`, "
+        f"or leave the address out, also that in ${ADDRESS_VARIABLE}."
+    )
 
 
 def _import_ray() -> Any:

@@ -10,7 +10,7 @@ from attakit.bench.data import load_task
 from attakit.bench.experiment import Experiment
 from attakit.bench.models import Progress, source_classifier, weights_file
 from attakit.bench.suites.cells import Cell
-from attakit.errors import SettingError
+from attakit.errors import SettingError, StreamError
 from attakit.nn.weights import weights_hash
 
 # Of [stream], only these can make a difference to the source model.
@@ -25,15 +25,24 @@ class SourceModel:
     fingerprint: str
 
 
-def prepare_sources(
-    cells: Iterable[Cell], progress: Progress | None = None
-) -> dict[str, SourceModel]:
+@dataclass(frozen=True)
+class NoSource:
+    """Why there is no source model: the data of the stream are not there."""
+
+    message: str
+
+
+Source = SourceModel | NoSource
+
+
+def prepare_sources(cells: Iterable[Cell], progress: Progress | None = None) -> dict[str, Source]:
     """The source model of each cell by its name; cells that share one get the same.
 
     The model of digits is trained if it is not there from an earlier time. Others must be there.
+    Where the data of a stream are missing, its cells have no source; the others do not suffer.
     """
-    known: dict[str, SourceModel] = {}
-    found: dict[str, SourceModel] = {}
+    known: dict[str, Source] = {}
+    found: dict[str, Source] = {}
     for cell in cells:
         key = _key(cell.experiment)
         if key not in known:
@@ -42,9 +51,12 @@ def prepare_sources(
     return found
 
 
-def _prepare(experiment: Experiment, progress: Progress | None) -> SourceModel:
+def _prepare(experiment: Experiment, progress: Progress | None) -> Source:
+    try:
+        task = load_task(experiment.stream)
+    except StreamError as error:
+        return NoSource(str(error))
     _check_weights(experiment)
-    task = load_task(experiment.stream)
     model = source_classifier(experiment, task, progress)
     return SourceModel(weights_file(experiment, task), weights_hash(model))
 

@@ -12,7 +12,14 @@ from attakit.bench.suites.suite import Suite
 from attakit.bench.suites.work import Outcome
 from attakit.report.runs import RunRecord, read_run
 
-_FIGURES = ("stream_accuracy", "source_accuracy", "labels", "seconds", "peak_memory_mb")
+_FIGURES = (
+    "stream_accuracy",
+    "source_accuracy",
+    "labels",
+    "seconds",
+    "setup_seconds",
+    "peak_memory_mb",
+)
 
 
 def summarise_grid(

@@ -119,10 +119,15 @@ def do_job(job: Job, tell: Tell) -> Outcome:
         return Outcome("finished", end=run_cell(job, tell))
     except (Interrupted, KeyboardInterrupt):
         return Outcome("stopped")
-    except USER_ERRORS as error:
-        return Outcome("failed", explain(error))
     except Exception as error:  # a fault of one method must not stop the others
-        return Outcome("failed", explain(error), traceback.format_exc())
+        return failure(error)
+
+
+def failure(error: Exception) -> Outcome:
+    """A failed cell's outcome, with a traceback where the fault may be the program's."""
+    if isinstance(error, USER_ERRORS):
+        return Outcome("failed", explain(error))
+    return Outcome("failed", explain(error), "".join(traceback.format_exception(error)))
 
 
 class _Steps:
