@@ -248,15 +248,6 @@ def test_wrong_settings_are_named(settings, message):
         SAR(tiny_classifier(), **settings)
 
 
-def test_a_model_that_has_diverged_is_an_error_and_no_answer():
-    method = SAR(tiny_classifier())
-    with torch.no_grad():
-        next(method.model.parameters()).fill_(math.nan)
-
-    with pytest.raises(ModelError, match=r"SAR: the loss became nan\. Lower lr"):
-        method.step(tiny_batch(), allowance=0)
-
-
 def test_a_model_that_diverges_at_the_worst_point_is_an_error_and_keeps_its_weights(monkeypatch):
     method = SAR(tiny_classifier(), reliable_share=1.0)
     before = [parameter.detach().clone() for parameter in method.trained]

@@ -170,7 +170,6 @@ def _not_worse(table: GateTable, seen: Evidence, other: Sequence[int], name: str
         f"points, {-100 * table.audit_margin:+.1f} is allowed)"
     )
     numbers = {
-        "candidate_accuracy": right[0],
         f"{name}_accuracy": right[1],
         f"{name}_difference": found.value,
         f"{name}_difference_low": found.low,

@@ -11,8 +11,6 @@ from attakit.service.storage.tables import answers, events, leases, questions, s
 
 # Numbers that are not null in any row; -1 is no class.
 _NOTHING = {"content": None, "size": 0, "guess": -1, "confidence": 0.0, "entropy": 0.0}
-# "None of these" says something about the sample, a skip does not.
-_UNSAID = {"kind": {"none": "skip"}, "state": {"none": "skipped"}}
 
 
 def forget_sample(connection: Connection, sample: str, who: str, now: float) -> bool:
@@ -37,17 +35,19 @@ def forget_sample(connection: Connection, sample: str, who: str, now: float) -> 
 
 
 def _unsay(connection: Connection, about: Select[Any]) -> None:
-    """Remove what people said. Keys go too: that of an imported answer is made from its label."""
+    """Remove what people said; "none of these" becomes a skip, which tells nothing of the sample.
+
+    Keys go too: that of an imported answer is made from its label.
+    """
     said = answers.update().where(answers.c.question.in_(about))
     key = literal("forgotten ") + cast(answers.c.answer, String)
     connection.execute(said.values(label=null(), key=key))
     connection.execute(said.where(answers.c.kind == "none").values(kind="skip"))
     told = select(events.c.number, events.c.details).where(
-        events.c.kind.in_(("answer", "settled")),
+        events.c.kind == "settled",
         events.c.details["question"].as_integer().in_(about),
+        events.c.details["state"].as_string() == "none",
     )
     for number, details in connection.execute(told).all():
-        unsaid = {name: _UNSAID.get(name, {}).get(value, value) for name, value in details.items()}
-        if unsaid != details:
-            changed = events.update().where(events.c.number == number)
-            connection.execute(changed.values(details=unsaid))
+        event = events.update().where(events.c.number == number)
+        connection.execute(event.values(details={**details, "state": "skipped"}))
