@@ -7,16 +7,16 @@ import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from attakit.bench.build import build_ledger, build_method, build_oracle
-from attakit.bench.data import build_stream, load_task
-from attakit.bench.load import load_experiment
-from attakit.bench.models import source_classifier
 from attakit.bench.score import sample_accuracy
-from attakit.bench.task import Task
+from attakit.build.data import build_stream, load_task
+from attakit.build.methods import build_ledger, build_method, build_oracle
+from attakit.build.models import source_classifier
+from attakit.build.task import Task
 from attakit.engine.loop import run
 from attakit.methods import SimATTA
 from attakit.nn.classifier import Classifier
 from attakit.report.accuracy import Accuracy
+from attakit.settings.load import load_experiment
 
 EXPERIMENT = Path(__file__).resolve().parent.parent / "experiments" / "digits" / "simatta.toml"
 

@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 
-from attakit.theory import estimate_divergence
+from attakit.paper.theory import estimate_divergence
 
 
 def total_variation(shift: float) -> float:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from digits_run import parse_options, print_row, run_digits
 
-from attakit.bench.task import Task
+from attakit.build.task import Task
 from attakit.methods import SimATTA
 from attakit.queries import SampleId
 from attakit.randomness import generator

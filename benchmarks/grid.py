@@ -18,7 +18,7 @@ from attakit.bench.suites.cells import Cell, expand
 from attakit.bench.suites.grid import Grid
 from attakit.bench.suites.processes import Processes
 from attakit.bench.suites.sources import prepare_sources
-from attakit.bench.suites.suite import load_suite
+from attakit.settings.suite import load_suite
 
 SUITE = Path(__file__).resolve().parent.parent / "experiments" / "digits" / "suite.toml"
 CORES = 2
@@ -40,8 +40,8 @@ def seconds_of(cells: list[Cell], *, workers: int, threads: int) -> float:
     """How long the cells take."""
     grid = Grid(cells, prepare_sources(cells), threads=threads)
     began = time.perf_counter()
-    with Processes(workers=workers) as workplace:
-        grid.run(workplace)
+    with Processes(workers=workers) as executor:
+        grid.run(executor)
     failed = [name for name, (end, _) in grid.outcomes.items() if end != "finished"]
     assert not failed, failed
     return time.perf_counter() - began

@@ -25,24 +25,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attakit.bench.build import build_ledger, build_method, build_oracle
-from attakit.bench.data import DATA_VARIABLE, Task, build_stream, load_task
-from attakit.bench.experiment import Experiment
-from attakit.bench.load import parse_experiment
-from attakit.bench.models import digits_model
+from attakit.build.data import DATA_VARIABLE, Task, build_stream, load_task
+from attakit.build.methods import build_ledger, build_method, build_oracle
+from attakit.build.models import digits_model
 from attakit.engine import run
 from attakit.nn.classifier import Classifier
 from attakit.nn.named import named_model
 from attakit.nn.weights import load_weights
-from attakit.records import Moment
+from attakit.records import StepResult
 from attakit.report.jsonlines import peak_memory_mb
+from attakit.settings.experiment import Experiment
+from attakit.settings.load import parse_experiment
 
 CHECKPOINT = Path("checkpoints/pacs-photo.safetensors")
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 LONG = 6
 
 
-class Watch:
+class RunCallbacks:
     """Adds up what a run costs, as a reporter and around the model's passes."""
 
     def __init__(self) -> None:
@@ -50,9 +50,9 @@ class Watch:
         self.in_passes = 0.0
         self.updates = 0
 
-    def on_step(self, moment: Moment) -> None:
-        self.seconds += moment.seconds
-        self.updates += moment.training.updates
+    def on_step(self, result: StepResult) -> None:
+        self.seconds += result.seconds
+        self.updates += result.training.updates
 
     def close(self) -> None:
         pass
@@ -95,16 +95,18 @@ def source_model(data: str, task: Task) -> nn.Module:
     return model
 
 
-def watch_steps(experiment: Experiment, task: Task, model: nn.Module, steps: int | None) -> Watch:
+def watch_steps(
+    experiment: Experiment, task: Task, model: nn.Module, steps: int | None
+) -> RunCallbacks:
     """Run the first steps of an experiment; loading images is not counted."""
     stream = build_stream(experiment, task)
     method = build_method(experiment.method, model, seed=0)
     oracle = build_oracle(experiment.labels, stream.truth, seed=0)
-    watch = Watch()
-    with watch.on_passes():
+    callbacks = RunCallbacks()
+    with callbacks.on_passes():
         batches = islice(stream.batches(), steps)
-        run(batches, method, oracle, build_ledger(experiment), [watch])
-    return watch
+        run(batches, method, oracle, build_ledger(experiment), [callbacks])
+    return callbacks
 
 
 def measure_time(data: str, steps: int) -> None:
@@ -112,13 +114,13 @@ def measure_time(data: str, steps: int) -> None:
     task = load_task(describe(data, {"name": "simatta"}).stream)
     model = source_model(data, task)
 
-    def watch(method: dict[str, Any]) -> Watch:
+    def callbacks(method: dict[str, Any]) -> RunCallbacks:
         return watch_steps(describe(data, method), task, model, steps)
 
-    watch({"name": "source_only"})  # warms the caches up: nothing is printed of it
-    source = watch({"name": "source_only"})
-    simatta = watch({"name": "simatta"})
-    apart = watch({"name": "simatta", "trainer": {"shared_forward": False}})
+    callbacks({"name": "source_only"})  # warms the caches up: nothing is printed of it
+    source = callbacks({"name": "source_only"})
+    simatta = callbacks({"name": "simatta"})
+    apart = callbacks({"name": "simatta", "trainer": {"shared_forward": False}})
     other = 100 * (1 - simatta.in_passes / simatta.seconds)
     say(f"{data}, {steps} steps of 100, {torch.get_num_threads()} threads")
     say(f"SimATTA: {simatta.seconds / steps:.2f} s a step, {simatta.updates / steps:.0f} updates")

@@ -14,19 +14,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attakit.bench.data import Task
+from attakit.build.data import Task
 from attakit.nn import softmax_entropy
 from attakit.randomness import generator
 from attakit.report.images import encode_picture
-from attakit.service.follow import Follower
+from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
-from attakit.service.kept_settings import open_service
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.live import LiveLearner
 from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Answered, Predictor
-from attakit.service.settings import ServiceSettings
+from attakit.service.saved_settings import open_service
 from attakit.service.storage import Served
+from attakit.settings.service import ServiceSettings
 from attakit.stream.digits import MEAN, STD
 
 BEGIN = 1_000_000.0

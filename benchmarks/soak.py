@@ -48,12 +48,12 @@ from soak_checks import (
     resident_memory,
 )
 
-from attakit.bench.data import Task, load_task
-from attakit.bench.experiment import StreamTable
-from attakit.bench.models import digits_model
+from attakit.build.data import Task, load_task
+from attakit.build.models import digits_model
 from attakit.service.demo import demo_tables
-from attakit.service.load import parse_settings
-from attakit.service.settings import ServiceSettings
+from attakit.settings.experiment import StreamTable
+from attakit.settings.load_service import parse_settings
+from attakit.settings.service import ServiceSettings
 
 CLEAN_SECONDS = 60.0
 LAST = 5  # the last fifth of the stream counts as its end

@@ -26,7 +26,7 @@ from attakit.methods import Tent
 from attakit.nn.named import named_model
 from attakit.nn.norm import norm_parameters
 from attakit.queries import SampleId
-from attakit.records import Batch, Moment
+from attakit.records import Batch, StepResult
 
 LR, MOMENTUM, CLASSES = 1e-3, 0.9, 7
 
@@ -37,8 +37,8 @@ class Answers:
     def __init__(self) -> None:
         self.found: list[Tensor] = []
 
-    def on_step(self, moment: Moment) -> None:
-        self.found.append(moment.step.prediction.logits.argmax(dim=1))
+    def on_step(self, result: StepResult) -> None:
+        self.found.append(result.step.prediction.logits.argmax(dim=1))
 
     def close(self) -> None:
         pass

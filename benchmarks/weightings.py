@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from attakit.bench.load import load_experiment
 from attakit.bench.run import run_experiment
 from attakit.report.figures import summarise
 from attakit.report.runs import read_run
 from attakit.report.tables import render
+from attakit.settings.load import load_experiment
 
 EXPERIMENT = Path(__file__).resolve().parent.parent / "experiments" / "digits" / "simatta.toml"
 WEIGHTING = "method.trainer.weighting"

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, settings
 from PIL import Image
 
 import attakit
-from attakit.bench import data
-from attakit.bench.experiment import StreamTable
-from attakit.bench.load import parse_experiment
-from attakit.bench.models import CACHE_VARIABLE, digits_model
+from attakit.build import data
+from attakit.build.models import CACHE_VARIABLE, digits_model
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
+from attakit.settings.experiment import StreamTable
+from attakit.settings.load import parse_experiment
 from needed import do_without
 
 # The same examples every time, however slow the machine: what is found must be found again.

@@ -4,9 +4,9 @@ import signal
 
 import pytest
 
+from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.run import run_experiment
-from attakit.bench.stopping import Interrupted
-from attakit.bench.watch import Watch
+from attakit.processes.interrupt import Interrupted
 
 
 class At:
@@ -17,9 +17,9 @@ class At:
         self.action = action
         self.seen = []
 
-    def on_step(self, moment):
-        self.seen.append(moment.batch.step)
-        if moment.batch.step == self.step:
+    def on_step(self, result):
+        self.seen.append(result.batch.step)
+        if result.batch.step == self.step:
             self.action()
 
     def close(self):
@@ -42,5 +42,7 @@ def stopped(experiment, step, action, **options):
     """Run up to a step at which something happens."""
     observer = At(step, action)
     with pytest.raises((Crash, Interrupted)) as caught:
-        run_experiment(experiment, watch=Watch(observers=lambda *_: [observer]), **options)
+        run_experiment(
+            experiment, callbacks=RunCallbacks(observers=lambda *_: [observer]), **options
+        )
     return caught.value, observer

@@ -16,10 +16,10 @@ from torch import nn
 from attakit.nn import Classifier, seeded
 from attakit.service.models import VERSIONS
 from attakit.service.predictor import Predictor
-from attakit.service.settings import ServiceSettings
 from attakit.service.storage import LabelRules, open_storage
 from attakit.service.storage.records import Question, Served, Version
 from attakit.service.web import create_app
+from attakit.settings.service import ServiceSettings
 
 DESKTOP = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}

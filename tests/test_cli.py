@@ -10,14 +10,14 @@ from torch import OutOfMemoryError
 from typer.testing import CliRunner
 
 from attakit import __version__
-from attakit.bench.data import DATA_SETS
-from attakit.bench.experiment import TrainingTable
+from attakit.build.data import DATA_SETS
 from attakit.cli import app, main
 from attakit.errors import SettingError
 from attakit.methods import METHODS
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
 from attakit.select import SELECTORS
+from attakit.settings.experiment import TrainingTable
 from attakit.stream.order import ORDERS
 
 EXPERIMENT = """
@@ -156,8 +156,8 @@ def test_run_replaces_on_request(work, quick_digits):
 def test_a_missing_source_model_is_trained_with_a_bar(work, quick_digits, monkeypatch):
     monkeypatch.setenv("ATTAKIT_CACHE", str(work / "cache"))
     short = TrainingTable(updates=2, batch_size=8)
-    monkeypatch.setattr("attakit.bench.models.DIGITS_TRAINING", short)
-    monkeypatch.setattr("attakit.cli.talking.DIGITS_TRAINING", short)
+    monkeypatch.setattr("attakit.build.models.DIGITS_TRAINING", short)
+    monkeypatch.setattr("attakit.cli.output.DIGITS_TRAINING", short)
     assert "source model" in call("run", "experiment.toml").stderr
     assert "source model" not in call("run", "experiment.toml", "--replace").stderr
 
@@ -364,10 +364,10 @@ DEMO_METHODS = {"source only", "batch norm", "tent", "simatta", "random labels"}
 def quick_demo(work, quick_digits, monkeypatch):
     """The demo with threads for processes: these would read the digits again."""
     monkeypatch.setattr(
-        "attakit.bench.side_by_side.ProcessPoolExecutor",
+        "attakit.processes.pool.ProcessPoolExecutor",
         lambda workers, mp_context: ThreadPoolExecutor(workers),
     )
-    monkeypatch.setattr("attakit.bench.side_by_side.usable_cores", lambda: 1)
+    monkeypatch.setattr("attakit.processes.pool.usable_cores", lambda: 1)
     return ["--seeds", "1", "--share", "0.03"]
 
 

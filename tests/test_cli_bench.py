@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.bench.suites.cells import FAILED, SUITE_FILE, cell_state, expand
-from attakit.bench.suites.suite import load_suite
 from attakit.bench.suites.work import Ended, do_job
 from attakit.cli import app, main
 from attakit.errors import SettingError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
+from attakit.settings.suite import load_suite
 
 SUITE = """
 name = "small"

@@ -6,9 +6,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from attakit.bench.stopping import Interrupted
 from attakit.cli import app, corrupt
 from attakit.errors import SettingError
+from attakit.processes.interrupt import Interrupted
 
 
 @pytest.fixture

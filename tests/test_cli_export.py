@@ -9,9 +9,9 @@ from attakit.bench.run import run_experiment
 from attakit.cli import app
 from attakit.errors import SettingError, StateError
 from attakit.nn import SmallCNN, named_model, read_facts, save_weights, weights_hash
-from attakit.service.kept_settings import keep_settings
-from attakit.service.settings import ServiceSettings
+from attakit.service.saved_settings import keep_settings
 from attakit.service.storage import Version, open_storage
+from attakit.settings.service import ServiceSettings
 
 
 def call(*arguments):

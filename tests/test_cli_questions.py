@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from attakit.cli import app, main
 from attakit.cli.extra_parts import import_service
 from attakit.errors import MissingExtra, SettingError, StateError
-from attakit.service.kept_database import SETTINGS_FILE
-from attakit.service.kept_settings import keep_settings
-from attakit.service.settings import ServiceSettings
+from attakit.service.saved_database import SETTINGS_FILE
+from attakit.service.saved_settings import keep_settings
 from attakit.service.storage import Question, Served, open_storage
+from attakit.settings.service import ServiceSettings
 
 CLASSES = ("Maus", "größte Katze")
 

@@ -11,8 +11,8 @@ import torch
 from attakit.cli import main
 from attakit.nn import SmallCNN, save_weights
 from attakit.service import serve as serving
-from attakit.service.kept_database import SETTINGS_FILE
-from attakit.service.lock import alone
+from attakit.service.lock import exclusive_lock
+from attakit.service.saved_database import SETTINGS_FILE
 
 SERVICE = """
 folder = "live"
@@ -167,7 +167,7 @@ def test_a_port_that_is_taken_is_told(begun, serve):
 
 
 def test_a_second_server_for_one_folder_is_refused(begun, serve, work):
-    with alone(work / "live" / serving.LOCK_FILE):
+    with exclusive_lock(work / "live" / serving.LOCK_FILE):
         code, said = serve("service.toml", "--set", "labels.budget=7")
 
     assert code == 2

@@ -6,9 +6,9 @@ from typer.testing import CliRunner
 
 from attakit.cli import app
 from attakit.errors import MissingExtra, SettingError, StateError, UnknownName
-from attakit.service.kept_settings import keep_settings
-from attakit.service.settings import ServiceSettings
+from attakit.service.saved_settings import keep_settings
 from attakit.service.storage import open_storage
+from attakit.settings.service import ServiceSettings
 
 
 @pytest.fixture

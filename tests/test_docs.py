@@ -9,15 +9,15 @@ import pytest
 from pydantic import BaseModel
 
 from attakit import errors, select
-from attakit.bench import Experiment, parse_experiment
-from attakit.bench.experiment import PoolTable
-from attakit.bench.load import load_experiment
 from attakit.bench.suites.cells import expand
-from attakit.bench.suites.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
 from attakit.methods import EATA, SAR, BatchNorm, CoTTA, Enhanced, SimATTA, Tent
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
-from attakit.service.load import parse_settings
-from attakit.service.settings import ServiceSettings
+from attakit.settings import Experiment, parse_experiment
+from attakit.settings.experiment import PoolTable
+from attakit.settings.load import load_experiment
+from attakit.settings.load_service import parse_settings
+from attakit.settings.service import ServiceSettings
+from attakit.settings.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
 from attakit.train import BalancedTrainer, Weighting
 
 ROOT = Path(__file__).parent.parent

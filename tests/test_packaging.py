@@ -60,10 +60,12 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(unpacked):
 
 
 def test_types_and_report_templates_are_in_the_wheel(unpacked):
-    templates = {path.name for path in (unpacked / "attakit/report/templates").iterdir()}
+    report = {path.name for path in (unpacked / "attakit/report/templates").iterdir()}
+    paper = {path.name for path in (unpacked / "attakit/paper/templates").iterdir()}
 
     assert (unpacked / "attakit/py.typed").exists()
-    assert templates == {"analysis.html.j2", "report.css", "report.html.j2", "report.js"}
+    assert report == {"report.css", "report.html.j2", "report.js"}
+    assert paper == {"analysis.html.j2"}
 
 
 def test_the_wheel_says_what_it_is(distribution):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attakit.nn.classifier import Classifier
 from attakit.queries import Answer, Oracle, SampleId, Stateful
-from attakit.records import Batch, Moment, Prediction, Rows, Selection, Step, Training
+from attakit.records import Batch, Prediction, Rows, Selection, Step, StepResult, Training
 from attakit.store.anchors import Anchors
 
 __all__ = ["Forgets", "Method", "Oracle", "Reporter", "Selector", "Stateful", "Trainer"]
@@ -62,5 +62,5 @@ class Trainer(Stateful, Protocol):
 class Reporter(Protocol):
     """Observes a run and never steers it."""
 
-    def on_step(self, moment: Moment) -> None: ...
+    def on_step(self, result: StepResult) -> None: ...
     def close(self) -> None: ...

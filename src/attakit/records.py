@@ -170,7 +170,7 @@ class Training:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class StepResult:
     """One turn of the loop, as reporters see it."""
 
     batch: Batch

@@ -3,7 +3,7 @@
 import pytest
 
 from attakit.bench.suites.cells import expand
-from attakit.bench.suites.suite import parse_suite
+from attakit.settings.suite import parse_suite
 
 BASE = {
     "stream": {"targets": ["outline"], "share": 0.08, "batch_size": 16},

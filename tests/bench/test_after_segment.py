@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import SNAPSHOT
-from attakit.bench.watch import Watch
-from attakit.report import lay_out
+from attakit.paper import lay_out
 from attakit.report.runs import read_run
 
 
@@ -17,8 +17,8 @@ class CrashAt:
     def __init__(self, step):
         self.step = step
 
-    def on_step(self, moment):
-        if moment.batch.step == self.step:
+    def on_step(self, result):
+        if result.batch.step == self.step:
             raise Crash
 
     def close(self):
@@ -80,7 +80,7 @@ def test_a_resumed_run_measures_the_same(small_run, targets):
     whole, stopped = small_run("whole", **tables), small_run("stopped", **tables)
     run_experiment(whole)
     with pytest.raises(Crash):
-        run_experiment(stopped, watch=Watch(observers=lambda *_: [CrashAt(4)]))
+        run_experiment(stopped, callbacks=RunCallbacks(observers=lambda *_: [CrashAt(4)]))
     assert (stopped.report.folder / SNAPSHOT).exists()
 
     run_experiment(stopped, resume=True)

@@ -1,13 +1,13 @@
 import pytest
 import torch
 
-from attakit.bench.experiment import MethodTable
 from attakit.bench.exportable import kept_model, run_model, source_model
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import MODEL_FILE, SNAPSHOT
 from attakit.errors import SettingError, StateError
 from attakit.methods import SourceOnly
 from attakit.nn import SmallCNN, save_weights, weights_hash
+from attakit.settings.experiment import MethodTable
 from interruptions import crash, stopped
 
 KEEP = {"model": True}

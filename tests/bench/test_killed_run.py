@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from attakit.bench.load import load_experiment
 from attakit.bench.run import run_experiment
 from attakit.report.jsonlines import STEPS_FILE
+from attakit.settings.load import load_experiment
 
 EXPERIMENT = """
 threads = 1

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attakit.bench.build import build_method
-from attakit.bench.data import build_stream, load_task
 from attakit.bench.matching import even_counts, match_labels
 from attakit.bench.run import run_experiment
+from attakit.build.data import build_stream, load_task
+from attakit.build.methods import build_method
 from attakit.errors import SettingError
 from attakit.testing import tiny_classifier
 

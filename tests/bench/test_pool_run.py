@@ -4,12 +4,10 @@ import json
 
 import pytest
 
-from attakit.bench.build import build_pool_selector
-from attakit.bench.experiment import Experiment
-from attakit.bench.load import parse_experiment
+from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import DONE, SNAPSHOT
-from attakit.bench.watch import Watch
+from attakit.build.methods import build_pool_selector
 from attakit.errors import SettingError, StateError
 from attakit.report.figures import summarise
 from attakit.report.html import write_report
@@ -17,6 +15,8 @@ from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 from attakit.select import SELECTORS
+from attakit.settings.experiment import Experiment
+from attakit.settings.load import parse_experiment
 from interruptions import At, crash, press_ctrl_c, stopped
 
 ROUNDS = 3
@@ -126,7 +126,7 @@ def test_a_broken_run_continues_bit_for_bit(pool_run, results, name):
     _, observer = stopped(broken, 1, press_ctrl_c, resume=True)
     assert observer.seen == [1, "closed"]
     again = At(None, crash)
-    run_experiment(broken, resume=True, watch=Watch(observers=lambda *_: [again]))
+    run_experiment(broken, resume=True, callbacks=RunCallbacks(observers=lambda *_: [again]))
 
     assert again.seen == [2, "closed"]
     assert results(broken.report.folder) == results(whole.report.folder)

@@ -7,21 +7,21 @@ from typing import ClassVar
 import pytest
 import torch
 
-from attakit.bench.data import load_task
-from attakit.bench.experiment import MethodTable
-from attakit.bench.load import parse_experiment
-from attakit.bench.models import digits_model
+from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import DONE, SNAPSHOT
-from attakit.bench.stopping import Interrupted
-from attakit.bench.watch import Watch
+from attakit.build.data import load_task
+from attakit.build.models import digits_model
 from attakit.errors import AttaError, SettingError, StateError
 from attakit.methods import SourceOnly
 from attakit.nn import SmallCNN
 from attakit.nn.weights import save_weights
+from attakit.processes.interrupt import Interrupted
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
+from attakit.settings.experiment import MethodTable
+from attakit.settings.load import parse_experiment
 from attakit.store.snapshot import load_snapshot, save_snapshot
 from interruptions import At, Crash, crash, press_ctrl_c, stopped
 
@@ -107,11 +107,11 @@ def test_labelled_samples_are_left_out_where_the_unlabelled_are_scored(small_run
     )
     scored = {}
 
-    def watch(stream, accuracy, start):
+    def callbacks(stream, accuracy, start):
         scored["all"] = len(stream.truth.labels)
         return []
 
-    end = run_experiment(experiment, watch=Watch(observers=watch))
+    end = run_experiment(experiment, callbacks=RunCallbacks(observers=callbacks))
 
     with_all = end["post_adaptation"]["outline"] * scored["all"] / 100
     without = end["post_adaptation_unlabelled"]["outline"] * (scored["all"] - end["labels"]) / 100
@@ -122,8 +122,10 @@ def test_labelled_samples_are_left_out_where_the_unlabelled_are_scored(small_run
 
 def test_scoring_is_told_before_and_after_the_stream(small_run, all_digits):
     told = []
-    watch = Watch(scoring=lambda done, total: told.append((done, total)))
-    run_experiment(small_run(report={"post_adaptation": True, "source_every": 9}), watch=watch)
+    callbacks = RunCallbacks(scoring=lambda done, total: told.append((done, total)))
+    run_experiment(
+        small_run(report={"post_adaptation": True, "source_every": 9}), callbacks=callbacks
+    )
 
     held_out = len(all_digits.source_test)
     assert told.index((held_out, held_out)) < len(told) - 1
@@ -138,7 +140,7 @@ def test_a_run_gives_back_the_threads_it_was_given(small_run):
         counted.append(torch.get_num_threads())
         return []
 
-    run_experiment(small_run(threads=before + 1), watch=Watch(observers=look))
+    run_experiment(small_run(threads=before + 1), callbacks=RunCallbacks(observers=look))
 
     assert counted == [before + 1]
     assert torch.get_num_threads() == before
@@ -310,7 +312,7 @@ def test_ctrl_c_ends_the_run_after_the_step_and_saves_it(small_run):
     assert observer.seen == [0, 1, 2, 3, "closed"]
     assert (experiment.report.folder / SNAPSHOT).exists()
     again = At(None, crash)
-    run_experiment(experiment, resume=True, watch=Watch(observers=lambda *_: [again]))
+    run_experiment(experiment, resume=True, callbacks=RunCallbacks(observers=lambda *_: [again]))
     assert again.seen == [4, 5, 6, 7, "closed"]
 
 

@@ -16,8 +16,8 @@ class Watcher:
     def __init__(self):
         self.moments = []
 
-    def on_step(self, moment):
-        self.moments.append(moment)
+    def on_step(self, result):
+        self.moments.append(result)
 
     def close(self):
         pass
@@ -128,12 +128,12 @@ def test_an_empty_stream_does_nothing(scripted, labels):
 def test_reporters_see_every_turn(scripted, batches, labels):
     watcher = Watcher()
     run(batches, scripted(), KnownLabels(labels), Ledger(Budget(5)), [watcher])
-    told = [(moment.asked, moment.received, moment.remaining) for moment in watcher.moments]
+    told = [(result.asked, result.received, result.remaining) for result in watcher.moments]
     assert told == [(2, 2, 3), (4, 4, 1), (5, 5, 0), (5, 5, 0)]
-    assert [moment.batch for moment in watcher.moments] == batches
-    assert [len(moment.answers) for moment in watcher.moments] == [2, 2, 1, 0]
-    assert [moment.training.updates for moment in watcher.moments] == [2, 2, 1, 0]
-    assert all(moment.seconds >= 0 for moment in watcher.moments)
+    assert [result.batch for result in watcher.moments] == batches
+    assert [len(result.answers) for result in watcher.moments] == [2, 2, 1, 0]
+    assert [result.training.updates for result in watcher.moments] == [2, 2, 1, 0]
+    assert all(result.seconds >= 0 for result in watcher.moments)
 
 
 def test_reporters_do_not_change_what_a_method_does(labels):

@@ -45,13 +45,13 @@ class Auditor:
         self.ledger = ledger
         self.labelled = 0
 
-    def on_step(self, moment):
+    def on_step(self, result):
         limit = self.ledger.budget.limit
-        self.labelled += sum(answer.label is not None for answer in moment.answers)
-        assert moment.received == self.labelled <= limit
+        self.labelled += sum(answer.label is not None for answer in result.answers)
+        assert result.received == self.labelled <= limit
         assert self.ledger.received + len(self.ledger.open) == self.ledger.budget.spent <= limit
-        assert moment.remaining == limit - self.ledger.budget.spent >= 0
-        assert moment.asked == self.ledger.received + self.ledger.refunded + len(self.ledger.open)
+        assert result.remaining == limit - self.ledger.budget.spent >= 0
+        assert result.asked == self.ledger.received + self.ledger.refunded + len(self.ledger.open)
 
     def close(self):
         pass

@@ -64,7 +64,7 @@ def adaptation(oracle=None, budget=9, **settings):
 def test_rounds_share_the_budget_and_the_last_takes_the_rest(budget, rounds, shares):
     result = adaptation(budget=budget, rounds=rounds).run()
 
-    assert [len(moment.step.queries) for moment in result.rounds] == shares
+    assert [len(step_result.step.queries) for step_result in result.rounds] == shares
     assert len(result.labels) == sum(shares)
 
 
@@ -72,11 +72,13 @@ def test_every_round_chooses_from_all_that_was_not_asked_yet():
     selector = Watched()
     result = adaptation(selector=selector).run()
     asked = set()
-    for (candidates, known, limit, step), moment in zip(selector.calls, result.rounds, strict=True):
+    for (candidates, known, limit, step), step_result in zip(
+        selector.calls, result.rounds, strict=True
+    ):
         assert candidates == {f"s{number}" for number in range(SIZE)} - asked
         assert known == asked
-        assert (limit, step) == (3, moment.batch.step)
-        asked |= set(moment.batch.samples)
+        assert (limit, step) == (3, step_result.batch.step)
+        asked |= set(step_result.batch.samples)
     assert len(asked) == 9
 
 
@@ -85,15 +87,15 @@ def test_a_moment_shows_what_was_asked_with_the_answer_of_the_model_before_the_r
     whole = adaptation(samples=pool)
     before = whole.learner.predict(pool.inputs).logits
 
-    moment = whole.run_round()
+    step_result = whole.run_round()
 
-    places = [int(name[1:]) for name in moment.batch.samples]
-    assert torch.equal(moment.batch.inputs, pool.inputs[places])
-    torch.testing.assert_close(moment.step.prediction.logits, before[places])
-    assert [query.sample for query in moment.step.queries] == list(moment.batch.samples)
-    assert moment.training.updates == 3
-    assert (moment.asked, moment.received, moment.remaining) == (3, 3, 6)
-    assert moment.step.numbers["candidates"] == SIZE
+    places = [int(name[1:]) for name in step_result.batch.samples]
+    assert torch.equal(step_result.batch.inputs, pool.inputs[places])
+    torch.testing.assert_close(step_result.step.prediction.logits, before[places])
+    assert [query.sample for query in step_result.step.queries] == list(step_result.batch.samples)
+    assert step_result.training.updates == 3
+    assert (step_result.asked, step_result.received, step_result.remaining) == (3, 3, 6)
+    assert step_result.step.numbers["candidates"] == SIZE
 
 
 def test_labels_are_those_of_the_oracle_and_the_model_learns_them():
@@ -119,11 +121,11 @@ def test_a_skipped_sample_is_not_asked_again_and_its_label_is_spent_later():
 
     result = whole.run()
 
-    asked = [query.sample for moment in result.rounds for query in moment.step.queries]
+    asked = [query.sample for step_result in result.rounds for query in step_result.step.queries]
     assert len(asked) == len(set(asked)) > 12
     assert whole.ledger.refunded > 0
     assert set(result.labels) <= set(asked)
-    before = [0, *(moment.received for moment in result.rounds)]
+    before = [0, *(step_result.received for step_result in result.rounds)]
     # Each round fills up what the rounds before it were refunded.
     limits = [limit for _, _, limit, _ in selector.calls]
     assert limits == [3 * (number + 1) - before[number] for number in range(4)]
@@ -137,8 +139,8 @@ def test_late_answers_are_used_in_the_round_in_which_they_come():
 
     result = whole.run()
 
-    assert [moment.received for moment in result.rounds] == [0, 3, 6]
-    assert [moment.training.updates for moment in result.rounds] == [0, 3, 3]
+    assert [step_result.received for step_result in result.rounds] == [0, 3, 6]
+    assert [step_result.training.updates for step_result in result.rounds] == [0, 3, 3]
     assert [len(known) for _, known, _, _ in selector.calls] == [0, 3, 6]  # waiting ones count
     assert len(result.labels) == 6
     assert whole.ledger.budget.spent == 6
@@ -179,7 +181,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path, stop, norm):
 def test_progress_is_told_after_every_round():
     seen = []
 
-    adaptation().run(progress=lambda moment: seen.append(moment.batch.step))
+    adaptation().run(progress=lambda step_result: seen.append(step_result.batch.step))
 
     assert seen == [0, 1, 2]
 

@@ -14,11 +14,11 @@ def terminal():
     return Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
 
 
-def test_progress_tells_accuracy_labels_and_steps(terminal, make_moment):
+def test_progress_tells_accuracy_labels_and_steps(terminal, make_step_result):
     accuracy = Accuracy({"0-0": 0, "0-1": 1})
     progress = Progress("tent [seed 1]", steps=4, accuracy=accuracy, console=terminal)
 
-    progress.on_step(make_moment(0, [0, 0]))
+    progress.on_step(make_step_result(0, [0, 0]))
     progress.close()
 
     text = terminal.file.getvalue()
@@ -27,28 +27,28 @@ def test_progress_tells_accuracy_labels_and_steps(terminal, make_moment):
     assert "1/4" in text
 
 
-def test_a_resumed_run_begins_where_it_stopped(terminal, make_moment):
+def test_a_resumed_run_begins_where_it_stopped(terminal, make_step_result):
     progress = Progress("tent", steps=4, done=2, console=terminal)
 
-    progress.on_step(make_moment(2, [0]))
+    progress.on_step(make_step_result(2, [0]))
     progress.close()
 
     assert "3/4" in terminal.file.getvalue()
 
 
-def test_a_stream_of_unknown_length_has_a_bar_too(terminal, make_moment):
+def test_a_stream_of_unknown_length_has_a_bar_too(terminal, make_step_result):
     progress = Progress("tent", steps=None, console=terminal)
 
-    progress.on_step(make_moment(0, [0]))
+    progress.on_step(make_step_result(0, [0]))
     progress.close()
 
     assert "1/?" in terminal.file.getvalue()
 
 
-def test_quiet_progress_prints_nothing(terminal, make_moment):
+def test_quiet_progress_prints_nothing(terminal, make_step_result):
     progress = Progress("tent", steps=4, quiet=True, console=terminal)
 
-    progress.on_step(make_moment(0, [0]))
+    progress.on_step(make_step_result(0, [0]))
     progress.close()
 
     assert terminal.file.getvalue() == ""

@@ -15,16 +15,17 @@ def anchors(low=3, high=2):
 
 
 @pytest.fixture
-def moments(make_moment):
+def moments(make_step_result):
     return [
-        make_moment(step, [0, 1, 2], inputs=torch.full((3, 4), step + 1.0)) for step in range(9)
+        make_step_result(step, [0, 1, 2], inputs=torch.full((3, 4), step + 1.0))
+        for step in range(9)
     ]
 
 
 def record(folder, moments, **settings):
     features = Features(folder / FEATURES_FILE, encode=twice, **settings)
-    for moment in moments:
-        features.on_step(moment)
+    for result in moments:
+        features.on_step(result)
     features.close()
     return read_features(folder)
 
@@ -46,9 +47,9 @@ def test_empty_sets_and_a_missing_source_are_left_out(tmp_path, moments):
     assert read.steps[0].keys() == {"stream", "high"}
 
 
-def test_large_sets_are_drawn_from_at_random_but_alike_for_a_seed(tmp_path, make_moment):
+def test_large_sets_are_drawn_from_at_random_but_alike_for_a_seed(tmp_path, make_step_result):
     inputs = torch.arange(50.0).repeat(2, 1).T.contiguous()
-    turn = make_moment(0, [0] * 50, inputs=inputs)
+    turn = make_step_result(0, [0] * 50, inputs=inputs)
 
     draws = [
         record(tmp_path / str(place), [turn], max_samples=10, seed=seed).steps[0]["stream"]

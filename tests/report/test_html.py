@@ -168,9 +168,9 @@ def test_a_live_run_has_a_page_that_says_so(report, make_run):
     assert "66.7" in page
 
 
-def test_a_stream_without_truth_has_a_page(report, tmp_path, make_moment):
+def test_a_stream_without_truth_has_a_page(report, tmp_path, make_step_result):
     lines = JsonLines(tmp_path / "own" / "steps.jsonl", experiment={}, environment={})
-    lines.on_step(make_moment(0, [0, 1]))
+    lines.on_step(make_step_result(0, [0, 1]))
 
     page = report(tmp_path / "own")
 

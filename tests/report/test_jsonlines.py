@@ -28,15 +28,15 @@ def open_lines(path, **settings):
     )
 
 
-def write_steps(lines, make_moment, steps):
+def write_steps(lines, make_step_result, steps):
     for step in steps:
-        lines.on_step(make_moment(step, [0, 0, 0, step % 2]))
+        lines.on_step(make_step_result(step, [0, 0, 0, step % 2]))
     lines.close()
 
 
-def test_a_line_holds_all_that_a_table_needs(tmp_path, make_moment):
+def test_a_line_holds_all_that_a_table_needs(tmp_path, make_step_result):
     lines = open_lines(tmp_path / "steps.jsonl", accuracy=Accuracy(LABELS, SEGMENTS))
-    turn = make_moment(
+    turn = make_step_result(
         0,
         [0, 0, 0, 1],
         asked=["0-3"],
@@ -65,7 +65,7 @@ def test_a_line_holds_all_that_a_table_needs(tmp_path, make_moment):
     assert line["entropy"] == pytest.approx(entropy, rel=1e-5)
 
 
-def test_the_first_line_holds_experiment_and_environment(tmp_path, make_moment):
+def test_the_first_line_holds_experiment_and_environment(tmp_path, make_step_result):
     open_lines(tmp_path / "steps.jsonl").close()
 
     run = read_run(tmp_path / "steps.jsonl")
@@ -77,11 +77,11 @@ def test_the_first_line_holds_experiment_and_environment(tmp_path, make_moment):
     assert not run.is_finished
 
 
-def test_numbers_that_are_not_finite_become_null(tmp_path, make_moment):
+def test_numbers_that_are_not_finite_become_null(tmp_path, make_step_result):
     lines = open_lines(tmp_path / "steps.jsonl")
     training = Training(1, {"loss": math.nan, "norm": math.inf})
 
-    lines.on_step(make_moment(0, [0], training=training, remaining=math.inf))
+    lines.on_step(make_step_result(0, [0], training=training, remaining=math.inf))
 
     line = json.loads((tmp_path / "steps.jsonl").read_text().splitlines()[1])
     assert line["training"] == {"loss": None, "norm": None}
@@ -89,41 +89,41 @@ def test_numbers_that_are_not_finite_become_null(tmp_path, make_moment):
     assert line["accuracy"] is None
 
 
-def test_extras_join_the_line(tmp_path, make_moment):
+def test_extras_join_the_line(tmp_path, make_step_result):
     lines = open_lines(tmp_path / "steps.jsonl", extras=lambda turn: {"source_accuracy": 91.5})
 
-    lines.on_step(make_moment(0, [0]))
+    lines.on_step(make_step_result(0, [0]))
 
     assert read_run(tmp_path).steps[0]["source_accuracy"] == 91.5
 
 
-def test_extras_may_not_replace_what_every_line_has(tmp_path, make_moment):
+def test_extras_may_not_replace_what_every_line_has(tmp_path, make_step_result):
     lines = open_lines(tmp_path / "steps.jsonl", extras=lambda turn: {"seconds": 1.0})
 
     with pytest.raises(SettingError, match="extras must not be called seconds"):
-        lines.on_step(make_moment(0, [0]))
+        lines.on_step(make_step_result(0, [0]))
 
 
-def test_every_line_is_on_disk_before_the_next_step(tmp_path, make_moment):
+def test_every_line_is_on_disk_before_the_next_step(tmp_path, make_step_result):
     lines = open_lines(tmp_path / "steps.jsonl")
 
-    lines.on_step(make_moment(0, [0]))
+    lines.on_step(make_step_result(0, [0]))
 
     assert len(read_run(tmp_path).steps) == 1
 
 
-def test_a_resumed_file_equals_an_unbroken_one(tmp_path, make_moment):
+def test_a_resumed_file_equals_an_unbroken_one(tmp_path, make_step_result):
     def without_clock(path):
         return [{**line, "memory_mb": None} for line in read_run(path).steps]
 
     whole, broken = tmp_path / "whole.jsonl", tmp_path / "broken.jsonl"
-    write_steps(open_lines(whole, accuracy=Accuracy(LABELS)), make_moment, range(6))
+    write_steps(open_lines(whole, accuracy=Accuracy(LABELS)), make_step_result, range(6))
     accuracy = Accuracy(LABELS)
     first = open_lines(broken, accuracy=accuracy)
     for step in range(3):
-        first.on_step(make_moment(step, [0, 0, 0, step % 2]))
+        first.on_step(make_step_result(step, [0, 0, 0, step % 2]))
     state = accuracy.state_dict()
-    first.on_step(make_moment(3, [1, 1, 1, 1]))
+    first.on_step(make_step_result(3, [1, 1, 1, 1]))
     first.end({"labels": 0})
     first.close()
     with broken.open("a") as file:
@@ -131,24 +131,24 @@ def test_a_resumed_file_equals_an_unbroken_one(tmp_path, make_moment):
 
     resumed = Accuracy(LABELS)
     resumed.load_state_dict(state)
-    write_steps(open_lines(broken, accuracy=resumed, resume_after=2), make_moment, range(3, 6))
+    write_steps(open_lines(broken, accuracy=resumed, resume_after=2), make_step_result, range(3, 6))
 
     assert without_clock(broken) == without_clock(whole)
     assert read_run(broken).end is None
 
 
-def test_resuming_before_the_first_step_keeps_the_head_only(tmp_path, make_moment):
+def test_resuming_before_the_first_step_keeps_the_head_only(tmp_path, make_step_result):
     path = tmp_path / "steps.jsonl"
-    write_steps(open_lines(path), make_moment, range(2))
+    write_steps(open_lines(path), make_step_result, range(2))
 
-    write_steps(open_lines(path, resume_after=-1), make_moment, range(1))
+    write_steps(open_lines(path, resume_after=-1), make_step_result, range(1))
 
     assert [line["step"] for line in read_run(path).steps] == [0]
 
 
-def test_resuming_after_a_step_that_was_never_written_is_refused(tmp_path, make_moment):
+def test_resuming_after_a_step_that_was_never_written_is_refused(tmp_path, make_step_result):
     path = tmp_path / "steps.jsonl"
-    write_steps(open_lines(path), make_moment, range(2))
+    write_steps(open_lines(path), make_step_result, range(2))
 
     with pytest.raises(StateError, match="ends at step 1, so the run cannot go on after step 5"):
         open_lines(path, resume_after=5)
@@ -159,11 +159,11 @@ def test_resuming_a_missing_file_names_it(tmp_path):
         open_lines(tmp_path / "steps.jsonl", resume_after=3)
 
 
-def test_opening_without_resuming_starts_anew(tmp_path, make_moment):
+def test_opening_without_resuming_starts_anew(tmp_path, make_step_result):
     path = tmp_path / "steps.jsonl"
-    write_steps(open_lines(path), make_moment, range(3))
+    write_steps(open_lines(path), make_step_result, range(3))
 
-    write_steps(open_lines(path), make_moment, range(1))
+    write_steps(open_lines(path), make_step_result, range(1))
 
     assert len(read_run(path).steps) == 1
 

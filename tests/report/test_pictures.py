@@ -25,10 +25,10 @@ def path(tmp_path):
     return tmp_path / "pictures.jsonl"
 
 
-def test_asked_samples_are_kept_with_picture_and_prediction(path, make_moment):
+def test_asked_samples_are_kept_with_picture_and_prediction(path, make_step_result):
     pictures = Pictures(path, classes=CLASSES, segments={"0-1": "night"}, labels={"0-1": 2})
 
-    pictures.on_step(make_moment(0, [0, 1], asked=["0-1"]))
+    pictures.on_step(make_step_result(0, [0, 1], asked=["0-1"]))
 
     head, asked = lines_of(path)
     assert (head["kind"], head["classes"]) == ("pictures", CLASSES)
@@ -38,31 +38,31 @@ def test_asked_samples_are_kept_with_picture_and_prediction(path, make_moment):
     assert asked["png"].startswith("iVBOR")
 
 
-def test_inputs_that_are_no_images_have_no_picture(path, make_moment):
+def test_inputs_that_are_no_images_have_no_picture(path, make_step_result):
     pictures = Pictures(path, classes=CLASSES)
 
-    pictures.on_step(make_moment(0, [0], asked=["0-0"], inputs=torch.zeros(1, 16)))
+    pictures.on_step(make_step_result(0, [0], asked=["0-0"], inputs=torch.zeros(1, 16)))
 
     assert lines_of(path)[1]["png"] is None
 
 
-def test_normalisation_for_other_channels_is_left_aside(path, make_moment):
+def test_normalisation_for_other_channels_is_left_aside(path, make_step_result):
     pictures = Pictures(path, classes=CLASSES, mean=(0.5,) * 3, std=(0.2,) * 3)
 
-    pictures.on_step(make_moment(0, [0], asked=["0-0"]))
+    pictures.on_step(make_step_result(0, [0], asked=["0-0"]))
 
     assert lines_of(path)[1]["png"]
 
 
-def test_late_and_skipped_answers_find_their_question(path, make_moment):
+def test_late_and_skipped_answers_find_their_question(path, make_step_result):
     pictures = Pictures(path, classes=CLASSES)
-    pictures.on_step(make_moment(0, [0, 1, 2, 2], asked=["0-0", "0-1", "0-2", "0-3"]))
+    pictures.on_step(make_step_result(0, [0, 1, 2, 2], asked=["0-0", "0-1", "0-2", "0-3"]))
     answers = [
         Answer(Query("0-2", 0), 0, "me"),
         Answer(Query("0-0", 0), 0, "me"),
         Answer(Query("0-1", 0), None, "me"),
     ]
-    pictures.on_step(make_moment(1, [0], answers=answers))
+    pictures.on_step(make_step_result(1, [0], answers=answers))
 
     cards = gallery(read_pictures(path.parent), 10**6)
 
@@ -71,10 +71,10 @@ def test_late_and_skipped_answers_find_their_question(path, make_moment):
     assert [card.predicted for card in cards] == ["zero", "one", "two", "two"]
 
 
-def test_clusterings_are_kept_with_roles_weights_and_places(path, make_run_moment):
+def test_clusterings_are_kept_with_roles_weights_and_places(path, make_run_step_result):
     pictures = Pictures(path, classes=CLASSES)
 
-    pictures.on_step(make_run_moment(3, 4, ["0-0", "1-5"]))
+    pictures.on_step(make_run_step_result(3, 4, ["0-0", "1-5"]))
 
     frame = lines_of(path)[-1]
     points = {point["sample"]: point for point in frame["points"]}
@@ -88,25 +88,25 @@ def test_clusterings_are_kept_with_roles_weights_and_places(path, make_run_momen
     assert all(round(point["x"], 3) == point["x"] for point in points.values())
 
 
-def test_a_large_clustering_keeps_what_matters(path, make_moment):
+def test_a_large_clustering_keeps_what_matters(path, make_step_result):
     many = tuple(f"0-{n}" for n in range(50))
     rows = Rows(many, torch.randn(50, 4), torch.zeros(50, 3), torch.ones(50))
     known = Rows(("k",), torch.randn(1, 4), torch.zeros(1, 3), torch.ones(1))
     choice = Choice(rows, known, Selection(("0-49",), {}, dict.fromkeys(many, 0)))
     pictures = Pictures(path, classes=CLASSES, max_points=10)
 
-    pictures.on_step(make_moment(0, [0], choice=choice))
+    pictures.on_step(make_step_result(0, [0], choice=choice))
 
     frame = lines_of(path)[-1]
     assert (frame["total"], len(frame["points"])) == (51, 10)
     assert [point["sample"] for point in frame["points"][:2]] == ["0-49", "k"]
 
 
-def test_a_choice_among_nothing_leaves_no_picture(path, make_moment):
+def test_a_choice_among_nothing_leaves_no_picture(path, make_step_result):
     nothing = Rows((), torch.zeros(0, 4), torch.zeros(0, 3), torch.zeros(0))
     pictures = Pictures(path, classes=CLASSES)
 
-    pictures.on_step(make_moment(0, [0], choice=Choice(nothing, nothing, Selection())))
+    pictures.on_step(make_step_result(0, [0], choice=Choice(nothing, nothing, Selection())))
 
     assert len(lines_of(path)) == 1
 
@@ -119,21 +119,21 @@ def test_long_streams_are_covered_to_their_end_by_few_lines():
     assert kept[-1] > 90_000
 
 
-def test_questions_beyond_the_limit_are_thinned(path, make_moment):
+def test_questions_beyond_the_limit_are_thinned(path, make_step_result):
     pictures = Pictures(path, classes=CLASSES, max_asked=2)
     for step in range(8):
-        turn = make_moment(step, [0], asked=[f"{step}-0"], asked_so_far=step + 1)
+        turn = make_step_result(step, [0], asked=[f"{step}-0"], asked_so_far=step + 1)
         pictures.on_step(turn)
 
     assert [line["step"] for line in lines_of(path)[1:]] == [0, 1, 2, 4]
 
 
-def test_a_resumed_file_equals_an_unbroken_one(tmp_path, make_run_moment):
+def test_a_resumed_file_equals_an_unbroken_one(tmp_path, make_run_step_result):
     def feed(pictures, steps):
         for step in steps:
             torch.manual_seed(step)
             known = [f"{n}-{5 if n % 2 else 0}" for n in range(step)]
-            pictures.on_step(make_run_moment(step, 4, known))
+            pictures.on_step(make_run_step_result(step, 4, known))
         pictures.close()
 
     with torch.random.fork_rng():
@@ -169,7 +169,7 @@ def test_a_run_without_pictures_has_an_empty_record(tmp_path):
     assert clustering(record) is None
 
 
-def test_a_cluster_keeps_its_colour_while_its_number_changes(path, make_moment):
+def test_a_cluster_keeps_its_colour_while_its_number_changes(path, make_step_result):
     known = tuple(f"k{n}" for n in range(6))
     rows = Rows(known, torch.randn(6, 4), torch.zeros(6, 3), torch.ones(6))
     nothing = Rows((), torch.zeros(0, 4), torch.zeros(0, 3), torch.zeros(0))
@@ -177,7 +177,7 @@ def test_a_cluster_keeps_its_colour_while_its_number_changes(path, make_moment):
     for step, numbers in enumerate([(0, 0, 1, 1, 2, 2), (2, 2, 0, 0, 1, 3)]):
         clusters = dict(zip(known, numbers, strict=True))
         choice = Choice(nothing, rows, Selection((), {}, clusters))
-        pictures.on_step(make_moment(step, [0], choice=choice))
+        pictures.on_step(make_step_result(step, [0], choice=choice))
 
     scene = clustering(read_pictures(path.parent))
 
@@ -189,19 +189,19 @@ def test_a_cluster_keeps_its_colour_while_its_number_changes(path, make_moment):
 
 
 @pytest.mark.parametrize(("side", "coarse"), [(28, True), (48, False)])
-def test_only_pictures_of_few_pixels_are_coarse(path, make_moment, side, coarse):
+def test_only_pictures_of_few_pixels_are_coarse(path, make_step_result, side, coarse):
     pictures = Pictures(path, classes=CLASSES)
-    pictures.on_step(make_moment(0, [0], asked=["0-0"], inputs=torch.rand(1, 3, side, side)))
+    pictures.on_step(make_step_result(0, [0], asked=["0-0"], inputs=torch.rand(1, 3, side, side)))
 
     (card,) = gallery(read_pictures(path.parent), 10**6)
 
     assert card.is_coarse is coarse
 
 
-def test_clusterings_are_thinned_for_the_page(path, make_run_moment):
+def test_clusterings_are_thinned_for_the_page(path, make_run_step_result):
     pictures = Pictures(path, classes=CLASSES, max_cluster_steps=100)
     for step in range(60):
-        pictures.on_step(make_run_moment(step, 4, ["0-0", "1-5"]))
+        pictures.on_step(make_run_step_result(step, 4, ["0-0", "1-5"]))
 
     steps = [frame["step"] for frame in clustering(read_pictures(path.parent))["frames"]]
 
@@ -209,9 +209,9 @@ def test_clusterings_are_thinned_for_the_page(path, make_run_moment):
     assert (steps[0], steps[-1]) == (0, 59)
 
 
-def test_a_gallery_that_is_too_large_is_thinned_evenly(path, make_moment):
+def test_a_gallery_that_is_too_large_is_thinned_evenly(path, make_step_result):
     pictures = Pictures(path, classes=CLASSES)
-    pictures.on_step(make_moment(0, [0] * 9, asked=[f"0-{n}" for n in range(9)]))
+    pictures.on_step(make_step_result(0, [0] * 9, asked=[f"0-{n}" for n in range(9)]))
     record = read_pictures(path.parent)
     size = sum(len(asked["png"]) for asked in record.asked)
 

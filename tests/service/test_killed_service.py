@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from attakit.bench.threads import using_threads
+from attakit.processes.threads import using_threads
 from attakit.service.inputs import Inputs
-from attakit.service.kept_settings import find_settings, open_service
 from attakit.service.learner.checkpoint import SAVED_TURN
 from attakit.service.learner.live import LiveLearner
 from attakit.service.models import source_model
+from attakit.service.saved_settings import find_settings, open_service
 from live_service import LiveService, label_of, talk
 from states import same_state
 
@@ -27,7 +27,7 @@ def state_of(folder, database, monkeypatch, *, from_the_log_alone):
     with open_service(settings, database=database) as storage, threads:
         if from_the_log_alone:
             shutil.rmtree(folder / "checkpoints")
-            storage.facts.set(SAVED_TURN, -1)
+            storage.key_values.set(SAVED_TURN, -1)
         learner = LiveLearner(
             settings, storage, source_model(settings), Inputs(settings.input).decode
         )

@@ -16,9 +16,9 @@ from attakit.nn.export import export_model
 from attakit.nn.weights import load_weights, save_weights
 from attakit.service import serve as serving
 from attakit.service.exportable import service_model
-from attakit.service.kept_settings import open_service
-from attakit.service.load import parse_settings
 from attakit.service.models import source_model
+from attakit.service.saved_settings import open_service
+from attakit.settings.load_service import parse_settings
 
 OWN = """
 from torch import nn

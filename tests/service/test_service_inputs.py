@@ -14,7 +14,7 @@ from PIL import Image
 from attakit.errors import SettingError, StreamError
 from attakit.service import inputs as module
 from attakit.service.inputs import Inputs
-from attakit.service.settings import InputTable
+from attakit.settings.service import InputTable
 from attakit.stream.images import ImageFolders
 
 

@@ -1,17 +1,17 @@
 import pytest
 
 from attakit.errors import StateError
-from attakit.service.lock import alone
+from attakit.service.lock import exclusive_lock
 
 
 def test_one_works_on_a_folder_and_the_next_after_it(tmp_path):
     path = tmp_path / "live" / "server.lock"
 
     with (
-        alone(path),
+        exclusive_lock(path),
         pytest.raises(StateError, match="The server: another one works on"),
-        alone(path),
+        exclusive_lock(path),
     ):
         pass
-    with alone(path):
+    with exclusive_lock(path):
         pass

@@ -3,8 +3,8 @@ import torch
 
 from attakit.errors import ModelError, SettingError
 from attakit.nn.weights import save_weights
-from attakit.service.load import parse_settings
 from attakit.service.models import source_model, version_model, version_path
+from attakit.settings.load_service import parse_settings
 
 OWN = """
 import torch

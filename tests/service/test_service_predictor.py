@@ -165,7 +165,7 @@ def test_an_empty_request_is_refused():
 def test_the_size_of_each_pass_is_told(model):
     model.may.set()
     sizes = []
-    with Predictor(model, batch_size=4, watch=sizes.append) as predictor:
+    with Predictor(model, batch_size=4, callbacks=sizes.append) as predictor:
         predictor.predict(torch.zeros(5, 2))
 
     assert sizes == [4, 1]

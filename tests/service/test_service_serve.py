@@ -6,7 +6,7 @@ import os
 import pytest
 
 from attakit.service.serve import LEARNER_LOG, learn
-from attakit.service.settings import ServiceSettings
+from attakit.settings.service import ServiceSettings
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ class Questions:
         return type("Counts", (), {"open": 1})
 
 
-class Facts(dict):
+class KeyValueStore(dict):
     """As much of the storage as the webhook writes to; it may be busy for some writes."""
 
     busy = 0
@@ -99,7 +99,7 @@ def start():
     running = []
 
     def begin(questions, receiver, facts=None):
-        facts = Facts() if facts is None else facts
+        facts = KeyValueStore() if facts is None else facts
         hook = Webhook(
             "http://localhost:1/", questions, facts, every=0.005, pauses=(0.005,), send=receiver
         )
@@ -139,12 +139,12 @@ def test_what_could_not_be_told_is_told_after_a_restart(tmp_path, clock, start):
     down, receiver = Receiver(failures=10**9), Receiver()
     with open_storage(tmp_path, clock=clock) as storage:
         ask(storage, "before the first start")
-        hook = start(storage.questions, down, storage.facts)
+        hook = start(storage.questions, down, storage.key_values)
         ask(storage, "a", "b")
         time.sleep(0.05)
         hook.close()
     with open_storage(tmp_path, clock=clock) as storage:
-        hook = start(storage.questions, receiver, storage.facts)
+        hook = start(storage.questions, receiver, storage.key_values)
         assert receiver.told.wait(5)
         hook.close()
 
@@ -152,7 +152,7 @@ def test_what_could_not_be_told_is_told_after_a_restart(tmp_path, clock, start):
 
 
 def test_what_was_told_is_not_told_again_after_a_restart(start):
-    questions, facts, receiver = Questions(), Facts(), Receiver()
+    questions, facts, receiver = Questions(), KeyValueStore(), Receiver()
     hook = start(questions, receiver, facts)
     questions.newest = 3
     assert receiver.told.wait(5)
@@ -165,7 +165,7 @@ def test_what_was_told_is_not_told_again_after_a_restart(start):
 
 
 def test_a_database_that_is_busy_lets_nothing_be_told_twice(start):
-    questions, facts, receiver = Questions(), Facts(), Receiver()
+    questions, facts, receiver = Questions(), KeyValueStore(), Receiver()
     hook = start(questions, receiver, facts)
     facts.busy = 3
 
@@ -179,7 +179,7 @@ def test_a_database_that_is_busy_lets_nothing_be_told_twice(start):
 
 def test_a_real_server_is_told_of_real_questions(tmp_path, clock):
     with Listener() as listener, open_storage(tmp_path, clock=clock) as storage:
-        hook = Webhook(listener.address, storage.questions, storage.facts, every=0.01)
+        hook = Webhook(listener.address, storage.questions, storage.key_values, every=0.01)
         ask(storage, "a", "b")
         heard = listener.wait_for(1)
         hook.close()
@@ -193,7 +193,7 @@ def test_a_real_server_is_told_of_real_questions(tmp_path, clock):
 def test_a_real_server_that_fails_or_sends_elsewhere_is_told_again():
     questions = Questions()
     with Listener(codes=[500, 302]) as listener:
-        hook = Webhook(listener.address, questions, Facts(), every=0.01, pauses=(0.01,))
+        hook = Webhook(listener.address, questions, KeyValueStore(), every=0.01, pauses=(0.01,))
         questions.newest = 4
         heard = listener.wait_for(3)
         hook.close()
@@ -207,7 +207,7 @@ def test_the_log_tells_the_host_and_nothing_else_of_the_address(codes, untouched
     questions, log = Questions(), tmp_path / "service.log"
     with logging_to(log), Listener(codes) as listener:
         secret = listener.address.replace("//", "//ada:secret@").replace("team=a", "token=secret")
-        hook = Webhook(secret, questions, Facts(), every=0.01, pauses=(0.01,))
+        hook = Webhook(secret, questions, KeyValueStore(), every=0.01, pauses=(0.01,))
         questions.newest = 4
         listener.wait_for(len(codes))
         hook.close()

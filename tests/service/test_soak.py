@@ -4,9 +4,9 @@ import pytest
 from simulated_service import World
 from soak import Soak, soak_settings
 
-from attakit.bench import data
-from attakit.bench.experiment import StreamTable
-from attakit.bench.models import CACHE_VARIABLE
+from attakit.build import data
+from attakit.build.models import CACHE_VARIABLE
+from attakit.settings.experiment import StreamTable
 
 WORLD = World(
     seconds=480,

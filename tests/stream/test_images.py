@@ -35,11 +35,11 @@ def decoded(monkeypatch) -> list[str]:
     """Names of the files that were decoded, in order."""
     names: list[str] = []
 
-    def watch(path, size):
+    def callbacks(path, size):
         names.append(path.name)
         return np.zeros((size, size, 3), dtype=np.uint8)
 
-    monkeypatch.setattr(images, "decode_image", watch)
+    monkeypatch.setattr(images, "decode_image", callbacks)
     return names
 
 

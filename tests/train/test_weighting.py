@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attakit.errors import SettingError
-from attakit.theory.weights import optimal_low_weight
+from attakit.train.optimal_weight import optimal_low_weight
 from attakit.train.weighting import Weighting, low_share
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from attakit.bench.score import score_everything
-from attakit.bench.task import Counting, Task, count_silently
+from attakit.build.task import Counting, Task, count_silently
 from attakit.protocols import Method
 from attakit.queries import SampleId
-from attakit.records import Moment
+from attakit.records import StepResult
 
 
 class AfterSegment:
@@ -46,9 +46,9 @@ class AfterSegment:
         # A later sample of a segment replaces an earlier one, so its last stays.
         self._last = frozenset({name: sample for sample, name in segments.items()}.values())
 
-    def __call__(self, moment: Moment) -> dict[str, Any]:
+    def __call__(self, result: StepResult) -> dict[str, Any]:
         """What to add to the line of a step: nothing within a segment."""
-        return {} if self._last.isdisjoint(moment.batch.samples) else self.measure()
+        return {} if self._last.isdisjoint(result.batch.samples) else self.measure()
 
     def measure(self, scoring: Counting = count_silently) -> dict[str, Any]:
         """Score all domains now."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from attakit.bench.data import load_task
-from attakit.bench.experiment import Experiment, StreamTable
-from attakit.bench.load import parse_experiment
 from attakit.bench.matching import match_labels
-from attakit.bench.models import Progress, digits_model
 from attakit.bench.run import run_experiment
-from attakit.bench.side_by_side import do_side_by_side
+from attakit.build.data import load_task
+from attakit.build.models import Progress, digits_model
+from attakit.processes.pool import do_side_by_side
+from attakit.settings.experiment import Experiment, StreamTable
+from attakit.settings.load import parse_experiment
 
 _Job = tuple[Sequence[str], int, Path, float]  # methods in their order, seed, folder, share
 

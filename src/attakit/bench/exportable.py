@@ -6,18 +6,18 @@ from pathlib import Path
 
 from torch import nn
 
-from attakit.bench.data import load_task
-from attakit.bench.experiment import Experiment
-from attakit.bench.kept_model import adapted_model, describe_model
-from attakit.bench.load import parse_experiment
-from attakit.bench.models import source_classifier, untrained_model
 from attakit.bench.pool_run import saved_learner
 from attakit.bench.run import saved_method
 from attakit.bench.run_folder import DONE, MODEL_FILE, SNAPSHOT
+from attakit.bench.saved_model import adapted_model, describe_model
+from attakit.build.data import load_task
+from attakit.build.models import source_classifier, untrained_model
 from attakit.errors import StateError
 from attakit.nn.export import ModelFacts, read_facts
 from attakit.nn.weights import load_weights
 from attakit.report.runs import read_run
+from attakit.settings.experiment import Experiment
+from attakit.settings.load import parse_experiment
 
 Exportable = tuple[nn.Module, ModelFacts]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from attakit.bench.data import build_stream, load_task
-from attakit.bench.experiment import Experiment
-from attakit.bench.load import apply_overrides, parse_experiment
+from attakit.build.data import build_stream, load_task
 from attakit.errors import SettingError, check_count
+from attakit.settings.experiment import Experiment
+from attakit.settings.load import apply_overrides, parse_experiment
 
 
 def even_counts(labels: int, batch_sizes: Sequence[int]) -> list[int]:

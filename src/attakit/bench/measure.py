@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from attakit.bench.after_segment import AfterSegment
-from attakit.bench.experiment import Experiment
 from attakit.bench.run_state import RunState
 from attakit.bench.score import score_everything, score_held_out
-from attakit.bench.task import Counting, Task
+from attakit.build.task import Counting, Task
 from attakit.label.ledger import Ledger
 from attakit.protocols import Method
 from attakit.queries import SampleId
-from attakit.records import Moment
+from attakit.records import StepResult
 from attakit.report.jsonlines import peak_memory_mb
+from attakit.settings.experiment import Experiment
 
 
 def measure_before(state: RunState, scoring: Counting) -> Mapping[str, Any]:
@@ -27,14 +27,14 @@ def measure_before(state: RunState, scoring: Counting) -> Mapping[str, Any]:
     return score_held_out(state.method, state.task, scoring)
 
 
-def measure_steps(state: RunState) -> Callable[[Moment], Mapping[str, Any]]:
+def measure_steps(state: RunState) -> Callable[[StepResult], Mapping[str, Any]]:
     """Makes what adds further figures to the line of a step, every so often."""
     every, last = state.experiment.report.source_every, len(state.stream) - 1
     check = _after_segment(state)
 
-    def measure(moment: Moment) -> Mapping[str, Any]:
-        found = {} if check is None else check(moment)
-        step = moment.batch.step
+    def measure(result: StepResult) -> Mapping[str, Any]:
+        found = {} if check is None else check(result)
+        step = result.batch.step
         if found or not every or (step % every and step != last):
             return found
         return score_held_out(state.method, state.task)

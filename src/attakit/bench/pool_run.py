@@ -9,12 +9,8 @@ from typing import Any
 
 import torch
 
-from attakit.bench.build import build_ledger, build_oracle, build_pool_selector
-from attakit.bench.data import Task, load_task
-from attakit.bench.experiment import Experiment, MethodTable, PoolTable
-from attakit.bench.kept_model import keep_model
+from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.measure import final_scores, spent
-from attakit.bench.models import source_classifier
 from attakit.bench.recorded import build_pictures
 from attakit.bench.run_folder import (
     SNAPSHOT,
@@ -24,19 +20,23 @@ from attakit.bench.run_folder import (
     mark_done,
     stopped,
 )
+from attakit.bench.saved_model import keep_model
 from attakit.bench.score import score_held_out
-from attakit.bench.stopping import Interrupted, stoppable
-from attakit.bench.task import Counting, count_silently
-from attakit.bench.watch import Watch
+from attakit.build.data import Task, load_task
+from attakit.build.methods import build_ledger, build_oracle, build_pool_selector
+from attakit.build.models import source_classifier
+from attakit.build.task import Counting, count_silently
 from attakit.engine.pool import PoolAdaptation
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device
 from attakit.nn.weights import weights_hash
+from attakit.processes.interrupt import Interrupted, stoppable
 from attakit.protocols import Method, Reporter
-from attakit.records import Moment
+from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
+from attakit.settings.experiment import Experiment, MethodTable, PoolTable
 from attakit.store.snapshot import load_snapshot, save_snapshot
 from attakit.stream.batches import Stream
 from attakit.stream.joined import Joined
@@ -73,7 +73,7 @@ def run_pool(
     experiment: Experiment,
     folder: Path,
     environment: Mapping[str, Any],
-    watch: Watch,
+    callbacks: RunCallbacks,
     *,
     weights: Path | None,
     resume: bool,
@@ -83,21 +83,21 @@ def run_pool(
 
     Every round is saved, so a run that was stopped goes on with the round it was in.
     """
-    state = _build(experiment, weights, watch)
+    state = _build(experiment, weights, callbacks)
     if replace:
         clear_folder(folder)
     if resume:
         _resume(state, folder)
-    lines, reporters = _reporters(state, folder, environment, watch, resumed=resume)
+    lines, reporters = _reporters(state, folder, environment, callbacks, resumed=resume)
     rounds, start = range(state.adaptation.rounds), state.adaptation.round
-    _run_rounds(state, folder, [*reporters, *watch.observers(rounds, Accuracy({}), start)])
+    _run_rounds(state, folder, [*reporters, *callbacks.observers(rounds, Accuracy({}), start)])
     with stoppable(stopped(folder), at_once=True):
-        return _finish(state, folder, lines, watch.scoring)
+        return _finish(state, folder, lines, callbacks.scoring)
 
 
 def saved_learner(experiment: Experiment, folder: Path) -> tuple[Method, Task]:
     """What learned in a stopped pool run as it was saved last, and what it worked on."""
-    state = _build(experiment, None, Watch())
+    state = _build(experiment, None, RunCallbacks())
     _resume(state, folder)
     return state.adaptation.learner, state.task
 
@@ -111,16 +111,16 @@ def check_pool(experiment: Experiment, table: PoolTable) -> None:
     build_pool_selector(table.selector, experiment.seed)
 
 
-def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> _PoolRun:
+def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks) -> _PoolRun:
     table = experiment.pool
     assert table is not None, "only for experiments with a [pool] table"
     check_pool(experiment, table)
-    task = load_task(experiment.stream, watch.checking)
+    task = load_task(experiment.stream, callbacks.checking)
     # For its names and labels only: in a pool, nothing comes before anything else.
     order = domain_after_domain(task.targets)
     truth = Stream(task.targets, order, batch_size=experiment.stream.batch_size).truth
-    model = source_classifier(experiment, task, watch.training, weights=weights)
-    adaptation = _adaptation(experiment, table, task, truth, model, watch)
+    model = source_classifier(experiment, task, callbacks.training, weights=weights)
+    adaptation = _adaptation(experiment, table, task, truth, model, callbacks)
     return _PoolRun(experiment, task, truth, adaptation, weights_hash(model))
 
 
@@ -130,13 +130,13 @@ def _adaptation(
     task: Task,
     truth: Truth,
     model: Classifier,
-    watch: Watch,
+    callbacks: RunCallbacks,
 ) -> PoolAdaptation:
     seed = experiment.seed
     return PoolAdaptation(
         model,
         Joined(list(task.targets.parts.values())),
-        build_oracle(experiment.labels, truth, seed, where=task.where, write=watch.write),
+        build_oracle(experiment.labels, truth, seed, where=task.where, write=callbacks.write),
         build_ledger(experiment),
         selector=build_pool_selector(table.selector, seed),
         rounds=table.rounds,
@@ -160,7 +160,12 @@ def _resume(state: _PoolRun, folder: Path) -> None:
 
 
 def _reporters(
-    state: _PoolRun, folder: Path, environment: Mapping[str, Any], watch: Watch, *, resumed: bool
+    state: _PoolRun,
+    folder: Path,
+    environment: Mapping[str, Any],
+    callbacks: RunCallbacks,
+    *,
+    resumed: bool,
 ) -> tuple[JsonLines, list[Reporter]]:
     resume_after = state.adaptation.round - 1 if resumed else None
     every = state.experiment.report.source_every
@@ -168,25 +173,25 @@ def _reporters(
         folder / STEPS_FILE,
         experiment=describe(state.experiment),
         environment={**environment, "model": state.source_hash},
-        before={} if resumed or not every else _source(state, watch.scoring),
+        before={} if resumed or not every else _source(state, callbacks.scoring),
         segments=list(state.task.targets.parts),
         classes=state.task.classes,
-        extras=lambda moment: _extras(state, moment),
+        extras=lambda result: _extras(state, result),
         resume_after=resume_after,
     )
     pictures = build_pictures(state.experiment, state.task, state.truth, folder, resume_after)
     return lines, [lines, *pictures]
 
 
-def _extras(state: _PoolRun, moment: Moment) -> dict[str, float | None]:
+def _extras(state: _PoolRun, result: StepResult) -> dict[str, float | None]:
     """Accuracy on the pool before the round, and now and then on the source after it."""
     extras: dict[str, float | None] = {}
     seen, every = state.adaptation.seen, state.experiment.report.source_every
-    if seen is not None and moment.batch.samples:
+    if seen is not None and result.batch.samples:
         labels = torch.tensor([state.truth.labels[name] for name in seen.samples])
         right = seen.logits.argmax(dim=1).cpu() == labels
         extras["pool_accuracy"] = 100 * float(right.double().mean())
-    number = moment.batch.step
+    number = result.batch.step
     if every and (number % every == 0 or number == state.adaptation.rounds - 1):
         extras |= _source(state)
     return extras
@@ -201,11 +206,11 @@ def _run_rounds(state: _PoolRun, folder: Path, reporters: Sequence[Reporter]) ->
     with stoppable(stopped(folder), at_once=state.experiment.asks) as stop:
         try:
             while not (state.adaptation.is_finished or stop.is_set()):
-                moment = state.adaptation.run_round()
-                state.seconds += moment.seconds
-                state.updates += moment.training.updates
+                result = state.adaptation.run_round()
+                state.seconds += result.seconds
+                state.updates += result.training.updates
                 for reporter in reporters:
-                    reporter.on_step(moment)
+                    reporter.on_step(result)
                 save_snapshot(folder / SNAPSHOT, state.state_dict())
         finally:
             for reporter in reporters:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from torch import Tensor
 
-from attakit.bench.build import draw_inputs
-from attakit.bench.experiment import Experiment
 from attakit.bench.run_state import RunState
-from attakit.bench.task import Task
+from attakit.build.methods import draw_inputs
+from attakit.build.task import Task
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.protocols import Method, Reporter
 from attakit.report.features import FEATURES_FILE, HIGH, LOW, Features
 from attakit.report.pictures import PICTURES_FILE, Pictures
+from attakit.settings.experiment import Experiment
 from attakit.stream.truth import Truth
 
 SOURCE_SAMPLES = 500

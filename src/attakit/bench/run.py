@@ -13,12 +13,8 @@ import sklearn
 import torch
 
 from attakit import __version__
-from attakit.bench.build import build_ledger, build_method, build_oracle
-from attakit.bench.data import build_stream, load_task
-from attakit.bench.experiment import Experiment
-from attakit.bench.kept_model import adapted_model, keep_model
+from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.measure import measure_before, measure_end, measure_steps
-from attakit.bench.models import source_classifier
 from attakit.bench.pool_run import run_pool
 from attakit.bench.recorded import build_features, build_pictures
 from attakit.bench.run_folder import (
@@ -34,16 +30,20 @@ from attakit.bench.run_folder import (
     stopped,
 )
 from attakit.bench.run_state import RunState, Saver
-from attakit.bench.stopping import Interrupted, stoppable, until
-from attakit.bench.task import Counting, Task
-from attakit.bench.threads import using_threads
-from attakit.bench.watch import Watch
+from attakit.bench.saved_model import adapted_model, keep_model
+from attakit.build.data import build_stream, load_task
+from attakit.build.methods import build_ledger, build_method, build_oracle
+from attakit.build.models import source_classifier
+from attakit.build.task import Counting, Task
 from attakit.engine.loop import drain, run
 from attakit.nn.devices import choose_device
 from attakit.nn.weights import weights_hash
+from attakit.processes.interrupt import Interrupted, stoppable, until
+from attakit.processes.threads import using_threads
 from attakit.protocols import Method, Reporter
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
+from attakit.settings.experiment import Experiment
 from attakit.store.snapshot import load_snapshot
 
 
@@ -54,7 +54,7 @@ def run_experiment(
     replace: bool = False,
     folder: Path | None = None,
     weights: Path | None = None,
-    watch: Watch | None = None,
+    callbacks: RunCallbacks | None = None,
 ) -> dict[str, Any]:
     """Run an experiment and return the end line of its results.
 
@@ -69,7 +69,7 @@ def run_experiment(
     folder, weights
         Where results go and the source model is, where a run takes place away from the folder and
         the files that the experiment names. The results say what the experiment says.
-    watch
+    callbacks
         Who is told what happens.
     """
     folder = folder or experiment.report.folder
@@ -84,7 +84,7 @@ def run_experiment(
             experiment,
             folder,
             environment(),
-            watch or Watch(),
+            callbacks or RunCallbacks(),
             weights=weights,
             resume=resume,
             replace=replace,
@@ -95,26 +95,26 @@ def _run_stream(
     experiment: Experiment,
     folder: Path,
     environment: Mapping[str, Any],
-    watch: Watch,
+    callbacks: RunCallbacks,
     *,
     weights: Path | None,
     resume: bool,
     replace: bool,
 ) -> dict[str, Any]:
-    state = _build(experiment, weights, watch)
+    state = _build(experiment, weights, callbacks)
     if replace:
         clear_folder(folder)
     start = _resume(state, folder) if resume else 0
     resume_after = start - 1 if resume else None
-    lines = _lines(state, folder, environment, watch, resume_after=resume_after)
+    lines = _lines(state, folder, environment, callbacks, resume_after=resume_after)
     kept = [
         *build_pictures(experiment, state.task, state.stream.truth, folder, resume_after),
         *build_features(state, folder, resume_after),
     ]
-    extra = watch.observers(state.stream, state.accuracy, start)
+    extra = callbacks.observers(state.stream, state.accuracy, start)
     _feed(state, folder, start, [lines, *kept, *extra])
     with stoppable(stopped(folder), at_once=True):
-        return _finish(state, folder, lines, watch.scoring)
+        return _finish(state, folder, lines, callbacks.scoring)
 
 
 def environment() -> dict[str, str | int]:
@@ -132,15 +132,15 @@ def environment() -> dict[str, str | int]:
 
 def saved_method(experiment: Experiment, folder: Path) -> tuple[Method, Task]:
     """The method of a stopped run as it was saved last, and what it worked on."""
-    state = _build(experiment, None, Watch())
+    state = _build(experiment, None, RunCallbacks())
     _resume(state, folder)
     return state.method, state.task
 
 
-def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> RunState:
-    task = load_task(experiment.stream, watch.checking)
+def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks) -> RunState:
+    task = load_task(experiment.stream, callbacks.checking)
     stream = build_stream(experiment, task)
-    model = source_classifier(experiment, task, watch.training, weights=weights)
+    model = source_classifier(experiment, task, callbacks.training, weights=weights)
     began = time.perf_counter()
     method = build_method(experiment.method, model, experiment.seed, task.source_train)
     setup_seconds = time.perf_counter() - began
@@ -152,7 +152,11 @@ def _build(experiment: Experiment, weights: Path | None, watch: Watch) -> RunSta
         stream=stream,
         method=method,
         oracle=build_oracle(
-            experiment.labels, stream.truth, experiment.seed, where=task.where, write=watch.write
+            experiment.labels,
+            stream.truth,
+            experiment.seed,
+            where=task.where,
+            write=callbacks.write,
         ),
         ledger=build_ledger(experiment),
         accuracy=Accuracy(stream.truth.labels, stream.truth.segments),
@@ -192,7 +196,7 @@ def _lines(
     state: RunState,
     folder: Path,
     environment: Mapping[str, Any],
-    watch: Watch,
+    callbacks: RunCallbacks,
     *,
     resume_after: int | None,
 ) -> JsonLines:
@@ -200,7 +204,7 @@ def _lines(
         folder / STEPS_FILE,
         experiment=describe(state.experiment),
         environment={**environment, **_fingerprints(state)},
-        before=measure_before(state, watch.scoring) if resume_after is None else {},
+        before=measure_before(state, callbacks.scoring) if resume_after is None else {},
         segments=list(dict.fromkeys(state.stream.truth.segments.values())),
         classes=state.task.classes,
         accuracy=state.accuracy,

@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from attakit.bench.experiment import Experiment
 from attakit.errors import SettingError, StateError
 from attakit.report.features import FEATURES_FILE
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
+from attakit.settings.experiment import Experiment
 
 SNAPSHOT, MODEL_FILE, DONE = "snapshot.pt", "model.safetensors", "done"
 # All that a run may write. "done" last: copied in this order, an unfinished run never looks done.

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attakit.bench.data import Task
-from attakit.bench.experiment import Experiment
+from attakit.build.data import Task
 from attakit.label.ledger import Ledger
 from attakit.nn.classifier import Classifier
 from attakit.protocols import Method, Oracle
-from attakit.records import Moment
+from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy
+from attakit.settings.experiment import Experiment
 from attakit.store.snapshot import save_snapshot
 from attakit.stream.batches import Stream
 
@@ -70,10 +70,10 @@ class Saver:
         self.every = every
         self.stop = stop
 
-    def on_step(self, moment: Moment) -> None:
-        self.state.seconds += moment.seconds
-        self.state.updates += moment.training.updates
-        step = moment.batch.step
+    def on_step(self, result: StepResult) -> None:
+        self.state.seconds += result.seconds
+        self.state.updates += result.training.updates
+        step = result.batch.step
         due = self.every and (step + 1) % self.every == 0
         if due or self.stop.is_set():
             save_snapshot(self.path, self.state.state_dict(step))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
-from attakit.bench.task import Counting, Task, count_silently
+from attakit.build.task import Counting, Task, count_silently
 from attakit.protocols import Method
 from attakit.queries import SampleId
 from attakit.randomness import generator

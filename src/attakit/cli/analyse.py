@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from attakit.cli.options import Json, Quiet
-from attakit.cli.talking import interruptible, late_bar, print_json, say
+from attakit.cli.output import interruptible, late_bar, print_json, say
 from attakit.errors import SettingError
-from attakit.report.analysis import MAX_STEPS, analyse_run
-from attakit.report.analysis_page import write_analysis
-from attakit.report.analysis_records import Analysis, StepAnalysis
+from attakit.paper.analysis import MAX_STEPS, analyse_run
+from attakit.paper.analysis_page import write_analysis
+from attakit.paper.analysis_records import Analysis, StepAnalysis
+from attakit.paper.theory.divergence import Hypotheses
+from attakit.paper.verdicts import is_source_like, verdicts
 from attakit.report.runs import find_runs
-from attakit.report.verdicts import is_source_like, verdicts
-from attakit.theory.divergence import Hypotheses
 
 PAGE = "analysis.html"
 _HEADS = ("step", "λ₀", "w₀", "w₀*", "d(S,U)", "d(S,D_l)", "d(S,D_h)", "d(D_l,U)")

@@ -12,24 +12,24 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from attakit.bench.sets.catalogue import listed as told_names
-from attakit.bench.stopping import Interrupted, stoppable
 from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
 from attakit.bench.suites.grid import Grid, with_partners
 from attakit.bench.suites.processes import Processes
 from attakit.bench.suites.ray_tasks import RayTasks
 from attakit.bench.suites.sources import Source, prepare_sources
-from attakit.bench.suites.suite import Protocol, Suite, load_suite
 from attakit.bench.suites.summary import summarise_grid
-from attakit.bench.suites.work import Workplace
-from attakit.bench.threads import usable_cores
+from attakit.bench.suites.work import Executor
+from attakit.build.sets.catalogue import listed as told_names
 from attakit.cli.grid_display import GridDisplay
 from attakit.cli.options import Json, Overrides, Quiet
-from attakit.cli.talking import interruptible, print_json, say, training_bar
+from attakit.cli.output import interruptible, print_json, say, training_bar
 from attakit.errors import SettingError
+from attakit.processes.interrupt import Interrupted, stoppable
+from attakit.processes.threads import usable_cores
 from attakit.report.console import print_table
 from attakit.report.figures import summarise
 from attakit.report.runs import read_run
+from attakit.settings.suite import Protocol, Suite, load_suite
 
 SOME_FAILED = 1
 STOPPED = "Stopped. What was running is saved; the same command goes on."
@@ -94,10 +94,10 @@ def bench(
     methods = {cell.name: cell.method for cell in cells}
     with (
         stoppable(STOPPED) as stop,
-        _workplace(count, sources, ray=ray) as workplace,
+        _workplace(count, sources, ray=ray) as executor,
         GridDisplay(tables.name, methods, workers=count, quiet=silent) as display,
     ):
-        grid.run(workplace, watch=display.watch, stop=stop)
+        grid.run(executor, callbacks=display.callbacks, stop=stop)
     if len(grid.outcomes) < len(cells) or any(e == "stopped" for e, _ in grid.outcomes.values()):
         raise Interrupted(STOPPED)
     summary = summarise_grid(tables, cells, grid.outcomes)
@@ -117,7 +117,7 @@ def _chosen(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
 
 
 @contextmanager
-def _workplace(workers: int, sources: dict[str, Source], *, ray: str | None) -> Iterator[Workplace]:
+def _workplace(workers: int, sources: dict[str, Source], *, ray: str | None) -> Iterator[Executor]:
     if ray is not None:
         with RayTasks(sources, address=ray or None) as cluster:
             yield cluster

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from attakit.cli.options import Json, Quiet
-from attakit.cli.talking import interruptible, late_bar, print_json, say
+from attakit.cli.output import interruptible, late_bar, print_json, say
 from attakit.errors import SettingError
 from attakit.stream.corrupted_set import Recipe, Written, write_corrupted
 from attakit.stream.corruptions import CORRUPTIONS

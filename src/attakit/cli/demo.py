@@ -9,7 +9,7 @@ import typer
 
 from attakit.bench.demo import prepare_demo, run_count, run_demo, run_folders
 from attakit.cli.options import Json, Quiet
-from attakit.cli.talking import interruptible, print_json, say, training_bar
+from attakit.cli.output import interruptible, print_json, say, training_bar
 from attakit.report.console import WorkBar, print_table
 from attakit.report.figures import summarise
 from attakit.report.html import write_report

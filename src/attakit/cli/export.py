@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from attakit.bench.exportable import Exportable, run_model, source_model
-from attakit.bench.load import load_experiment, read_tables
 from attakit.bench.run_folder import has_run
 from attakit.cli.extra_parts import import_service
 from attakit.cli.options import DatabaseUrl, Json, Overrides, Quiet
-from attakit.cli.talking import interruptible, print_json, say
+from attakit.cli.output import interruptible, print_json, say
 from attakit.errors import SettingError
 from attakit.nn.export import FormatName, choose_format, export_model
+from attakit.settings.load import load_experiment, read_tables
 
 
 def export(

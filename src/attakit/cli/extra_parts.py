@@ -11,8 +11,8 @@ from attakit.errors import MissingExtra
 def import_service(part: str) -> ModuleType:
     """Import a part of the live service, or say how to get what it needs.
 
-    >>> import_service("settings").__name__
-    'attakit.service.settings'
+    >>> import_service("saved_settings").__name__
+    'attakit.settings.service'
     """
     try:
         return importlib.import_module(f"attakit.service.{part}")

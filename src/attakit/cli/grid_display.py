@@ -57,7 +57,7 @@ class GridDisplay:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def watch(self, event: Event) -> None:
+    def callbacks(self, event: Event) -> None:
         """Show what happened."""
         self._estimate.note(event)
         if isinstance(event, Stepped):

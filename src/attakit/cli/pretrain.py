@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from attakit.bench.data import load_task
-from attakit.bench.load import load_experiment
-from attakit.bench.models import pretrain as pretrain_source
+from attakit.build.data import load_task
+from attakit.build.models import pretrain as pretrain_source
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
-from attakit.cli.talking import counting_bar, interruptible, print_json, say
+from attakit.cli.output import counting_bar, interruptible, print_json, say
 from attakit.report.console import WorkBar, told
+from attakit.settings.load import load_experiment
 
 
 def pretrain(

@@ -11,23 +11,23 @@ from rich.console import Console
 from rich.markup import escape
 
 from attakit import __version__
-from attakit.bench.failing import USER_ERRORS, explain
-from attakit.bench.stopping import Interrupted
 from attakit.cli import (
     analyse,
     bench,
     corrupt,
     demo,
     export,
-    look,
     pretrain,
     questions,
     run,
     serve,
+    show,
     token,
     validate,
 )
-from attakit.cli.talking import CountsOnce, say
+from attakit.cli.output import CountsOnce, say
+from attakit.messages import USER_ERRORS, explain
+from attakit.processes.interrupt import Interrupted
 
 USER_ERROR, INTERRUPTED = 2, 130
 
@@ -77,9 +77,9 @@ app.add_typer(validate.app, name="validate")
 app.command()(serve.serve)
 app.command()(export.export)
 app.add_typer(questions.app, name="questions")
-app.command()(look.table)
-app.command()(look.plot)
-app.command()(look.report)
+app.command()(show.table)
+app.command()(show.plot)
+app.command()(show.report)
 app.command()(analyse.analyse)
-app.command("list")(look.list_parts)
+app.command("list")(show.list_parts)
 app.add_typer(token.app, name="token")

@@ -16,7 +16,7 @@ import typer
 
 from attakit.cli.extra_parts import import_service
 from attakit.cli.options import DatabaseUrl, Json, Quiet
-from attakit.cli.talking import print_json, say
+from attakit.cli.output import print_json, say
 from attakit.errors import SettingError
 
 SOME_REFUSED = 1
@@ -110,14 +110,14 @@ def import_answers(
 @app.command("label-config")
 def show_label_config(folder: Service) -> None:
     """Print the labelling interface that Label Studio needs for these questions."""
-    settings = import_service("kept_settings").find_settings(folder)
+    settings = import_service("saved_settings").find_settings(folder)
     sys.stdout.write(import_service("exchange").label_config(settings.classes) + "\n")
 
 
 @contextmanager
 def _opened(folder: Path, database: str | None) -> Iterator[tuple[Any, Any]]:
     """Settings and storage of a service."""
-    kept = import_service("kept_settings")
+    kept = import_service("saved_settings")
     settings = kept.find_settings(folder)
     with kept.open_service(settings, database) as storage:
         yield settings, storage

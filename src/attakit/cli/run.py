@@ -8,14 +8,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from attakit.bench.load import load_experiment
+from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.run import run_experiment
-from attakit.bench.watch import Watch
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
-from attakit.cli.talking import counting_bar, interruptible, print_json, say, training_bar
+from attakit.cli.output import counting_bar, interruptible, print_json, say, training_bar
 from attakit.report.console import Progress, print_table
 from attakit.report.figures import summarise
 from attakit.report.runs import read_run
+from attakit.settings.load import load_experiment
 
 
 def run(
@@ -45,7 +45,7 @@ def run(
         counting_bar("checking", "files", quiet=silent) as checking,
         counting_bar("scoring", "samples", quiet=silent) as scoring,
     ):
-        watch = Watch(
+        callbacks = RunCallbacks(
             observers=lambda stream, accuracy, start: [
                 Progress(
                     tables.label,
@@ -60,7 +60,7 @@ def run(
             checking=checking,
             scoring=scoring,
         )
-        end = run_experiment(tables, resume=resume, replace=replace, watch=watch)
+        end = run_experiment(tables, resume=resume, replace=replace, callbacks=callbacks)
     if as_json:
         print_json({"folder": str(folder), **end})
     elif not quiet:

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from attakit.bench.demo import prepare_demo
-from attakit.bench.load import apply_overrides, put_value, read_tables
 from attakit.cli.extra_parts import import_service
 from attakit.cli.options import Overrides, Quiet
-from attakit.cli.talking import interruptible, say, training_bar
+from attakit.cli.output import interruptible, say, training_bar
 from attakit.errors import SettingError
+from attakit.settings.load import apply_overrides, put_value, read_tables
+from attakit.settings.load_service import parse_settings
 
 DEMO_FOLDER = Path("service-demo")
 
@@ -34,21 +35,21 @@ def serve(
     """Put a model behind HTTP, ask people about a few samples, and learn from their answers."""
     if demo == (file is not None):
         raise SettingError("serve: give either a service file or --demo.")
-    serving, loading = import_service("serve"), import_service("load")
+    serving = import_service("serve")
     tables = read_tables(file, "a service") if file else _demo_tables(folder, quiet=quiet)
     tables = apply_overrides(tables, override or [])
     given = {"folder": folder and str(folder), "server.host": host, "server.port": port}
     for name, value in given.items():
         if value is not None:
             put_value(tables, name.split("."), value, where=f"--{name.rpartition('.')[2]}")
-    settings = loading.parse_settings(tables, where=str(file or "--demo"))
+    settings = parse_settings(tables, where=str(file or "--demo"))
     # The demo speaks to a newcomer, so that its log stays off the screen.
     log_file = settings.folder / "service.log" if demo or quiet else None
     with interruptible("Stopped."), ExitStack() as stack:
 
         def tell(address: str) -> None:
             if demo:
-                stack.enter_context(import_service("demo").lively(address))
+                stack.enter_context(import_service("demo").simulated_traffic(address))
             if not quiet:
                 say(_greeting(address, log_file))
 

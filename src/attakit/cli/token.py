@@ -14,7 +14,7 @@ from rich.table import Table
 
 from attakit.cli.extra_parts import import_service
 from attakit.cli.options import DatabaseUrl, Json
-from attakit.cli.talking import print_json, say
+from attakit.cli.output import print_json, say
 from attakit.errors import SettingError
 
 app = typer.Typer(
@@ -112,7 +112,7 @@ def _is_vacant(folder: Path) -> bool:
 def _open(folder: Path, database: str | None, *, new: bool = False) -> Iterator[Any]:
     """Open the storage of a service; one that is not there is made only if it may be `new`."""
     file = folder / import_service("storage.database").FILE
-    kept = import_service("kept_database")
+    kept = import_service("saved_database")
     url = database or kept.kept_database(folder)
     kept.check_password(url)
     if not new and url is None and not file.is_file():

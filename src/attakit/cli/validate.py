@@ -10,7 +10,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from attakit.bench.validation import (
+from attakit.cli.options import Json, Quiet
+from attakit.cli.output import interruptible, late_bar, print_json, say, training_bar
+from attakit.paper.cluster_figure import draw_clustering
+from attakit.paper.entropy_figure import draw_entropy_sets, entropy_table
+from attakit.paper.surface_figure import draw_surfaces
+from attakit.paper.surfaces import Surface
+from attakit.paper.validation import (
     PLANS,
     USUAL,
     ClusteringSettings,
@@ -23,12 +29,6 @@ from attakit.bench.validation import (
     follow_clustering,
     load_material,
 )
-from attakit.cli.options import Json, Quiet
-from attakit.cli.talking import interruptible, late_bar, print_json, say, training_bar
-from attakit.report.cluster_figure import draw_clustering
-from attakit.report.entropy_sets import draw_entropy_sets, entropy_table
-from attakit.report.surface_figure import draw_surfaces
-from attakit.report.surfaces import Surface
 
 _GO_ON = "Stopped. What is finished is kept: give the same command again to go on."
 

@@ -10,7 +10,7 @@ from attakit.errors import LabelError, SettingError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Method, Oracle, Reporter
 from attakit.queries import Answer
-from attakit.records import Batch, Moment, Step, Training
+from attakit.records import Batch, Step, StepResult, Training
 
 
 def run(
@@ -23,9 +23,9 @@ def run(
     """Feed a stream through a method, asking for labels within the budget."""
     for batch in stream:
         step, seconds = answer(batch, method, ledger)
-        moment = learn(batch, step, seconds, method, oracle, ledger)
+        result = learn(batch, step, seconds, method, oracle, ledger)
         for reporter in reporters:
-            reporter.on_step(moment)
+            reporter.on_step(result)
 
 
 def answer(batch: Batch, method: Method, ledger: Ledger) -> tuple[Step, float]:
@@ -43,7 +43,7 @@ def answer(batch: Batch, method: Method, ledger: Ledger) -> tuple[Step, float]:
 
 def learn(
     batch: Batch, step: Step, seconds: float, method: Method, oracle: Oracle, ledger: Ledger
-) -> Moment:
+) -> StepResult:
     """The second half of a turn: put the questions, take what is answered, learn from it."""
     ledger.ask(step.queries)
     oracle.ask(step.queries)
@@ -52,7 +52,7 @@ def learn(
     began = time.perf_counter()
     training = method.learn(answers)
     seconds += time.perf_counter() - began
-    return Moment(
+    return StepResult(
         batch=batch,
         step=step,
         answers=answers,

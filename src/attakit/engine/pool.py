@@ -28,7 +28,7 @@ from attakit.nn.norm import NormPolicy
 from attakit.protocols import Oracle, Selector
 from attakit.queries import Query, SampleId
 from attakit.randomness import generator
-from attakit.records import Batch, Moment, Prediction, Rows, Step, Training
+from attakit.records import Batch, Prediction, Rows, Step, StepResult, Training
 
 _STATE = ("round", "asked", "learner", "oracle", "ledger")
 
@@ -49,7 +49,7 @@ class PoolResult:
 
     model: nn.Module
     labels: Mapping[SampleId, int]
-    rounds: tuple[Moment, ...]
+    rounds: tuple[StepResult, ...]
 
 
 class PoolAdaptation:
@@ -146,7 +146,7 @@ class PoolAdaptation:
         return self.round >= self.rounds
 
     def run(
-        self, *, wait: float = 0.0, progress: Callable[[Moment], None] = lambda _moment: None
+        self, *, wait: float = 0.0, progress: Callable[[StepResult], None] = lambda _moment: None
     ) -> PoolResult:
         """Do the rounds that are left.
 
@@ -164,7 +164,7 @@ class PoolAdaptation:
         self.finish(wait=wait)
         return PoolResult(self.learner.adapted_model, self.learner.labels, tuple(moments))
 
-    def run_round(self) -> Moment:
+    def run_round(self) -> StepResult:
         """Look at the pool, ask, take the answers that are there, and train on all labels."""
         if self.is_finished:
             raise SettingError(
@@ -172,9 +172,9 @@ class PoolAdaptation:
             )
         count = self._due()
         batch, step, seconds = self._choose(count) if count else self._ask_nothing()
-        moment = learn(batch, step, seconds, self.learner, self.oracle, self.ledger)
+        result = learn(batch, step, seconds, self.learner, self.oracle, self.ledger)
         self.round += 1
-        return moment
+        return result
 
     def finish(self, *, wait: float = 0.0) -> Training:
         """Take the answers that are still to come, then close and refund the other questions."""

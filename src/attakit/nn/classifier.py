@@ -122,7 +122,7 @@ class Classifier(nn.Module):
         names = {layer: name for name, layer in candidates.items()}
         seen: list[tuple[str, Tensor]] = []
 
-        def watch(
+        def callbacks(
             layer: nn.Module, positional: tuple[object, ...], named: dict[str, object]
         ) -> None:
             given = (*positional, *named.values())
@@ -133,7 +133,7 @@ class Classifier(nn.Module):
         # All candidates are watched every time: watching fewer would let attention layers switch
         # to a fused kernel with other rounding, and two equal calls would not quite agree.
         hooks = [
-            layer.register_forward_pre_hook(watch, with_kwargs=True)
+            layer.register_forward_pre_hook(callbacks, with_kwargs=True)
             for layer in candidates.values()
         ]
         try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attakit.queries import SampleId
-from attakit.records import Moment
+from attakit.records import StepResult
 
 Count = tuple[int, int]  # correct, counted
 
@@ -36,12 +36,12 @@ class Accuracy:
     Examples
     --------
     >>> import torch
-    >>> from attakit.records import Batch, Moment, Prediction, Step, Training
+    >>> from attakit.records import Batch, StepResult, Prediction, Step, Training
     >>> names = (SampleId("a"), SampleId("b"))
     >>> accuracy = Accuracy({names[0]: 0, names[1]: 1}, {names[0]: "day", names[1]: "night"})
     >>> answer = Prediction(torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.zeros(2, 1))
     >>> batch = Batch(0, names, torch.zeros(2, 1))
-    >>> accuracy.on_step(Moment(batch, Step(answer), (), Training(), 0.1, 0, 0, 0))
+    >>> accuracy.on_step(StepResult(batch, Step(answer), (), Training(), 0.1, 0, 0, 0))
     >>> accuracy.stream, accuracy.segments
     (50.0, {'day': 100.0, 'night': 0.0})
     """
@@ -57,13 +57,13 @@ class Accuracy:
         self._step_segments: dict[str, Count] = {}
         self._total_segments: dict[str, Count] = {}
 
-    def on_step(self, moment: Moment) -> None:
-        if moment.batch.step <= self._last_step:
+    def on_step(self, result: StepResult) -> None:
+        if result.batch.step <= self._last_step:
             return
-        self._last_step = moment.batch.step
+        self._last_step = result.batch.step
         self._step, self._step_segments = (0, 0), {}
-        classes = moment.step.prediction.logits.argmax(dim=1).tolist()
-        for sample, predicted in zip(moment.batch.samples, classes, strict=True):
+        classes = result.step.prediction.logits.argmax(dim=1).tolist()
+        for sample, predicted in zip(result.batch.samples, classes, strict=True):
             if sample in self._labels:
                 self._count(sample, int(predicted == self._labels[sample]))
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from attakit.errors import check_range
-from attakit.records import Moment
+from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy
 from attakit.report.figures import Row
 from attakit.report.sheet_forms import sheet_blocks
@@ -61,10 +61,10 @@ class Progress:
         self._task = self._bar.add_task(escape(title), total=steps, completed=done, note="")
         self._bar.start()
 
-    def on_step(self, moment: Moment) -> None:
-        figures = [f"{moment.received} labels"]
+    def on_step(self, result: StepResult) -> None:
+        figures = [f"{result.received} labels"]
         if self._accuracy is not None:
-            self._accuracy.on_step(moment)
+            self._accuracy.on_step(result)
             if self._accuracy.stream is not None:
                 figures.insert(0, f"{self._accuracy.stream:.1f} % right")
         self._bar.update(self._task, advance=1, note=" · ".join(figures))

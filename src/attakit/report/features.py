@@ -15,7 +15,7 @@ from torch import Tensor
 
 from attakit.errors import StateError, check_count
 from attakit.randomness import generator
-from attakit.records import Moment
+from attakit.records import StepResult
 from attakit.report.lines import FORMAT, LineFile, read_lines
 from attakit.report.pictures import is_kept
 
@@ -61,7 +61,7 @@ class Features:
     >>> features = Features(folder / FEATURES_FILE, encode=lambda inputs: 2 * inputs)
     >>> batch = Batch(0, ("a",), torch.ones(1, 3))
     >>> step = Step(Prediction(torch.zeros(1, 2), torch.zeros(1, 4)))
-    >>> features.on_step(Moment(batch, step, (), Training(), 0.1, 0, 0, 9))
+    >>> features.on_step(StepResult(batch, step, (), Training(), 0.1, 0, 0, 9))
     >>> features.close()
     >>> read_features(folder).steps[0]["stream"]
     array([[2., 2., 2.]], dtype=float32)
@@ -94,11 +94,11 @@ class Features:
             packed = {SOURCE: pack(self._features(source))}
             self._lines.write({"kind": "sets", "step": -1, "sets": packed})
 
-    def on_step(self, moment: Moment) -> None:
-        step = moment.batch.step
+    def on_step(self, result: StepResult) -> None:
+        step = result.batch.step
         if not is_kept(step, self._max_steps):
             return
-        sets = {STREAM: moment.batch.inputs, **self._anchors()}
+        sets = {STREAM: result.batch.inputs, **self._anchors()}
         packed = {
             name: pack(self._features(self._drawn(inputs, f"features {name}", step)))
             for name, inputs in sets.items()

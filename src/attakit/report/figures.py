@@ -12,6 +12,14 @@ from attakit.report.runs import Group, RunRecord, group_runs
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """A number as printed in the paper, with its standard deviation where one is printed."""
+
+    value: float
+    deviation: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A mean over runs with its standard deviation (None for a single run)."""
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from attakit.errors import SettingError, StateError
 from attakit.nn.entropy import softmax_entropy
-from attakit.records import Moment
+from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy, percent
 from attakit.report.lines import FORMAT, LineFile
 
-Extras = Callable[[Moment], Mapping[str, Any]]
+Extras = Callable[[StepResult], Mapping[str, Any]]
 
 STEPS_FILE = "steps.jsonl"
 
@@ -49,7 +49,7 @@ class JsonLines:
     >>> lines = JsonLines(path, experiment={"seed": 1}, environment={"threads": 1})
     >>> step = Step(Prediction(torch.zeros(0, 2), torch.zeros(0, 4)))
     >>> batch = Batch(0, (), torch.zeros(0, 3))
-    >>> lines.on_step(Moment(batch, step, (), Training(), 0.1, 0, 0, float("inf")))
+    >>> lines.on_step(StepResult(batch, step, (), Training(), 0.1, 0, 0, float("inf")))
     >>> lines.end({"labels": 0})
     >>> lines.close()
     >>> run = read_run(path)
@@ -89,10 +89,10 @@ class JsonLines:
                 f"on after step {resume_after}. Delete the folder and run from the start."
             )
 
-    def on_step(self, moment: Moment) -> None:
-        self._accuracy.on_step(moment)
-        line = {"kind": "step", **_numbers(moment), **self._right_answers()}
-        extras = dict(self._extras(moment)) if self._extras is not None else {}
+    def on_step(self, result: StepResult) -> None:
+        self._accuracy.on_step(result)
+        line = {"kind": "step", **_numbers(result), **self._right_answers()}
+        extras = dict(self._extras(result)) if self._extras is not None else {}
         taken = sorted(line.keys() & extras.keys())
         if taken:
             raise SettingError(
@@ -118,19 +118,19 @@ class JsonLines:
         }
 
 
-def _numbers(moment: Moment) -> dict[str, Any]:
-    logits = moment.step.prediction.logits.detach()
+def _numbers(result: StepResult) -> dict[str, Any]:
+    logits = result.step.prediction.logits.detach()
     return {
-        "step": moment.batch.step,
-        "size": len(moment.batch),
-        "asked": moment.asked,
-        "received": moment.received,
-        "remaining": moment.remaining,
+        "step": result.batch.step,
+        "size": len(result.batch),
+        "asked": result.asked,
+        "received": result.received,
+        "remaining": result.remaining,
         "entropy": float(softmax_entropy(logits.float()).mean()) if len(logits) else None,
-        "step_numbers": moment.step.numbers,
-        "training": moment.training.numbers,
-        "updates": moment.training.updates,
-        "seconds": moment.seconds,
+        "step_numbers": result.step.numbers,
+        "training": result.training.numbers,
+        "updates": result.training.updates,
+        "seconds": result.seconds,
         "memory_mb": peak_memory_mb(),
     }
 

@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from attakit.paper.lineup import Entrant, Read, line_up, orders_of
+from attakit.paper.measures import final
 from attakit.report.curves import Band, average, bands, recorded, smoothed_accuracy
 from attakit.report.figures import Figure, final_figures
-from attakit.report.lineup import Entrant, Read, line_up, orders_of
-from attakit.report.measures import final
 from attakit.report.runs import Group, RunRecord
 from attakit.report.streams import by_conditions, is_pool, stream_name
 

@@ -10,7 +10,7 @@ import torch
 
 from attakit.errors import SettingError, check_range
 from attakit.queries import SampleId
-from attakit.records import Choice, Moment
+from attakit.records import Choice, StepResult
 from attakit.report.images import encode_picture, is_picture
 from attakit.report.lines import FORMAT, LineFile
 from attakit.report.projection import Place, place
@@ -64,7 +64,7 @@ class Pictures:
     >>> step = Step(Prediction(torch.eye(1, 2), torch.zeros(1, 4)), queries=(query,))
     >>> batch = Batch(0, (query.sample,), torch.zeros(1, 1, 8, 8))
     >>> answers = (Answer(query, 1, "me"),)
-    >>> pictures.on_step(Moment(batch, step, answers, Training(), 0.1, 1, 1, 9))
+    >>> pictures.on_step(StepResult(batch, step, answers, Training(), 0.1, 1, 1, 9))
     >>> pictures.close()
     >>> len(path.read_text().splitlines())
     3
@@ -99,38 +99,38 @@ class Pictures:
         self._lines = LineFile(path, first, resume_after=resume_after)
         self._places = _last_places(self._lines.kept)
 
-    def on_step(self, moment: Moment) -> None:
-        self._write_asked(moment)
-        self._write_answers(moment)
-        step, choice = moment.batch.step, moment.step.choice
+    def on_step(self, result: StepResult) -> None:
+        self._write_asked(result)
+        self._write_answers(result)
+        step, choice = result.batch.step, result.step.choice
         if choice is not None and is_kept(step, self._max_cluster_steps):
             self._write_clusters(step, choice)
 
     def close(self) -> None:
         """Nothing to close: every line is complete."""
 
-    def _write_asked(self, moment: Moment) -> None:
-        rows = {sample: row for row, sample in enumerate(moment.batch.samples)}
-        first = moment.asked - len(moment.step.queries)
-        for number, query in enumerate(moment.step.queries, first):
+    def _write_asked(self, result: StepResult) -> None:
+        rows = {sample: row for row, sample in enumerate(result.batch.samples)}
+        first = result.asked - len(result.step.queries)
+        for number, query in enumerate(result.step.queries, first):
             row = rows.get(query.sample)
             if row is not None and is_kept(number, self._max_asked):
-                line = {"kind": "asked", "step": moment.batch.step, "sample": query.sample}
-                self._lines.write(line | self._seen(moment, row, query.sample))
+                line = {"kind": "asked", "step": result.batch.step, "sample": query.sample}
+                self._lines.write(line | self._seen(result, row, query.sample))
 
-    def _seen(self, moment: Moment, row: int, sample: SampleId) -> dict[str, Any]:
-        probabilities = moment.step.prediction.logits[row].detach().float().softmax(dim=0)
+    def _seen(self, result: StepResult, row: int, sample: SampleId) -> dict[str, Any]:
+        probabilities = result.step.prediction.logits[row].detach().float().softmax(dim=0)
         confidence, predicted = probabilities.max(dim=0)
         return {
             "predicted": int(predicted),
             "confidence": round(float(confidence), 3),
             "segment": self._segments.get(sample),
             "truth": self._labels.get(sample),
-            "png": self._picture(moment, row),
+            "png": self._picture(result, row),
         }
 
-    def _picture(self, moment: Moment, row: int) -> str | None:
-        inputs = moment.batch.inputs
+    def _picture(self, result: StepResult, row: int) -> str | None:
+        inputs = result.batch.inputs
         if not is_picture(inputs):
             return None
         fits = self._mean is None or len(self._mean) in (1, inputs.shape[1])
@@ -138,12 +138,12 @@ class Pictures:
             inputs[row], self._mean if fits else None, self._std if fits else None
         )
 
-    def _write_answers(self, moment: Moment) -> None:
-        for answer in moment.answers:
+    def _write_answers(self, result: StepResult) -> None:
+        for answer in result.answers:
             self._lines.write(
                 {
                     "kind": "answer",
-                    "step": moment.batch.step,
+                    "step": result.batch.step,
                     "sample": answer.query.sample,
                     "asked": answer.query.step,
                     "label": answer.label,

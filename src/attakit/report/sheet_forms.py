@@ -29,8 +29,7 @@ _ENDLESS = 10_000
 def render_sheets(sheets: Sequence[Sheet], form: Form = "markdown") -> str:
     """Write sheets one after the other; as CSV in one block, whose columns are those of all.
 
-    >>> from attakit.report.figures import Figure
-    >>> from attakit.report.paper import Number
+    >>> from attakit.report.figures import Figure, Number
     >>> from attakit.report.sheets import Entry, Line
     >>> line = Line("tent", (Entry(Figure(66.0), Number(67.29)),))
     >>> print(render_sheets([Sheet("PACS", (Head("", "now", "A"),), (line,), ())]), end="")

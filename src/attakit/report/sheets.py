@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from attakit.report.figures import Figure
-from attakit.report.paper import Number
+from attakit.report.figures import Figure, Number
 
 MISSING = "–"
 _PAPER_DECIMALS = 2

@@ -15,15 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attakit.bench.data import Task, load_task
 from attakit.bench.demo import METHODS
-from attakit.bench.experiment import StreamTable
-from attakit.bench.load import parse_experiment
-from attakit.bench.models import weights_file
+from attakit.build.data import Task, load_task
+from attakit.build.models import weights_file
 from attakit.client import Client
 from attakit.errors import ServiceError
 from attakit.randomness import generator
 from attakit.report.images import encode_picture
+from attakit.settings.experiment import StreamTable
+from attakit.settings.load import parse_experiment
 from attakit.stream.digits import MEAN, STD
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def demo_tables(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def lively(address: str, *, rate: float = RATE) -> Iterator[None]:
+def simulated_traffic(address: str, *, rate: float = RATE) -> Iterator[None]:
     """Inside, a service is visited by digits and answered by simulated people.
 
     Parameters

@@ -8,10 +8,10 @@ from torch import nn
 
 from attakit.errors import SettingError, StateError
 from attakit.nn.export import ModelFacts
-from attakit.service.kept_settings import find_settings, open_service
 from attakit.service.models import version_model, version_path
-from attakit.service.settings import InputTable, ServiceSettings
+from attakit.service.saved_settings import find_settings, open_service
 from attakit.service.storage import Storage, Version
+from attakit.settings.service import InputTable, ServiceSettings
 
 
 def service_model(

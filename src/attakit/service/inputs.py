@@ -14,8 +14,8 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from attakit.errors import SettingError, StreamError
-from attakit.service.claims import FORMATS, open_image
-from attakit.service.settings import InputTable
+from attakit.service.image_limits import FORMATS, open_image
+from attakit.settings.service import InputTable
 from attakit.stream.decode import DAMAGE, explain_damage, read_pixels
 
 _PIXELS = 20_000_000

@@ -16,7 +16,7 @@ _PAUSE = 0.1
 
 
 @contextmanager
-def alone(path: Path, patience: float = 0.0) -> Iterator[None]:
+def exclusive_lock(path: Path, patience: float = 0.0) -> Iterator[None]:
     """Inside, no other process holds the lock. It ends with the process, however that ends.
 
     Parameters

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from torch import nn
 
-from attakit.bench.build import import_named
+from attakit.build.methods import import_named
 from attakit.errors import ModelError, SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
 from attakit.nn.named import OWN_MODELS, named_model
 from attakit.nn.weights import load_weights
-from attakit.service.settings import ServiceSettings
+from attakit.settings.service import ServiceSettings
 
 VERSIONS = "versions"
 

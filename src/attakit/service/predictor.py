@@ -71,13 +71,13 @@ class Predictor:
         batch_size: int = 32,
         batch_seconds: float = 0.002,
         threads: int = 0,
-        watch: Callable[[int], None] = lambda _size: None,
+        callbacks: Callable[[int], None] = lambda _size: None,
     ) -> None:
         check_count("Predictor", "batch_size", batch_size)
         check_range("Predictor", "batch_seconds", batch_seconds, at_least=0)
         self.batch_size = batch_size
         self.batch_seconds = batch_seconds
-        self.watch = watch
+        self.callbacks = callbacks
         self._threads = threads
         self._serving = (model, version)  # replaced as a whole, so that a swap is atomic
         self._requests: queue.Queue[_Request | None] = queue.Queue()
@@ -205,6 +205,6 @@ class Predictor:
             ]
 
     def _forward(self, model: Model, inputs: Tensor) -> Prediction:
-        self.watch(len(inputs))
+        self.callbacks(len(inputs))
         prediction = model(inputs.to(getattr(model, "device", inputs.device)))
         return Prediction(prediction.logits.cpu(), prediction.features.cpu())

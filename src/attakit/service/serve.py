@@ -17,26 +17,26 @@ from stat import S_IMODE
 import uvicorn
 from fastapi import FastAPI
 
-from attakit.bench.stopping import Interrupted, ignoring_ctrl_c, stoppable
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
-from attakit.service.belonging import check_belonging
-from attakit.service.follow import Follower
+from attakit.processes.interrupt import Interrupted, ignoring_ctrl_c, stoppable
+from attakit.service.compatibility import check_belonging
+from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
-from attakit.service.kept_settings import keep_settings, open_service
 from attakit.service.learner.candidates import VersionFiles
-from attakit.service.lock import alone
+from attakit.service.lock import exclusive_lock
 from attakit.service.logs import logging_to
 from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
-from attakit.service.settings import ServiceSettings
+from attakit.service.preflight import try_out
+from attakit.service.saved_settings import keep_settings, open_service
 from attakit.service.storage import Storage
-from attakit.service.storage.private import is_shared
+from attakit.service.storage.permissions import is_shared
 from attakit.service.storage.storage import make_folder
-from attakit.service.supervise import Supervisor
-from attakit.service.trial import try_out
+from attakit.service.supervisor import Supervisor
 from attakit.service.web.app import create_app
 from attakit.service.web.security import is_loopback
+from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def serve(
     with open_service(settings) as storage:
         check_open_address(settings, storage)
         # The log is opened here, because nobody else may write to it.
-        with alone(settings.folder / LOCK_FILE), logging_to(log_file):
+        with exclusive_lock(settings.folder / LOCK_FILE), logging_to(log_file):
             _warn_of_readers(settings.folder)
             with (
                 _listening(settings) as listener,

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from attakit.service.storage.facts import Facts
+from attakit.service.storage.key_values import KeyValueStore
 from attakit.service.storage.questions import QuestionStore
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Webhook:
         self,
         url: str,
         questions: QuestionStore,
-        facts: Facts,
+        facts: KeyValueStore,
         *,
         every: float = 2.0,
         pauses: Sequence[float] = _PAUSES,

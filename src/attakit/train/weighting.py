@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from attakit.errors import SettingError, check_count, check_range
-from attakit.theory.weights import optimal_low_weight
+from attakit.train.optimal_weight import optimal_low_weight
 
 
 def low_share(low_count: int, high_count: int) -> float:

@@ -1,7 +1,7 @@
 from attakit.bench.suites.cells import expand
 from attakit.bench.suites.fairness import check_fairness
-from attakit.bench.suites.suite import parse_suite
 from attakit.report.runs import RunRecord
+from attakit.settings.suite import parse_suite
 
 
 def runs(*, models=("m", "m"), orders=("o", "o"), sizes=(100, 100)):

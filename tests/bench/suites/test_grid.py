@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from attakit.bench.experiment import MethodTable
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.suites.cells import FAILED, cell_state, differences, expand
 from attakit.bench.suites.grid import Grid, with_partners
 from attakit.bench.suites.sources import NoSource, SourceModel, prepare_sources
-from attakit.bench.suites.suite import load_suite
 from attakit.bench.suites.work import BESIDE, Ended, Outcome, Stepped, do_job
 from attakit.errors import SettingError, StateError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
+from attakit.settings.experiment import MethodTable
+from attakit.settings.suite import load_suite
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -63,10 +63,10 @@ class Inline:
 
 def run(cells, *, anew=False, threads=1, **options):
     """Run cells here; return the workplace and what became of each."""
-    workplace = Inline(**options)
+    executor = Inline(**options)
     grid = Grid(cells, prepare_sources(cells), anew=anew, threads=threads)
-    grid.run(workplace)
-    return workplace, {name: end for name, (end, _) in grid.outcomes.items()}
+    grid.run(executor)
+    return executor, {name: end for name, (end, _) in grid.outcomes.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +107,7 @@ def test_a_cell_that_was_stopped_goes_on_where_it_stopped(small_grid, results, t
     assert cell_state(cell) == "interrupted"
     assert (cell.folder / SNAPSHOT).exists()
     seen = []
-    Grid([cell], prepare_sources([cell])).run(Inline(), watch=seen.append)
+    Grid([cell], prepare_sources([cell])).run(Inline(), callbacks=seen.append)
 
     steps = [event for event in seen if isinstance(event, Stepped) and event.note not in BESIDE]
     assert [event.done for event in steps] == [3, 4]
@@ -120,16 +120,16 @@ def test_another_number_of_threads_neither_changes_a_cell_nor_the_threads_it_was
     finished, stopped = small_grid("Tent", "SimATTA")
     run([finished, stopped], stop_at=(stopped.name, 2))
 
-    workplace, ends = run([finished, stopped], threads=2)
+    executor, ends = run([finished, stopped], threads=2)
 
     assert ends == {finished.name: "skipped", stopped.name: "finished"}
-    assert [job.experiment.threads for job in workplace.jobs] == [1]
+    assert [job.experiment.threads for job in executor.jobs] == [1]
 
 
 def test_threads_of_the_base_count_before_those_of_the_machine(small_grid):
-    workplace, _ = run(small_grid("Tent", base={"threads": 1}), threads=2)
+    executor, _ = run(small_grid("Tent", base={"threads": 1}), threads=2)
 
-    assert [job.experiment.threads for job in workplace.jobs] == [1]
+    assert [job.experiment.threads for job in executor.jobs] == [1]
 
 
 def test_changed_settings_are_refused_or_run_anew(small_grid):
@@ -141,9 +141,9 @@ def test_changed_settings_are_refused_or_run_anew(small_grid):
     assert differences(tent) == ["labels.budget"]
     with pytest.raises(StateError, match=r"tent-0 \(labels\.budget\).*--replace"):
         run([tent, cells[1]])
-    workplace, ends = run([tent, cells[1]], anew=True)
+    executor, ends = run([tent, cells[1]], anew=True)
 
-    assert workplace.started == [tent.name]
+    assert executor.started == [tent.name]
     assert ends == {tent.name: "finished", cells[1].name: "skipped"}
     assert read_run(tent.folder).experiment["labels"]["budget"] == 9
 
@@ -193,7 +193,7 @@ def test_another_source_model_counts_as_a_change(small_grid):
 def test_a_matched_cell_waits_for_its_partner_and_gets_as_many_labels(small_grid):
     cells = small_grid("Random", "SimATTA", budgets=[4, 6])
 
-    workplace, ends = run(cells)
+    executor, ends = run(cells)
 
     assert set(ends.values()) == {"finished"}
     for budget in (4, 6):
@@ -202,7 +202,7 @@ def test_a_matched_cell_waits_for_its_partner_and_gets_as_many_labels(small_grid
             for name in ("random", "simatta")
         ]
         assert labels[0] == labels[1] > 0
-        started = workplace.started
+        started = executor.started
         assert started.index(f"{ROW}/{budget}/simatta-0") < started.index(
             f"{ROW}/{budget}/random-0"
         )
@@ -263,32 +263,32 @@ def test_what_is_matched_to_a_failed_cell_fails_with_it(small_grid):
         partner, experiment=partner.experiment.model_copy(update={"method": _method(lr=-1.0)})
     )
 
-    workplace, ends = run([broken, matched])
+    executor, ends = run([broken, matched])
 
     assert ends == {broken.name: "failed", matched.name: "failed"}
-    assert workplace.started == [broken.name]
+    assert executor.started == [broken.name]
     assert f"matched to {broken.name}, which failed" in (matched.folder / FAILED).read_text()
 
 
 def test_a_cell_whose_process_is_killed_gets_a_second_chance(small_grid):
     once, twice = small_grid("Tent", "Source only")
 
-    workplace, ends = run([once, twice], lose=[once.name, twice.name, twice.name])
+    executor, ends = run([once, twice], lose=[once.name, twice.name, twice.name])
 
     assert ends == {once.name: "finished", twice.name: "failed"}
-    assert workplace.started.count(once.name) == workplace.started.count(twice.name) == 2
+    assert executor.started.count(once.name) == executor.started.count(twice.name) == 2
     assert (twice.folder / FAILED).read_text() == "killed\n"
 
 
 def test_when_asked_to_stop_nothing_new_is_started(small_grid):
     cells = small_grid("Tent", seeds=[0, 1, 2])
-    stop, workplace = threading.Event(), Inline()
+    stop, executor = threading.Event(), Inline()
     grid = Grid(cells, prepare_sources(cells))
 
-    grid.run(workplace, watch=lambda event: stop.set(), stop=stop)
+    grid.run(executor, callbacks=lambda event: stop.set(), stop=stop)
 
-    assert workplace.was_stopped
-    assert workplace.started == [cells[0].name]
+    assert executor.was_stopped
+    assert executor.started == [cells[0].name]
 
 
 def test_a_cell_killed_before_its_first_line_begins_anew(small_grid):

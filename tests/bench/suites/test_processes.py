@@ -18,11 +18,11 @@ from attakit.report.runs import read_run
 DEADLINE = 120.0
 
 
-def events_until(workplace, wanted):
+def events_until(executor, wanted):
     """Collect events until one is wanted."""
     seen, deadline = [], time.monotonic() + DEADLINE
     while time.monotonic() < deadline:
-        for event in workplace.wait(0.1):
+        for event in executor.wait(0.1):
             seen.append(event)
             if wanted(event):
                 return seen
@@ -37,8 +37,8 @@ def has_stepped(event):
     return isinstance(event, Stepped) and event.done > 0
 
 
-def process_of(workplace):
-    ((_, process),) = workplace._running.values()
+def process_of(executor):
+    ((_, process),) = executor._running.values()
     return process
 
 
@@ -61,8 +61,8 @@ def test_cells_run_side_by_side_each_in_its_own_process(small_grid, quick_digits
             running.add(job.cell)
             at_once.append(len(running))
 
-    with Counted(workers=2) as workplace:
-        grid.run(workplace, watch=lambda event: has_ended(event) and running.discard(event.cell))
+    with Counted(workers=2) as executor:
+        grid.run(executor, callbacks=lambda event: has_ended(event) and running.discard(event.cell))
 
     assert {end for end, _ in grid.outcomes.values()} == {"finished"}
     assert max(at_once) == 2
@@ -73,17 +73,17 @@ def test_cells_run_side_by_side_each_in_its_own_process(small_grid, quick_digits
 
 
 def test_a_killed_process_is_a_lost_cell(long_job):
-    with Processes(workers=1) as workplace:
-        workplace.start(long_job[1])
-        assert not workplace.has_room
-        events_until(workplace, has_stepped)
-        os.kill(process_of(workplace).pid, signal.SIGKILL)
-        end = events_until(workplace, has_ended)[-1]
+    with Processes(workers=1) as executor:
+        executor.start(long_job[1])
+        assert not executor.has_room
+        events_until(executor, has_stepped)
+        os.kill(process_of(executor).pid, signal.SIGKILL)
+        end = events_until(executor, has_ended)[-1]
 
     assert end.outcome.result == "lost"
     assert "signal 9" in end.outcome.message
     assert "--workers" in end.outcome.message
-    assert workplace.has_room
+    assert executor.has_room
 
 
 def leave(*_):
@@ -93,9 +93,9 @@ def leave(*_):
 
 def test_a_process_that_ends_by_itself_is_told_with_its_exit_code(long_job, monkeypatch):
     monkeypatch.setattr("attakit.bench.suites.processes._work", leave)
-    with Processes(workers=1) as workplace:
-        workplace.start(long_job[1])
-        end = events_until(workplace, has_ended)[-1]
+    with Processes(workers=1) as executor:
+        executor.start(long_job[1])
+        end = events_until(executor, has_ended)[-1]
 
     assert end.outcome.result == "lost"
     assert "ended with exit code 1 before" in end.outcome.message
@@ -103,8 +103,8 @@ def test_a_process_that_ends_by_itself_is_told_with_its_exit_code(long_job, monk
 
 
 def test_memory_is_suspected_only_where_a_process_was_killed(long_job):
-    with Processes(workers=1) as workplace:
-        told = {code: workplace._lost(code).message for code in (-9, 137, -15, 255)}
+    with Processes(workers=1) as executor:
+        told = {code: executor._lost(code).message for code in (-9, 137, -15, 255)}
 
     assert [code for code, message in told.items() if "memory" in message] == [-9, 137]
     assert "by signal 15" in told[-15]
@@ -113,11 +113,11 @@ def test_memory_is_suspected_only_where_a_process_was_killed(long_job):
 
 def test_a_cell_asked_to_stop_saves_and_ends(long_job):
     cell, job = long_job
-    with Processes(workers=1) as workplace:
-        workplace.start(job)
-        events_until(workplace, has_stepped)
-        workplace.stop()
-        end = events_until(workplace, has_ended)[-1]
+    with Processes(workers=1) as executor:
+        executor.start(job)
+        events_until(executor, has_stepped)
+        executor.stop()
+        end = events_until(executor, has_ended)[-1]
 
     assert end.outcome.result == "stopped"
     assert cell_state(cell) == "interrupted"
@@ -125,10 +125,10 @@ def test_a_cell_asked_to_stop_saves_and_ends(long_job):
 
 
 def test_no_process_outlives_its_workplace(long_job):
-    with Processes(workers=1) as workplace:
-        workplace.start(long_job[1])
-        events_until(workplace, has_stepped)
-        process = process_of(workplace)
+    with Processes(workers=1) as executor:
+        executor.start(long_job[1])
+        events_until(executor, has_stepped)
+        process = process_of(executor)
 
     assert not process.is_alive()
 

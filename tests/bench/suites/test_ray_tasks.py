@@ -154,7 +154,7 @@ def test_a_grid_on_two_nodes_of_which_one_is_killed_loses_nothing(cluster, small
     sources, running, killed = prepare_sources(cells), set(), []
     grid = Grid(cells, sources)
 
-    def watch(event):
+    def callbacks(event):
         if isinstance(event, Stepped) and event.done > 1:
             running.add(event.cell)
         if len(running) == 2 and not killed:
@@ -163,8 +163,8 @@ def test_a_grid_on_two_nodes_of_which_one_is_killed_loses_nothing(cluster, small
         if isinstance(event, Ended):
             running.discard(event.cell)
 
-    with RayTasks(sources) as workplace:
-        grid.run(workplace, watch=watch)
+    with RayTasks(sources) as executor:
+        grid.run(executor, callbacks=callbacks)
 
     assert len(killed) == 1
     assert {name: end for name, (end, _) in grid.outcomes.items()} == {
@@ -190,19 +190,19 @@ def test_a_stopped_grid_brings_home_what_was_saved_and_goes_on(cluster, small_gr
     sources, stop = prepare_sources([cell]), threading.Event()
     grid = Grid([cell], sources)
 
-    def watch(event):
+    def callbacks(event):
         if isinstance(event, Stepped) and event.done > 4:
             stop.set()
 
-    with RayTasks(sources) as workplace:
-        grid.run(workplace, watch=watch, stop=stop)
+    with RayTasks(sources) as executor:
+        grid.run(executor, callbacks=callbacks, stop=stop)
     assert grid.outcomes[cell.name][0] == "stopped"
     assert cell_state(cell) == "interrupted"
     began = len(read_run(cell.folder).steps)
     seen = []
 
-    with RayTasks(sources) as workplace:
-        Grid([cell], sources).run(workplace, watch=seen.append)
+    with RayTasks(sources) as executor:
+        Grid([cell], sources).run(executor, callbacks=seen.append)
 
     assert cell_state(cell) == "finished"
     assert 0 < min(event.done for event in seen if isinstance(event, Stepped)) <= began

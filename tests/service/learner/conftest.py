@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from attakit.nn.classifier import Classifier
-from attakit.service.kept_settings import open_service
 from attakit.service.learner.live import LiveLearner
-from attakit.service.settings import ServiceSettings
+from attakit.service.saved_settings import open_service
 from attakit.service.storage.records import Served
+from attakit.settings.service import ServiceSettings
 from attakit.testing import tiny_classifier
 
 

@@ -19,7 +19,7 @@ from attakit.service.learner.allowance import (
     share_out,
 )
 from attakit.service.learner.pace import PacedSelector
-from attakit.service.settings import LabelTable
+from attakit.settings.service import LabelTable
 from attakit.testing import check_selector
 
 

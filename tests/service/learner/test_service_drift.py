@@ -20,8 +20,8 @@ def batch(seed, size=50, *, sharp=4.0, favourite=None, shift=0.0):
     return Prediction(sharp * torch.eye(5)[classes] + noise, features)
 
 
-def alarms(watch, numbers, **change):
-    found = [watch.observe(batch(number, **change)).alarms for number in numbers]
+def alarms(callbacks, numbers, **change):
+    found = [callbacks.observe(batch(number, **change)).alarms for number in numbers]
     return [alarm for several in found for alarm in several]
 
 
@@ -30,10 +30,10 @@ def test_a_stream_that_stays_the_same_gives_no_alarm():
 
 
 def test_uncertainty_that_rises_gives_an_alarm():
-    watch = Drift()
-    alarms(watch, range(10))
+    callbacks = Drift()
+    alarms(callbacks, range(10))
 
-    (first, *_) = alarms(watch, range(10, 13), sharp=0.5)
+    (first, *_) = alarms(callbacks, range(10, 13), sharp=0.5)
 
     assert first.what == "entropy"
     assert first.after > first.before
@@ -53,43 +53,43 @@ def test_an_alarm_tells_the_levels_before_and_after_the_change():
 
 
 def test_another_mix_of_predictions_gives_an_alarm():
-    watch = Drift()
-    alarms(watch, range(10))
+    callbacks = Drift()
+    alarms(callbacks, range(10))
 
-    found = alarms(watch, range(10, 16), favourite=3)
+    found = alarms(callbacks, range(10, 16), favourite=3)
 
     assert {alarm.what for alarm in found} == {"mix"}
 
 
 def test_features_that_move_away_give_an_alarm():
-    watch = Drift()
-    alarms(watch, range(10))
+    callbacks = Drift()
+    alarms(callbacks, range(10))
 
-    found = alarms(watch, range(10, 16), shift=3.0)
+    found = alarms(callbacks, range(10, 16), shift=3.0)
 
     assert {alarm.what for alarm in found} == {"distance"}
 
 
 def test_after_an_alarm_what_comes_now_is_usual():
-    watch = Drift()
-    alarms(watch, range(10))
-    assert alarms(watch, range(10, 20), shift=3.0)
+    callbacks = Drift()
+    alarms(callbacks, range(10))
+    assert alarms(callbacks, range(10, 20), shift=3.0)
 
-    assert alarms(watch, range(20, 60), shift=3.0) == []
+    assert alarms(callbacks, range(20, 60), shift=3.0) == []
 
 
 def test_small_batches_are_watched_too():
-    watch = Drift()
-    alarms(watch, range(200), size=3)
+    callbacks = Drift()
+    alarms(callbacks, range(200), size=3)
 
-    assert alarms(watch, range(200, 260), size=3, sharp=0.2)
+    assert alarms(callbacks, range(200, 260), size=3, sharp=0.2)
 
 
 def test_readings_lie_between_nothing_and_one():
-    watch = Drift()
-    alarms(watch, range(5))
+    callbacks = Drift()
+    alarms(callbacks, range(5))
 
-    reading = watch.observe(batch(6, shift=1e6))
+    reading = callbacks.observe(batch(6, shift=1e6))
 
     assert all(0 <= each <= 1 for each in (reading.entropy, reading.mix, reading.distance))
 

@@ -9,8 +9,8 @@ from attakit.nn.weights import save_weights, weights_hash
 from attakit.service.learner import gate as gatekeeping
 from attakit.service.learner.audit import Trust, estimate, served_accuracy, trust
 from attakit.service.learner.evidence import Evidence, SourceLike, judge, paired_difference
-from attakit.service.settings import GateTable
 from attakit.service.storage.records import Question, Turn, Version
+from attakit.settings.service import GateTable
 
 TABLE = GateTable(audit_needed=10)
 
@@ -317,7 +317,7 @@ def test_a_promoted_version_is_rolled_back_while_learning_is_paused(service):
     audit_answers(service, [1] * 12)
     add_version(service, 1, turn=50)
     learner = service.start()
-    service.storage.facts.set("paused", True)
+    service.storage.key_values.set("paused", True)
 
     audit_answers(service, [0] * 12, settle=False)
     learner.look()

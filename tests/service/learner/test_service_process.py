@@ -9,18 +9,18 @@ import pytest
 
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
-from attakit.service.kept_settings import open_service
 from attakit.service.learner import process
 from attakit.service.learner.process import run_learner
-from attakit.service.lock import alone
-from attakit.service.settings import ServiceSettings
-from attakit.service.supervise import GAVE_UP
+from attakit.service.lock import exclusive_lock
+from attakit.service.saved_settings import open_service
+from attakit.service.supervisor import GAVE_UP
+from attakit.settings.service import ServiceSettings
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """Neither priority nor threads of the process that tests run in are changed."""
-    monkeypatch.setattr(process, "behave", lambda settings: None)
+    monkeypatch.setattr(process, "limit_cpu", lambda settings: None)
     monkeypatch.setattr(process, "POLL_SECONDS", 0.01)
 
 
@@ -47,7 +47,7 @@ def test_the_loop_takes_turns_until_it_is_told_to_stop(miniature, quick, decode)
     thread.join()
 
     with open_service(service.settings) as storage:
-        assert storage.facts.get("saved_turn") == 0
+        assert storage.key_values.get("saved_turn") == 0
         assert storage.versions.current().version == 0
 
 
@@ -66,7 +66,7 @@ def test_sigterm_ends_the_loop_after_the_turn(miniature, quick, decode, monkeypa
     run_learner(service.settings, Classifier(service.model), decode)
 
     assert service.storage.turns.recent(1)[0][1] is not None
-    assert service.storage.facts.get("saved_turn") == 0
+    assert service.storage.key_values.get("saved_turn") == 0
     assert signal.getsignal(signal.SIGTERM) == before
 
 
@@ -83,7 +83,7 @@ def test_two_learners_do_not_work_on_one_folder(miniature, quick, decode, monkey
     service = miniature()
 
     with (
-        alone(service.settings.folder / process.LOCK_FILE),
+        exclusive_lock(service.settings.folder / process.LOCK_FILE),
         pytest.raises(StateError, match="The learner: another one works on"),
     ):
         run_learner(service.settings, Classifier(service.model), decode)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from attakit.bench import data
-from attakit.bench.experiment import StreamTable
-from attakit.bench.models import digits_model
+from attakit.build import data
+from attakit.build.models import digits_model
 from attakit.nn.classifier import Classifier
 from attakit.randomness import generator
+from attakit.settings.experiment import StreamTable
 
 SERVED, BATCH = 500, 100
 

@@ -123,7 +123,7 @@ def test_a_paused_learner_takes_no_turn_but_forgets(miniature):
     learner = service.start()
     first = service.serve_batch(0)
     learner.look()
-    service.storage.facts.set("paused", True)
+    service.storage.key_values.set("paused", True)
     service.serve_batch(1)
     assert not learner.look()
 

@@ -22,11 +22,11 @@ def run(url, statement):
 def test_what_was_written_is_there_after_opening_again(open_database):
     with open_database() as storage:
         ask(storage, "a", "b")
-        storage.facts.set("paused", True)
+        storage.key_values.set("paused", True)
 
     with open_database() as again:
         assert again.questions.counts().open == 2
-        assert again.facts.get("paused") is True
+        assert again.key_values.get("paused") is True
 
 
 def test_a_database_of_another_schema_is_refused(open_database, database):
@@ -124,14 +124,14 @@ def test_a_locked_file_is_waited_for_and_then_explained(tmp_path, monkeypatch):
 
 def test_lost_connections_to_postgres_are_made_again(postgres_url, tmp_path):
     with open_storage(tmp_path, postgres_url) as storage:
-        storage.facts.set("paused", True)
+        storage.key_values.set("paused", True)
         run(
             postgres_url,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()",
         )
 
-        assert storage.facts.get("paused") is True
+        assert storage.key_values.get("paused") is True
 
 
 def test_a_password_is_never_shown(tmp_path):

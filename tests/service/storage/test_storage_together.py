@@ -96,13 +96,13 @@ def test_no_question_is_held_by_two_lost_or_answered_twice(storage, start):
 
 def test_what_was_accepted_survives_being_killed(storage, database, start):
     ask(storage, *[str(number) for number in range(20)])
-    moment = Random(0)
+    result = Random(0)
     printed = set()
     for attempt in range(3):
         people = start("for-ever", [f"{name}{attempt}" for name in PEOPLE])
         for person in people:
             person.wait_for_words()
-            time.sleep(moment.uniform(0, 0.15))
+            time.sleep(result.uniform(0, 0.15))
             person.kill()
             lines = person.lines()
             assert {outcome for outcome, _, _ in lines} == {"accepted"}

@@ -73,14 +73,14 @@ def test_an_unknown_token_cannot_be_revoked(storage):
 
 
 def test_facts_are_kept_and_replaced(storage):
-    assert storage.facts.get("saved_turn") is None
-    assert storage.facts.get("saved_turn", -1) == -1
-    storage.facts.set("saved_turn", 3)
-    storage.facts.set("saved_turn", 4)
-    storage.facts.set("paused", False)
+    assert storage.key_values.get("saved_turn") is None
+    assert storage.key_values.get("saved_turn", -1) == -1
+    storage.key_values.set("saved_turn", 3)
+    storage.key_values.set("saved_turn", 4)
+    storage.key_values.set("paused", False)
 
-    assert storage.facts.get("saved_turn", -1) == 4
-    assert storage.facts.get("paused", True) is False
+    assert storage.key_values.get("saved_turn", -1) == 4
+    assert storage.key_values.get("paused", True) is False
 
 
 def test_events_are_read_newest_first_and_by_kind(storage, clock):

@@ -13,9 +13,9 @@ from torch import nn
 from attakit.nn import Classifier, seeded
 from attakit.service.models import version_path
 from attakit.service.predictor import Predictor
-from attakit.service.settings import ServiceSettings
 from attakit.service.storage import LabelRules, Question, Served, Storage, Version, open_storage
 from attakit.service.web import create_app
+from attakit.settings.service import ServiceSettings
 from live_site import DESKTOP, open_site
 
 CLASSES = ("cat", "dog", "owl")

@@ -248,11 +248,11 @@ def test_learning_is_paused_and_resumed(site, visit):
 
     page.get_by_role("button", name="Pause learning").click()
     page.locator("#facts", has_text="Learning is paused").wait_for()
-    assert site.storage.facts.get("paused", False) is True
+    assert site.storage.key_values.get("paused", False) is True
     page.get_by_role("button", name="Resume learning").click()
 
     page.locator("#facts", has_text="Learning is paused").wait_for(state="detached")
-    assert site.storage.facts.get("paused", False) is False
+    assert site.storage.key_values.get("paused", False) is False
 
 
 def test_a_person_logs_in_labels_and_logs_out(site, visit):

@@ -155,7 +155,7 @@ def test_after_logging_out_a_copied_cookie_is_worth_nothing(guarded):
     guarded.client.cookies.set(COOKIE, cookie)
 
     assert guarded.client.get("/v1/status").status_code == 401
-    assert Sessions(guarded.storage.facts, clock=guarded.clock).read(cookie) is None
+    assert Sessions(guarded.storage.key_values, clock=guarded.clock).read(cookie) is None
 
 
 def test_nobody_else_can_log_a_person_out(guarded):
@@ -295,7 +295,7 @@ def test_an_open_server_takes_no_changes_from_other_sites(live, headers):
     response = live.client.post("/v1/learning", json={"paused": True}, headers=headers)
 
     assert response.status_code == 403
-    assert live.storage.facts.get("paused", False) is False
+    assert live.storage.key_values.get("paused", False) is False
 
 
 def test_an_open_server_takes_changes_from_its_own_pages(live):

@@ -129,7 +129,7 @@ def test_who_paused_learning_is_logged(live):
 
     (event,) = live.storage.events.recent(1)
     assert (event.kind, event.who) == ("paused", "local:ann")
-    assert live.storage.facts.get("paused") is True
+    assert live.storage.key_values.get("paused") is True
 
 
 def test_the_numbers_for_prometheus_tell_what_happened(live):

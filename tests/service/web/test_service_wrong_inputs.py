@@ -351,7 +351,7 @@ def test_a_sample_that_is_still_being_written_is_not_said_to_be_unknown(live, mo
 
 
 def test_without_a_database_the_service_is_not_ready(live, monkeypatch):
-    monkeypatch.setattr(live.storage.facts, "get", lambda *name: 1 / 0)
+    monkeypatch.setattr(live.storage.key_values, "get", lambda *name: 1 / 0)
 
     assert sentence(live.client.get("/readyz"), 503).startswith("The database does not answer")
 

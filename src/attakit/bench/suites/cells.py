@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from attakit.bench.data import check_stream
-from attakit.bench.experiment import Experiment
-from attakit.bench.load import copy_tables, parse_experiment, put_value
 from attakit.bench.run_folder import DONE, changed_settings, has_begun, make_folder
 from attakit.bench.suites.early_checks import check_parts, complaining_of
-from attakit.bench.suites.suite import Budget, MethodEntry, StreamEntry, Suite
+from attakit.build.data import check_stream
 from attakit.errors import SettingError, StateError
 from attakit.report.runs import read_run
+from attakit.settings.experiment import Experiment
+from attakit.settings.load import copy_tables, parse_experiment, put_value
+from attakit.settings.suite import Budget, MethodEntry, StreamEntry, Suite
 
 # These ask for labels, so that budgets make a difference to them.
 ASKING = frozenset({"simatta", "enhanced"})
@@ -67,7 +67,7 @@ def expand(suite: Suite) -> tuple[Cell, ...]:
     Names and settings of all are checked as far as that can be done without data and models, so
     that a slip of the pen is told before anything is run.
 
-    >>> from attakit.bench.suites.suite import parse_suite
+    >>> from attakit.settings.suite import parse_suite
     >>> suite = parse_suite({"name": "small", "grid": {"budgets": [50, 100], "methods": [
     ...     {"label": "Tent", "method": {"name": "tent"}}, {"label": "SimATTA"}]}})
     >>> [cell.name for cell in expand(suite)]

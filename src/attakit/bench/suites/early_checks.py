@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from attakit.bench.build import check_method_table
-from attakit.bench.experiment import Experiment
 from attakit.bench.matching import ask_at_steps
 from attakit.bench.pool_run import check_pool
+from attakit.build.methods import check_method_table
 from attakit.errors import SettingError
+from attakit.settings.experiment import Experiment
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from attakit.bench.suites.cells import Cell
-from attakit.bench.suites.suite import Protocol
 from attakit.report.runs import RunRecord
+from attakit.settings.suite import Protocol
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from attakit.bench.matching import match_labels
 from attakit.bench.run_folder import has_begun, read_end
 from attakit.bench.suites.cells import FAILED, Cell, cell_state, differences
 from attakit.bench.suites.sources import NoSource, Source
-from attakit.bench.suites.work import Ended, Event, Job, Outcome, Workplace, failure
+from attakit.bench.suites.work import Ended, Event, Executor, Job, Outcome, failure
 from attakit.errors import StateError
 from attakit.report.runs import read_run
 
@@ -62,9 +62,9 @@ class Grid:
 
     def run(
         self,
-        workplace: Workplace,
+        executor: Executor,
         *,
-        watch: Callable[[Event], None] = lambda _event: None,
+        callbacks: Callable[[Event], None] = lambda _event: None,
         stop: threading.Event | None = None,
     ) -> None:
         """Run all cells; when `stop` is set, let those that are running save and stop."""
@@ -72,32 +72,32 @@ class Grid:
         while self._running or (self._waiting and not stopping):
             if stop is not None and stop.is_set() and not stopping:
                 stopping = True
-                workplace.stop()
+                executor.stop()
             if not stopping:
-                self._start_ready(workplace, watch)
-            for event in workplace.wait(PAUSE):
-                self._receive(event, watch)
+                self._start_ready(executor, callbacks)
+            for event in executor.wait(PAUSE):
+                self._receive(event, callbacks)
 
-    def _start_ready(self, workplace: Workplace, watch: Callable[[Event], None]) -> None:
+    def _start_ready(self, executor: Executor, callbacks: Callable[[Event], None]) -> None:
         """Start what can be started; what needs no run or cannot have one ends here."""
         for name in list(self._waiting):
             partner = self.cells[name].match
             if partner is not None and partner not in self.outcomes:
                 continue
-            if not workplace.has_room:
+            if not executor.has_room:
                 return
             try:
                 job = self._next(self.cells[name])
             except Exception as error:  # what is wrong with one cell must not stop the others
-                self._end(name, "failed", failure(error), watch)
+                self._end(name, "failed", failure(error), callbacks)
                 continue
             if isinstance(job, Job):
                 self._waiting.remove(name)
                 self._running.add(name)
                 _forget_failure(self.cells[name])
-                workplace.start(job)
+                executor.start(job)
             else:
-                self._end(name, "skipped" if job.result == "finished" else "failed", job, watch)
+                self._end(name, "skipped" if job.result == "finished" else "failed", job, callbacks)
 
     def _next(self, cell: Cell) -> Job | Outcome:
         """The job that a cell is ready for, or how it ends without one."""
@@ -115,9 +115,9 @@ class Grid:
             return Outcome("failed", str(self._refusal([cell])))
         return self._job(cell, anew=state == "changed")
 
-    def _receive(self, event: Event, watch: Callable[[Event], None]) -> None:
+    def _receive(self, event: Event, callbacks: Callable[[Event], None]) -> None:
         if not isinstance(event, Ended):
-            watch(event)
+            callbacks(event)
             return
         name, outcome = event.cell, event.outcome
         self._running.discard(name)
@@ -127,15 +127,17 @@ class Grid:
                 self._waiting.insert(0, name)
                 return
         end: End = "failed" if outcome.result == "lost" else outcome.result
-        self._end(name, end, outcome, watch)
+        self._end(name, end, outcome, callbacks)
 
-    def _end(self, name: str, end: End, outcome: Outcome, watch: Callable[[Event], None]) -> None:
+    def _end(
+        self, name: str, end: End, outcome: Outcome, callbacks: Callable[[Event], None]
+    ) -> None:
         if name in self._waiting:
             self._waiting.remove(name)
         self.outcomes[name] = (end, outcome)
         if end == "failed":
             _write_failure(self.cells[name], outcome)
-        watch(Ended(name, outcome))
+        callbacks(Ended(name, outcome))
 
     def _plan(self) -> list[str]:
         """The order of starting: those that others wait for, then those that ask and take long."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from attakit.bench.sets.places import COUNTS
 from attakit.bench.suites.work import Ended, Event, Job, Outcome, do_job
+from attakit.build.sets.places import COUNTS
 from attakit.errors import check_count
 
 _KILL = 9  # SIGKILL, which Windows has no name for

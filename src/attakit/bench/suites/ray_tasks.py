@@ -16,12 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from attakit.bench.data import DATA_VARIABLE
 from attakit.bench.run_folder import RUN_FILES
-from attakit.bench.stopping import Interrupted
 from attakit.bench.suites.sources import NoSource, Source
 from attakit.bench.suites.work import Ended, Event, Job, Outcome, Stepped, do_job
+from attakit.build.data import DATA_VARIABLE
 from attakit.errors import MissingExtra, SettingError
+from attakit.processes.interrupt import Interrupted
 
 Files = dict[str, bytes]
 ADDRESS_VARIABLE = "RAY_ADDRESS"

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attakit.bench.data import load_task
-from attakit.bench.experiment import Experiment
-from attakit.bench.models import Progress, source_classifier, weights_file
 from attakit.bench.suites.cells import Cell
+from attakit.build.data import load_task
+from attakit.build.models import Progress, source_classifier, weights_file
 from attakit.errors import SettingError, StreamError
 from attakit.nn.weights import weights_hash
+from attakit.settings.experiment import Experiment
 
 # Of [stream], only these can make a difference to the source model.
 _STREAM_KEYS = {"name", "root", "source", "size", "held_out"}

@@ -8,9 +8,9 @@ from typing import Any
 from attakit.bench.suites.cells import Cell
 from attakit.bench.suites.fairness import check_fairness
 from attakit.bench.suites.grid import End
-from attakit.bench.suites.suite import Suite
 from attakit.bench.suites.work import Outcome
 from attakit.report.runs import RunRecord, read_run
+from attakit.settings.suite import Suite
 
 _FIGURES = (
     "stream_accuracy",

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from attakit.bench.experiment import Experiment
-from attakit.bench.failing import USER_ERRORS, explain
+from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import has_begun, has_run
-from attakit.bench.stopping import Interrupted
-from attakit.bench.watch import Watch
-from attakit.records import Moment
+from attakit.messages import USER_ERRORS, explain
+from attakit.processes.interrupt import Interrupted
+from attakit.records import StepResult
+from attakit.settings.experiment import Experiment
 from attakit.stream.batches import Stream
 
 Result = Literal["finished", "failed", "stopped", "lost"]
@@ -76,7 +76,7 @@ CHECKING, SCORING = BESIDE = ("checking", "scoring")  # work beside the steps of
 Tell = Callable[[Stepped], None]
 
 
-class Workplace(Protocol):
+class Executor(Protocol):
     """Where jobs are done, several at once."""
 
     @property
@@ -105,7 +105,7 @@ def run_cell(job: Job, tell: Tell) -> dict[str, Any]:
         replace=has_run(folder) and not goes_on,
         folder=job.folder,
         weights=job.weights,
-        watch=Watch(
+        callbacks=RunCallbacks(
             observers=lambda stream, _, start: [_Steps(job.cell, stream, start, tell)],
             checking=lambda done, total: tell(Stepped(job.cell, done, total, CHECKING)),
             scoring=lambda done, total: tell(Stepped(job.cell, done, total, SCORING)),
@@ -139,9 +139,9 @@ class _Steps:
         self.tell = tell
         tell(Stepped(cell, start, self.total))
 
-    def on_step(self, moment: Moment) -> None:
-        note = f"{moment.received} labels" if moment.received else ""
-        self.tell(Stepped(self.cell, moment.batch.step + 1, self.total, note))
+    def on_step(self, step_result: StepResult) -> None:
+        note = f"{step_result.received} labels" if step_result.received else ""
+        self.tell(Stepped(self.cell, step_result.batch.step + 1, self.total, note))
 
     def close(self) -> None:
         pass

@@ -11,7 +11,7 @@ import numpy as np
 
 from attakit.label.budget import Budget
 from attakit.label.packing import check_state
-from attakit.service.settings import LabelTable
+from attakit.settings.service import LabelTable
 
 HOUR = 3600.0
 _ROUNDING = 1e-9

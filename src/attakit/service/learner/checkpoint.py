@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attakit.errors import StateError
 from attakit.service.learner.memory import Memory
-from attakit.service.storage.facts import Facts
+from attakit.service.storage.key_values import KeyValueStore
 from attakit.store.tensor_file import load_state, save_state
 
 SAVED_TURN = "saved_turn"
@@ -30,7 +30,7 @@ class Checkpoints:
         samples is then no longer needed.
     """
 
-    def __init__(self, folder: Path, facts: Facts) -> None:
+    def __init__(self, folder: Path, facts: KeyValueStore) -> None:
         self.folder = folder
         self._facts = facts
 

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from attakit.bench.build import build_method
+from attakit.build.methods import build_method
 from attakit.label.ledger import Ledger
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import prepare
@@ -22,9 +22,9 @@ from attakit.service.learner.pace import PacedSelector
 from attakit.service.learner.planner import Planner
 from attakit.service.learner.turns import TurnTaker
 from attakit.service.models import VERSIONS
-from attakit.service.settings import ServiceSettings
 from attakit.service.storage.records import Turn
 from attakit.service.storage.storage import Storage
+from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class LiveLearner:
         frozen = prepare(copy.deepcopy(source), source.device).eval()
         folder = settings.folder
         self._files = VersionFiles(folder / VERSIONS, storage.versions, frozen)
-        self._checkpoints = Checkpoints(folder / CHECKPOINTS_FOLDER, storage.facts)
+        self._checkpoints = Checkpoints(folder / CHECKPOINTS_FOLDER, storage.key_values)
         self._planner = Planner(settings, storage, self.memory, clock)
         self._turns = TurnTaker(settings, storage, self.memory, self._files, decode)
         audit = Audit(storage, decode, settings.gate.audit_window)
@@ -108,13 +108,13 @@ class LiveLearner:
             table.images,
             table.days,
             table.megabytes,
-            self.storage.facts.get(SAVED_TURN, -1),
+            self.storage.key_values.get(SAVED_TURN, -1),
             self.settings.gate.audit_window,
         )
 
     def save(self) -> None:
         """Write a checkpoint now."""
-        if self.memory.turn > self.storage.facts.get(SAVED_TURN, -1):
+        if self.memory.turn > self.storage.key_values.get(SAVED_TURN, -1):
             self._checkpoints.save(self.memory)
 
     def _take(self, turn: Turn) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from attakit.randomness import generator
 from attakit.service.learner.allowance import HOUR, Allowance, hourly_limit, share_out
 from attakit.service.learner.memory import Memory
-from attakit.service.settings import ServiceSettings
 from attakit.service.storage.records import Question, Turn
 from attakit.service.storage.storage import Storage
+from attakit.settings.service import ServiceSettings
 
 PAUSED = "paused"
 
@@ -61,7 +61,7 @@ class Planner:
     def plan(self) -> Planned | None:
         """The next turn, or None if nothing is due. Writes nothing."""
         forgotten = self._storage.samples.to_forget()
-        if self._storage.facts.get(PAUSED, False):
+        if self._storage.key_values.get(PAUSED, False):
             return Planned(self._turn((), (), forgotten)) if forgotten else None
         samples, passed = self._batch() if self._batch_is_due() else ((), ())
         settled = self._storage.questions.settled()

@@ -16,14 +16,14 @@ import torch
 
 from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
-from attakit.service.kept_settings import open_service
 from attakit.service.learner.audit import Decode
 from attakit.service.learner.checkpoint import UnusableCheckpoint
 from attakit.service.learner.live import LiveLearner
-from attakit.service.lock import alone
-from attakit.service.settings import ServiceSettings
+from attakit.service.lock import exclusive_lock
+from attakit.service.saved_settings import open_service
 from attakit.service.storage.storage import Storage
-from attakit.service.supervise import GAVE_UP
+from attakit.service.supervisor import GAVE_UP
+from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +63,13 @@ def run_learner(
     parent
         Process that started this one; without it there is nobody to learn for.
     """
-    behave(settings)
+    limit_cpu(settings)
     storage = open_service(settings, clock=clock)
-    with storage, alone(settings.folder / LOCK_FILE, LOCK_SECONDS), told_to_end() as signalled:
+    with (
+        storage,
+        exclusive_lock(settings.folder / LOCK_FILE, LOCK_SECONDS),
+        told_to_end() as signalled,
+    ):
         learner = LiveLearner(settings, storage, source, decode, clock=clock)
         with giving_up(storage):
             learner.resume()
@@ -75,7 +79,7 @@ def run_learner(
     log.info("The learner ended after turn %d.", learner.memory.turn)
 
 
-def behave(settings: ServiceSettings) -> None:
+def limit_cpu(settings: ServiceSettings) -> None:
     """Take as little of the machine as the settings say."""
     torch.set_num_threads(settings.learning.threads)
     more = settings.learning.niceness - os.nice(0)

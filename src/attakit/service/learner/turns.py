@@ -16,16 +16,16 @@ from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.nn.weights import weights_hash
 from attakit.queries import Query, SampleId
-from attakit.records import Batch, Moment, Prediction, Step
+from attakit.records import Batch, Prediction, Step, StepResult
 from attakit.service.learner.allowance import PacedBudget
 from attakit.service.learner.audit import Decode
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Reading
 from attakit.service.learner.memory import Memory
 from attakit.service.learner.people import People, to_query, views
-from attakit.service.settings import ServiceSettings
 from attakit.service.storage.records import Question, Turn
 from attakit.service.storage.storage import Storage
+from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
@@ -123,11 +123,11 @@ class TurnTaker:
         self._people.begin(turn, self._memory.version)
         reading = self._watch(turn, everyone)
         self._ask_audit(turn, tuple(inputs), everyone)
-        moment = self._step(turn, inputs)
-        self._settle(moment)
+        result = self._step(turn, inputs)
+        self._settle(result)
         entropies = self._people.entropies
         return {
-            **_told(moment),
+            **_told(result),
             "entropy": sum(entropies) / len(entropies),
             "drift_entropy": reading.entropy,
             "drift_mix": reading.mix,
@@ -135,7 +135,7 @@ class TurnTaker:
             "samples": float(len(inputs)),
         }
 
-    def _step(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> Moment:
+    def _step(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> StepResult:
         """The method's part. It never sees the audit samples: they judge what it learned."""
         memory = self._memory
         seen = [name for name in inputs if name not in turn.audit]
@@ -170,11 +170,11 @@ class TurnTaker:
     def _learn_only(self, turn: Turn) -> dict[str, float]:
         """A turn without samples."""
         self._people.begin(turn, self._memory.version)
-        moment = self._learn(turn)
-        self._settle(moment)
-        return _told(moment)
+        result = self._learn(turn)
+        self._settle(result)
+        return _told(result)
 
-    def _learn(self, turn: Turn) -> Moment:
+    def _learn(self, turn: Turn) -> StepResult:
         classes = len(self._settings.classes)
         nothing = Batch(turn.number, (), torch.zeros(0))
         step = Step(Prediction(torch.zeros(0, classes), torch.zeros(0, 1)))
@@ -191,17 +191,17 @@ class TurnTaker:
         self._people.ask_audit(queries)
         self._memory.asked_audit += len(queries)
 
-    def _settle(self, moment: Moment) -> None:
+    def _settle(self, result: StepResult) -> None:
         """Bring the counts up to date, and settle the audit without telling the method."""
         memory = self._memory
         memory.ledger.settle(self._people.collect_audit())
-        memory.asked_learn += len(moment.step.queries)
+        memory.asked_learn += len(result.step.queries)
         classes = dict(
-            zip(moment.batch.samples, moment.step.prediction.logits.argmax(dim=1), strict=True)
+            zip(result.batch.samples, result.step.prediction.logits.argmax(dim=1), strict=True)
         )
-        for query in moment.step.queries:
+        for query in result.step.queries:
             memory.count(int(classes[query.sample]), 1)
-        refunded = {given.query for given in moment.answers if given.label is None}
+        refunded = {given.query for given in result.answers if given.label is None}
         for question in self._people.settled:
             if to_query(question) in refunded and question.guesses:
                 memory.count(question.guesses[0][0], -1)
@@ -263,11 +263,11 @@ def _answer(model: Classifier, inputs: Tensor) -> Prediction:
     return prediction
 
 
-def _told(moment: Moment) -> dict[str, float]:
+def _told(result: StepResult) -> dict[str, float]:
     return {
-        **moment.step.numbers,
-        **moment.training.numbers,
-        "updates": float(moment.training.updates),
-        "questions": float(len(moment.step.queries)),
-        "answers": float(len(moment.answers)),
+        **result.step.numbers,
+        **result.training.numbers,
+        "updates": float(result.training.updates),
+        "questions": float(len(result.step.queries)),
+        "answers": float(len(result.answers)),
     }

@@ -14,7 +14,7 @@ from attakit.service.storage.deciding import Decision, Vote, decide
 from attakit.service.storage.events import add_event
 from attakit.service.storage.records import AnswerKind, LabelRules, Outcome, Question
 from attakit.service.storage.rows import to_question
-from attakit.service.storage.storable import is_number, is_text
+from attakit.service.storage.sql_values import is_number, is_text
 from attakit.service.storage.tables import answers, leases, questions, samples
 from attakit.service.storage.votes import is_vote, votes_on
 

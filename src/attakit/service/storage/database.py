@@ -20,7 +20,7 @@ from sqlalchemy.exc import (
 )
 
 from attakit.errors import MissingExtra, SettingError, StateError
-from attakit.service.storage.private import make_private_file
+from attakit.service.storage.permissions import make_private_file
 from attakit.service.storage.tables import SCHEMA, facts, metadata
 
 FILE = "service.sqlite"
@@ -67,7 +67,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self, *, alone: bool = True) -> Iterator[Connection]:
+    def write(self, *, exclusive: bool = True) -> Iterator[Connection]:
         """A transaction that changes something; on leaving it is safe on disk.
 
         Parameters
@@ -76,7 +76,7 @@ class Database:
             Whether other writers must wait. Rows that nobody knows yet can be added without.
         """
         with self._explained(), self._writing.begin() as connection:
-            if alone and not self._is_sqlite:  # SQLite never has two writers
+            if exclusive and not self._is_sqlite:  # SQLite never has two writers
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             yield connection
 

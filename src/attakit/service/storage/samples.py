@@ -13,7 +13,7 @@ from attakit.service.storage.forgetting import forget_sample
 from attakit.service.storage.records import SampleState, Served
 from attakit.service.storage.retention import remove_contents
 from attakit.service.storage.rows import to_served
-from attakit.service.storage.storable import is_text
+from attakit.service.storage.sql_values import is_text
 from attakit.service.storage.tables import questions, samples, turns
 
 
@@ -27,7 +27,7 @@ class SampleStore:
         """Keep samples that were answered; one that is there already is left as it is."""
         if not served:
             return
-        with self._database.write(alone=False) as connection:
+        with self._database.write(exclusive=False) as connection:
             connection.execute(_insert(connection), [_values(one) for one in served])
 
     def get(self, sample: str) -> Served | None:

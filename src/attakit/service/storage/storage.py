@@ -11,8 +11,8 @@ from typing import Self
 from attakit.errors import SettingError
 from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.events import EventStore
-from attakit.service.storage.facts import Facts
-from attakit.service.storage.private import make_private_folder
+from attakit.service.storage.key_values import KeyValueStore
+from attakit.service.storage.permissions import make_private_folder
 from attakit.service.storage.questions import QuestionStore
 from attakit.service.storage.records import LabelRules
 from attakit.service.storage.samples import SampleStore
@@ -40,7 +40,7 @@ class Storage:
         self.versions = VersionStore(database)
         self.events = EventStore(database)
         self.tokens = TokenStore(database)
-        self.facts = Facts(database)
+        self.key_values = KeyValueStore(database)
 
     def close(self) -> None:
         """Close all connections."""
@@ -82,8 +82,8 @@ def open_storage(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as place, open_storage(Path(place)) as storage:
-    ...     storage.facts.set("paused", True)
-    ...     storage.facts.get("paused")
+    ...     storage.key_values.set("paused", True)
+    ...     storage.key_values.get("paused")
     True
     """
     if url is None:

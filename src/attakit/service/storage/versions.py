@@ -12,7 +12,7 @@ from attakit.service.storage.database import Database
 from attakit.service.storage.events import add_event
 from attakit.service.storage.records import Gate, Promotion, Version
 from attakit.service.storage.rows import pack_numbers, to_promotion, to_version
-from attakit.service.storage.storable import is_number
+from attakit.service.storage.sql_values import is_number
 from attakit.service.storage.tables import gates, promotions, versions
 
 LEARNER = "learner"

@@ -14,7 +14,6 @@ from fastapi import FastAPI
 from attakit import __version__
 from attakit.service.inputs import Inputs
 from attakit.service.predictor import Predictor
-from attakit.service.settings import ServiceSettings
 from attakit.service.storage import Storage
 from attakit.service.web import (
     errors,
@@ -26,17 +25,18 @@ from attakit.service.web import (
     status,
     versions,
 )
-from attakit.service.web.limits import Limits, Room, TokenBuckets
+from attakit.service.web.limits import ByteLimit, Limits, TokenBuckets
 from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.observing import Observing
 from attakit.service.web.overview import Overview
 from attakit.service.web.pages import Pages, error_page, pages_router
-from attakit.service.web.parts import Parts
 from attakit.service.web.security import Guard
+from attakit.service.web.state import AppState
 from attakit.service.web.uploads import describe_upload
 from attakit.service.web.writer import SampleWriter
 from attakit.service.webhook import Webhook
+from attakit.settings.service import ServiceSettings
 
 _DESCRIPTION = (
     "A classifier that answers at once, asks people about the few samples worth asking, learns "
@@ -96,7 +96,7 @@ def create_app(
         buckets=TokenBuckets(server.requests_per_minute),
         upload=round(server.request_megabytes * 1e6),
         # Less than one request would refuse the largest for ever.
-        room=Room(round(max(server.held_megabytes, server.request_megabytes) * 1e6)),
+        room=ByteLimit(round(max(server.held_megabytes, server.request_megabytes) * 1e6)),
     )
     app.add_middleware(Observing, metrics=parts.metrics)
     return app
@@ -108,18 +108,18 @@ def _make_parts(
     settings: ServiceSettings,
     clock: Callable[[], float],
     overview: Overview,
-) -> Parts:
+) -> AppState:
     counted = Metrics()
-    counted.watch(overview)
-    predictor.watch = counted.count_batch
-    return Parts(
+    counted.callbacks(overview)
+    predictor.callbacks = counted.count_batch
+    return AppState(
         storage=storage,
         predictor=predictor,
         settings=settings,
         clock=clock,
         inputs=Inputs(settings.input, pixels=settings.server.pixels),
         writer=SampleWriter(storage.samples),
-        guard=Guard(storage.tokens, storage.facts, host=settings.server.host, clock=clock),
+        guard=Guard(storage.tokens, storage.key_values, host=settings.server.host, clock=clock),
         overview=overview,
         metrics=counted,
         predicting=CapacityLimiter(_PREDICTING),
@@ -128,9 +128,9 @@ def _make_parts(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    parts: Parts = app.state.parts
+    parts: AppState = app.state.parts
     url = parts.settings.labels.webhook
-    webhook = Webhook(url, parts.storage.questions, parts.storage.facts) if url else None
+    webhook = Webhook(url, parts.storage.questions, parts.storage.key_values) if url else None
     yield
     if webhook:
         await to_thread.run_sync(webhook.close)

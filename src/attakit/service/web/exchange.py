@@ -13,8 +13,8 @@ from starlette.responses import Response, StreamingResponse
 from attakit.service.exchange import FileFormat, questions_in_pieces, read_answers
 from attakit.service.web.bodies import ImportBody
 from attakit.service.web.errors import documented, refuse
-from attakit.service.web.parts import Parts, Service
 from attakit.service.web.security import Administrating
+from attakit.service.web.state import AppState, Service
 
 router = APIRouter(prefix="/v1", tags=["exchange"])
 
@@ -88,7 +88,7 @@ async def take(
     return await run_in_threadpool(_take, service, text, form, caller.name)
 
 
-def _take(service: Parts, text: str, form: FileFormat, who: str) -> ImportBody:
+def _take(service: AppState, text: str, form: FileFormat, who: str) -> ImportBody:
     file = StringIO(text, newline="")
     report = read_answers(service.storage, file, form, who, classes=service.settings.classes)
     service.overview.changed()

@@ -57,7 +57,7 @@ class TokenBuckets:
         return 0.0 if taken else (1 - tokens) / self.rate
 
 
-class Room:
+class ByteLimit:
     """Bytes of request bodies that may be held at the same time.
 
     Only what came is counted, not what was announced: otherwise a client could keep others out
@@ -65,7 +65,7 @@ class Room:
 
     Examples
     --------
-    >>> room = Room(10)
+    >>> room = ByteLimit(10)
     >>> room.take(8), room.take(3), room.free
     (True, False, 2)
     """
@@ -100,7 +100,9 @@ class Limits:
         For the bodies of all requests that are being answered.
     """
 
-    def __init__(self, app: ASGIApp, *, buckets: TokenBuckets, upload: int, room: Room) -> None:
+    def __init__(
+        self, app: ASGIApp, *, buckets: TokenBuckets, upload: int, room: ByteLimit
+    ) -> None:
         self.app = app
         self.buckets = buckets
         self.upload = upload
@@ -138,7 +140,7 @@ class Limits:
 class _Body:
     """A request, cut off where it becomes too large, whatever its head announced."""
 
-    def __init__(self, receive: Receive, limit: int, room: Room) -> None:
+    def __init__(self, receive: Receive, limit: int, room: ByteLimit) -> None:
         self._receive = receive
         self._limit = limit
         self._room = room

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from attakit.service.web.pages import Pages, Visitor, local_path, login_page
-from attakit.service.web.parts import Service, parts_of
 from attakit.service.web.security import check_origin
 from attakit.service.web.sessions import COOKIE, LASTING
+from attakit.service.web.state import Service, parts_of
 
 _LONGEST_FORM = 10_000  # bytes
 

@@ -64,7 +64,7 @@ class Metrics:
     def count_batch(self, size: int) -> None:
         self._batch.observe(size)
 
-    def watch(self, overview: Overview) -> None:
+    def callbacks(self, overview: Overview) -> None:
         """Tell numbers of the database too, counted when they are asked for."""
         self.registry.register(_State(overview))
 

@@ -49,7 +49,7 @@ class Observing:
             return
         start, status = time.perf_counter(), 0
 
-        async def watch(message: Message) -> None:
+        async def callbacks(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -57,11 +57,11 @@ class Observing:
             await send(message)
 
         try:
-            await self.app(scope, receive, watch)
+            await self.app(scope, receive, callbacks)
         except Exception as error:
             response = unexpected(error, route_of(scope))
             if not status:
-                await response(scope, receive, watch)
+                await response(scope, receive, callbacks)
         finally:
             self._note(scope, status, time.perf_counter() - start)
 

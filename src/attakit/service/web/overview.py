@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
-from attakit.service.settings import LabelTable, ServiceSettings
 from attakit.service.storage import Storage
 from attakit.service.storage.records import Event, QuestionCounts, Turn
 from attakit.service.web.bodies import (
@@ -23,6 +22,7 @@ from attakit.service.web.bodies import (
     StatusBody,
     TurnBody,
 )
+from attakit.settings.service import LabelTable, ServiceSettings
 
 log = logging.getLogger(__name__)
 
@@ -179,7 +179,7 @@ class Overview:
         )
 
     def _state(self) -> Learning:
-        if self._storage.facts.get("paused", False):
+        if self._storage.key_values.get("paused", False):
             return "paused"
         return "running" if self.learner_runs() else "stopped"
 

@@ -19,8 +19,8 @@ from attakit.service.predictor import Answered
 from attakit.service.storage.records import Served
 from attakit.service.web.bodies import Predictions
 from attakit.service.web.errors import documented, refuse
-from attakit.service.web.parts import Parts, Service
 from attakit.service.web.security import Predicting
+from attakit.service.web.state import AppState, Service
 from attakit.service.web.uploads import Upload, read_upload
 
 router = APIRouter(tags=["predictions"])
@@ -46,7 +46,7 @@ async def predict(request: Request, service: Service, _caller: Predicting) -> Re
     return Response(content, media_type="application/json")
 
 
-def _answer(service: Parts, upload: Upload) -> bytes:
+def _answer(service: AppState, upload: Upload) -> bytes:
     inputs, contents = _decode(service, upload)
     try:
         answered = service.predictor.predict(service.inputs.stack(inputs))
@@ -60,7 +60,7 @@ def _answer(service: Parts, upload: Upload) -> bytes:
     return _written(service.settings.classes, served, probabilities, asked=may_ask)
 
 
-def _decode(service: Parts, upload: Upload) -> tuple[list[Tensor], list[bytes]]:
+def _decode(service: AppState, upload: Upload) -> tuple[list[Tensor], list[bytes]]:
     if upload.arrays:
         arrays = [service.inputs.read_array(numbers) for numbers in upload.arrays]
         return arrays, [service.inputs.encode(array) for array in arrays]
@@ -68,7 +68,7 @@ def _decode(service: Parts, upload: Upload) -> tuple[list[Tensor], list[bytes]]:
 
 
 def _judge(
-    service: Parts, answered: Answered, contents: Sequence[bytes]
+    service: AppState, answered: Answered, contents: Sequence[bytes]
 ) -> tuple[list[Served], Tensor]:
     probabilities = answered.logits.softmax(dim=1)
     if not torch.isfinite(probabilities).all():

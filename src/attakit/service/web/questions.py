@@ -24,8 +24,8 @@ from attakit.service.web.bodies import (
     UndoRequest,
 )
 from attakit.service.web.errors import documented, refuse
-from attakit.service.web.parts import Parts, Service
 from attakit.service.web.security import Labelling
+from attakit.service.web.state import AppState, Service
 
 router = APIRouter(prefix="/v1/questions", tags=["questions"])
 
@@ -116,7 +116,7 @@ def _check_label(body: NewAnswer, classes: int) -> None:
         raise refuse(422, f"An answer of kind {body.kind!r} has no label. Send label: null.")
 
 
-def _lease(service: Parts, found: Lease) -> LeaseBody:
+def _lease(service: AppState, found: Lease) -> LeaseBody:
     question = found.question
     status = service.overview.status()
     return LeaseBody(
@@ -131,7 +131,7 @@ def _lease(service: Parts, found: Lease) -> LeaseBody:
     )
 
 
-def _guesses(service: Parts, question: Question) -> list[GuessBody]:
+def _guesses(service: AppState, question: Question) -> list[GuessBody]:
     classes = service.settings.classes
     return [
         GuessBody(label=label, class_=classes[label], probability=probability)
@@ -139,7 +139,9 @@ def _guesses(service: Parts, question: Question) -> list[GuessBody]:
     ]
 
 
-def _question(service: Parts, question: Question, answers: Sequence[GivenAnswer]) -> QuestionBody:
+def _question(
+    service: AppState, question: Question, answers: Sequence[GivenAnswer]
+) -> QuestionBody:
     return QuestionBody(
         question=question.question,
         sample=question.sample,

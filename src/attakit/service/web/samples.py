@@ -8,8 +8,8 @@ from starlette.responses import Response
 from attakit.service.storage.records import Served
 from attakit.service.web.bodies import Asked, Classes, Done, SampleBody, SampleName
 from attakit.service.web.errors import documented, refuse
-from attakit.service.web.parts import Parts, Service
 from attakit.service.web.security import Administrating, Known, Labelling
+from attakit.service.web.state import AppState, Service
 
 router = APIRouter(tags=["samples"])
 
@@ -88,7 +88,7 @@ async def classes(service: Service, _caller: Known) -> Classes:
     return Classes(classes=list(service.settings.classes))
 
 
-def _find(service: Parts, sample: str) -> Served:
+def _find(service: AppState, sample: str) -> Served:
     served = service.writer.find(sample) or service.storage.samples.get(sample)
     if served is None:
         raise _unknown()

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 
 from attakit.service.web.bodies import HealthBody, Problem, Series, StatusBody
 from attakit.service.web.errors import documented, refuse
-from attakit.service.web.parts import Service
 from attakit.service.web.security import Labelling
+from attakit.service.web.state import Service
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def ready(service: Service) -> HealthBody:
     if not service.predictor.ready:
         raise refuse(503, "No model is loaded yet. Try again in a moment.", retry_after=1)
     try:
-        service.storage.facts.get("paused", False)
+        service.storage.key_values.get("paused", False)
     except Exception as error:  # whatever the database's driver raises
         log.exception("the database does not answer")
         raise refuse(503, "The database does not answer. Look at the log.") from error

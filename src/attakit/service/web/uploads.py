@@ -13,8 +13,8 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from attakit.service.settings import InputTable
 from attakit.service.web.errors import refuse
+from attakit.settings.service import InputTable
 
 _FORMS = "Send multipart 'files', or JSON with 'images' (base64) or 'arrays' (nested numbers)."
 

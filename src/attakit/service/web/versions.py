@@ -19,8 +19,8 @@ from attakit.service.web.bodies import (
     Versions,
 )
 from attakit.service.web.errors import documented, refuse
-from attakit.service.web.parts import Parts, Service
 from attakit.service.web.security import Administrating, Labelling
+from attakit.service.web.state import AppState, Service
 
 router = APIRouter(tags=["versions"])
 
@@ -69,13 +69,13 @@ def promote(number: VersionNumber, service: Service, caller: Administrating) -> 
 @router.post("/v1/learning", responses=documented(), summary="Pause or resume learning")
 def learning(body: LearningRequest, service: Service, caller: Administrating) -> LearningBody:
     """While it is paused, predictions go on, nobody is asked, and the model stays as it is."""
-    service.storage.facts.set("paused", body.paused)
+    service.storage.key_values.set("paused", body.paused)
     service.storage.events.add("paused" if body.paused else "resumed", caller.name)
     service.overview.changed()
     return LearningBody(paused=body.paused)
 
 
-def _is_kept(service: Parts, version: Version) -> bool:
+def _is_kept(service: AppState, version: Version) -> bool:
     return version.number == SOURCE or version_path(service.settings, version.file).exists()
 
 

@@ -1,0 +1,102 @@
+"""Data sets by name: what is source, what is streamed, and how the stream is ordered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from attakit.settings.experiment import Experiment, StreamTable
+from attakit.build.sets.catalogue import CIFAR, FOLDERS, TINY_IMAGENET_C
+from attakit.build.sets.cifar import cifar_c
+from attakit.build.sets.corruptions import own_corruptions, tiny_imagenet_c
+from attakit.build.sets.folders import known_folders, own_folders
+from attakit.build.sets.places import DATA_VARIABLE
+from attakit.build.task import Counting, Task, count_silently, refuse_settings
+from attakit.errors import unknown_name
+from attakit.randomness import generator
+from attakit.stream.batches import Stream
+from attakit.stream.digits import MEAN, STD, digits
+from attakit.stream.order import arrange, check_order
+from attakit.stream.samples import Domains, Samples, Subset
+
+__all__ = [
+    "DATA_SETS",
+    "DATA_VARIABLE",
+    "FOLDERS",
+    "Task",
+    "build_stream",
+    "check_stream",
+    "load_task",
+    "summary",
+]
+
+
+def load_task(table: StreamTable, checking: Counting = count_silently) -> Task:
+    """Find the data set an experiment names.
+
+    `checking` is told (files done, files in all) while files that may be corrupt are decoded.
+    """
+    _check_name(table)
+    task = DATA_SETS[table.name](table, checking)
+    return task if table.share == 1 else _thinned(task, table.share)
+
+
+def check_stream(table: StreamTable) -> None:
+    """Raise `SettingError` where a stream cannot be, as far as that shows without its data."""
+    _check_name(table)
+    check_order(table.order, table.order_settings)
+
+
+def _check_name(table: StreamTable) -> None:
+    if table.name not in DATA_SETS:
+        raise unknown_name("data set", table.name, DATA_SETS)
+
+
+def build_stream(experiment: Experiment, task: Task) -> Stream:
+    """Arrange the targets as the experiment says."""
+    table = experiment.stream
+    arrangement = arrange(
+        task.targets, table.order, seed=experiment.seed, settings=table.order_settings
+    )
+    return Stream(task.targets, arrangement, batch_size=table.batch_size)
+
+
+def _digits(table: StreamTable, _checking: Counting) -> Task:
+    """Digits: MNIST → optdigits and two drawn styles, 10 classes; needs no download."""
+    refuse_settings(table, "root", "source", "size", "held_out", "skip_corrupt", "severity")
+    data = digits()
+    names = table.targets or tuple(data.targets.parts)
+    return Task(
+        data.targets.classes,
+        data.targets.only(*names),
+        data.source_train,
+        data.source_test,
+        mean=(MEAN,),
+        std=(STD,),
+    )
+
+
+DATA_SETS: dict[str, Callable[[StreamTable, Counting], Task]] = {
+    "digits": _digits,
+    "folders": own_folders,
+    "corrupted": own_corruptions,
+    **dict.fromkeys(FOLDERS, known_folders),
+    "tiny_imagenet_c": tiny_imagenet_c,
+    **dict.fromkeys(CIFAR, cifar_c),
+}
+_KNOWN = {**FOLDERS, "tiny_imagenet_c": TINY_IMAGENET_C, **CIFAR}
+
+
+def summary(name: str) -> str:
+    """One line about a data set."""
+    return _KNOWN[name].summary if name in _KNOWN else str(DATA_SETS[name].__doc__)
+
+
+def _thinned(task: Task, share: float) -> Task:
+    """A fixed random share of every target domain, for quicker experiments."""
+    parts: dict[str, Samples] = {}
+    for name, samples in task.targets.parts.items():
+        count = max(1, round(share * len(samples)))
+        chosen = generator(0, "share", name).permutation(len(samples))[:count]
+        parts[name] = Subset(samples, sorted(chosen.tolist()))
+    return replace(task, targets=Domains(task.classes, parts))

@@ -1,0 +1,176 @@
+"""Source models: from a file, or trained once and kept in a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from attakit.build.data import Task
+from attakit.settings.experiment import Experiment, ModelTable, TrainingTable
+from attakit.processes.threads import using_threads
+from attakit.errors import SettingError
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import choose_device, prepare
+from attakit.nn.named import OWN_MODELS, named_model
+from attakit.nn.weights import load_weights, make_room, save_weights, weights_hash
+from attakit.train.source import SourceTraining, train_source
+
+CACHE_VARIABLE = "ATTAKIT_CACHE"
+DIGITS_MODEL = "small_cnn"
+
+Progress = Callable[[int, dict[str, float]], None]
+
+# From scratch, so batch-norm statistics are learned too.
+DIGITS_TRAINING = TrainingTable(
+    updates=400, lr=1e-3, batch_size=64, norm="running", validate_every=100
+)
+
+
+def source_classifier(
+    experiment: Experiment,
+    task: Task,
+    progress: Progress | None = None,
+    *,
+    weights: Path | None = None,
+) -> Classifier:
+    """The trained source model of an experiment, on its device.
+
+    `weights` is a file to read instead of the one that the experiment names.
+    """
+    table = experiment.model
+    if (file := weights or table.weights) is not None:
+        model = _untrained(table.name, task, table.image_size)
+        load_weights(model, file)
+    elif experiment.stream.name == "digits" and table.name == DIGITS_MODEL:
+        model = digits_model(task, progress)
+    else:
+        raise SettingError(
+            f"model.weights is missing: the source model {table.name} for "
+            f"{experiment.stream.name}. Train one with `attakit pretrain`, then set model.weights "
+            f"to the file it writes."
+        )
+    return _placed(model, table)
+
+
+def starting_classifier(
+    experiment: Experiment, task: Task, weights: Path | None = None
+) -> Classifier:
+    """The model of an experiment before it has seen the source: from a file, or at random."""
+    table = experiment.model
+    model = _untrained(table.name, task, table.image_size)
+    if weights is not None:
+        load_weights(model, weights, allow_new_head=True)
+    return _placed(model, table)
+
+
+def _placed(model: nn.Module, table: ModelTable) -> Classifier:
+    """The model as a classifier on the device that its table names."""
+    device = choose_device(table.device)
+    if table.precision == "mixed" and device.type == "cpu":
+        # Slower there, and on some machines the end of the program, without a word.
+        raise SettingError(
+            'model.precision = "mixed" is for GPUs, but the model is on the CPU. Leave it out, or '
+            "name a GPU with model.device."
+        )
+    classifier = Classifier(model, features=table.features, precision=table.precision)
+    return prepare(classifier.eval(), device)
+
+
+def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
+    """The digits source model, trained on first use (some seconds) and cached."""
+    model = _untrained(DIGITS_MODEL, task)
+    path = _digits_file(model, task)
+    if path.exists():
+        load_weights(model, path)
+    else:
+        with using_threads(1):  # with more, each number of them would make another model
+            _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
+        save_weights(model, path)
+    return model.eval()
+
+
+def weights_file(experiment: Experiment, task: Task) -> Path:
+    """Where the trained source model of an experiment is, once there is one."""
+    return experiment.model.weights or _digits_file(_untrained(DIGITS_MODEL, task), task)
+
+
+def _digits_file(untrained: nn.Module, task: Task) -> Path:
+    return cache_folder() / f"digits-{_fingerprint(untrained, task)}.safetensors"
+
+
+def pretrain(
+    experiment: Experiment,
+    task: Task,
+    progress: Progress | None = None,
+) -> SourceTraining:
+    """Train a source model as the [training] table says, and write its weights."""
+    table = experiment.training
+    make_room(table.weights)
+    model = _untrained(experiment.model.name, task, experiment.model.image_size)
+    if experiment.model.weights is not None:
+        load_weights(model, experiment.model.weights, allow_new_head=True)
+    prepare(model, choose_device(experiment.model.device))
+    training = _train(model, task, table, seed=experiment.seed, progress=progress)
+    save_weights(model, table.weights)
+    return training
+
+
+def untrained_model(
+    name: str, classes: int, shape: Sequence[int], image_size: int | None = None
+) -> nn.Module:
+    """A model by name for inputs of a shape (channels first), with its first weights."""
+    channels = shape[0]
+    # Models of timm are made for three channels, and some take no word about it.
+    is_usual = channels == 3 and name not in OWN_MODELS
+    return named_model(
+        name,
+        classes=classes,
+        channels=None if is_usual else channels,
+        image_size=image_size,
+    )
+
+
+def _untrained(name: str, task: Task, image_size: int | None = None) -> nn.Module:
+    return untrained_model(name, len(task.classes), task.targets.shape, image_size)
+
+
+def _fingerprint(untrained: nn.Module, task: Task) -> str:
+    """Changes with the training settings, the architecture, the data and the version of torch."""
+    assert task.source_train is not None
+    pixels = task.source_train.load(range(len(task.source_train)))
+    # Of the bytes: a sum would be rounded differently by another number of threads.
+    images = hashlib.sha256(pixels.contiguous().numpy().tobytes()).hexdigest()
+    told = f"{DIGITS_TRAINING} {torch.__version__} {weights_hash(untrained)} {images}"
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def cache_folder() -> Path:
+    """Where trained source models are kept."""
+    given = os.environ.get(CACHE_VARIABLE)
+    return Path(given) if given else Path.home() / ".cache" / "attakit"
+
+
+def _train(
+    model: nn.Module, task: Task, table: TrainingTable, seed: int, progress: Progress | None
+) -> SourceTraining:
+    if task.source_train is None:
+        raise SettingError("This data set has no source domain to train on.")
+    return train_source(
+        model,
+        task.source_train,
+        validation=task.source_test,
+        updates=table.updates,
+        lr=table.lr,
+        batch_size=table.batch_size,
+        trainable=table.trainable,
+        norm=table.norm,
+        validate_every=table.validate_every,
+        keep=table.keep,
+        seed=seed,
+        progress=progress,
+    )

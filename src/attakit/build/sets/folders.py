@@ -1,0 +1,83 @@
+"""Sets of one folder per domain: PACS, VLCS, Office-Home, and your own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attakit.settings.experiment import StreamTable
+from attakit.build.sets.catalogue import FOLDERS, ImageSet
+from attakit.build.sets.places import (
+    DATA_VARIABLE,
+    check_classes,
+    find_root,
+    missing_setting,
+    place_domains,
+    tell_counts,
+)
+from attakit.build.task import IMAGE_SIZE, Counting, Task, image_task, refuse_settings
+from attakit.errors import SettingError, StreamError
+from attakit.stream.images import ImageFolders
+
+
+def known_folders(table: StreamTable, checking: Counting) -> Task:
+    """A set of the catalogue, found in any spelling and checked to be complete."""
+    refuse_settings(table, "severity")
+    known = FOLDERS[table.name]
+    root = find_root(table, known)
+    source, targets = _choose(table, known)
+    domains = ImageFolders(
+        root,
+        domains=place_domains(root, known, (source, *targets)),
+        size=table.size or IMAGE_SIZE,
+        skip_corrupt=table.skip_corrupt,
+        checking=checking,
+    )
+    check_classes(root, domains, known)
+    tell_counts(known, {name: len(samples) for name, samples in domains.parts.items()})
+    return image_task(domains.only(*targets), domains.parts[source], table, root)
+
+
+def own_folders(table: StreamTable, checking: Counting) -> Task:
+    """Your own images: a folder per domain with a folder per class inside."""
+    refuse_settings(table, "severity")
+    root, source = _own_root(table), table.source
+    if source is None:
+        raise missing_setting(table, "source", "the domain that the model was trained on")
+    _check_apart(source, table.targets)
+    domains = ImageFolders(
+        root,
+        domains=(source, *table.targets) if table.targets else None,
+        size=table.size or IMAGE_SIZE,
+        skip_corrupt=table.skip_corrupt,
+        checking=checking,
+    )
+    targets = table.targets or tuple(name for name in domains.parts if name != source)
+    samples = domains.only(source).parts[source]
+    if not targets:
+        raise SettingError(f"{root} holds no domain beside the source {source!r} to adapt to.")
+    return image_task(domains.only(*targets), samples, table, root)
+
+
+def _choose(table: StreamTable, known: ImageSet) -> tuple[str, tuple[str, ...]]:
+    """Source and targets by their proper names."""
+    source = known.domain(table.source or known.source or "")
+    targets = tuple(known.domain(name) for name in table.targets)
+    _check_apart(source, targets)
+    return source, targets or tuple(name for name in known.domains if name != source)
+
+
+def _check_apart(source: str, targets: tuple[str, ...]) -> None:
+    if source in targets:
+        raise SettingError(f"stream.targets: {source!r} is the source, so it cannot be a target.")
+
+
+def _own_root(table: StreamTable) -> Path:
+    if table.root is None:
+        raise missing_setting(table, "root", "the folder that holds the domains")
+    if not table.root.is_dir():
+        raise StreamError(
+            f"There is no folder {table.root} for the data set {table.name!r}. Put the images "
+            f"there as domain/class/image.jpg, or say where they are with stream.root. Sets that "
+            f"are known by name are looked for in ${DATA_VARIABLE}."
+        )
+    return table.root

@@ -1,0 +1,134 @@
+"""`attakit table`, `plot`, `report` and `list`: look at what is there, run nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from attakit.build.data import DATA_SETS, summary
+from attakit.cli.options import Json, Quiet, RunFolders
+from attakit.cli.output import print_json, say
+from attakit.cli.suite_layout import suite_layout
+from attakit.errors import unknown_name
+from attakit.methods import METHODS
+from attakit.paper.layouts import LAYOUTS, PLAIN, lay_out
+from attakit.report.comparisons import Comparison, compare
+from attakit.report.console import print_sheets, print_table
+from attakit.report.html import write_report
+from attakit.report.plots import PlotKind, draw_plot
+from attakit.report.runs import find_runs, read_run
+from attakit.report.sheet_forms import render_sheets
+from attakit.report.sheets import Sheet
+from attakit.report.tables import Form, render_comparisons
+from attakit.select import SELECTORS
+from attakit.stream.order import ORDERS
+
+
+def table(
+    folders: RunFolders,
+    form: Annotated[Form, typer.Option("--format", help="How to write it.")] = "rich",
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}; or {PLAIN}. "
+            f"If not given, that of the suite that the folders belong to."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make tables from the JSON lines of runs, one per stream."""
+    runs = [read_run(folder) for folder in find_runs(folders)]
+    chosen = suite_layout(folders) if layout is None else layout
+    if chosen not in (PLAIN, *LAYOUTS):
+        raise unknown_name("layout", chosen, (PLAIN, *LAYOUTS))
+    if chosen != PLAIN:
+        _show_layout(lay_out(chosen, runs), form, as_json=as_json)
+        return
+    found = compare(runs)
+    if as_json:
+        print_json({"tables": [_as_json(one) for one in found]})
+    elif form == "rich":
+        for place, one in enumerate(found):
+            if place:
+                say("")
+            print_table(one.rows, title=one.title, notes=one.notes)
+    else:
+        tables = [(one.title, one.rows, one.notes) for one in found]
+        sys.stdout.write(render_comparisons(tables, form))
+
+
+def _as_json(found: Comparison) -> dict[str, Any]:
+    return {"title": found.title, "rows": [asdict(row) for row in found.rows], "notes": found.notes}
+
+
+def _show_layout(sheets: list[Sheet], form: Form, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"sheets": [asdict(sheet) for sheet in sheets]})
+    elif form == "rich":
+        print_sheets(sheets)
+    else:
+        sys.stdout.write(render_sheets(sheets, form))
+
+
+def plot(
+    folders: RunFolders,
+    kind: Annotated[PlotKind, typer.Option(help="What to draw.")] = "labels",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file to write: .png, .svg or .pdf.")
+    ] = Path("plot.png"),
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Draw accuracy against labels or seconds, or an ablation, from runs."""
+    draw_plot([read_run(folder) for folder in find_runs(folders)], kind, out)
+    if as_json:
+        print_json({"plot": str(out.resolve())})
+    elif not quiet:
+        say(f"Plot: {out.resolve()}")
+
+
+def report(
+    folders: RunFolders,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "attakit report",
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Write one self-contained HTML page about runs."""
+    write_report(find_runs(folders), out, title)
+    if as_json:
+        print_json({"report": str(out.resolve())})
+    elif not quiet:
+        say(f"Report: {out.resolve()}")
+
+
+def list_parts(as_json: Json = False) -> None:
+    """List methods, selectors, data sets and stream orders, one line each."""
+    parts: dict[str, dict[str, str]] = {
+        "methods": {name: _first_line(kind) for name, kind in METHODS.items()},
+        "selectors": {name: _first_line(kind) for name, kind in SELECTORS.items()},
+        "data sets": {name: summary(name) for name in DATA_SETS},
+        "orders": {name: _first_line(order) for name, order in ORDERS.items()},
+    }
+    if as_json:
+        print_json({name.replace(" ", "_"): lines for name, lines in parts.items()})
+        return
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    for kind, lines in parts.items():
+        shown.add_row(f"[bold]{kind}[/]", "")
+        for name, line in sorted(lines.items()):
+            shown.add_row(f"  {name}", line)
+    Console().print(shown)
+
+
+def _first_line(part: Callable[..., Any]) -> str:
+    return str(part.__doc__).strip().splitlines()[0]

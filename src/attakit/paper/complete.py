@@ -1,0 +1,119 @@
+"""The paper's complete results: what a method knew of every domain after each segment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attakit.paper.lineup import Entrant, orders_of, several_budgets
+from attakit.paper.measures import final_of, letter_of, segments_of, targets_of
+from attakit.paper.notes import READ_COMPLETE, legend, paper_note
+from attakit.paper.numbers import PaperTable, find_table
+from attakit.report.fairness import fairness
+from attakit.report.figures import Figure, Number, final_figures
+from attakit.report.runs import RunRecord
+from attakit.report.sheets import Entry, Head, Line, Sheet
+from attakit.report.streams import stream_name
+
+BEFORE = "before"
+
+
+def complete(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
+    """Complete results: a sheet per method and budget, with labels used so far."""
+    return [_sheet(data_set, entrant, entrants) for entrant in entrants]
+
+
+def _sheet(data_set: str, entrant: Entrant, entrants: Sequence[Entrant]) -> Sheet:
+    table = _table(data_set, entrant)
+    name = entrant.name(None, tell_budget=several_budgets(entrants, entrant.label))
+    if table is not None and table.method:
+        name = f"{table.method} ({entrant.variant})" if entrant.variant else table.method
+    places = [
+        (order, segment)
+        for order in orders_of([entrant])
+        for segment in (BEFORE, *segments_of([entrant], order))
+    ]
+    heads = tuple(
+        Head(stream_name(order), "", segment if segment == BEFORE else letter_of(table, segment))
+        for order, segment in places
+    )
+    rows = _rows(entrant, table)
+    lines = tuple(
+        Line(title, tuple(_entry(entrant, table, row, *place) for place in places))
+        for row, title in rows.items()
+    )
+    has_paper = any(line.has_paper for line in lines)
+    notes = [READ_COMPLETE, *legend(table), *paper_note(table if has_paper else None)]
+    title = f"{name} on {data_set if table is None else table.title.rpartition(' on ')[2]}"
+    return Sheet(title, heads, lines, (*notes, *fairness([entrant])), corner="", marks_best=False)
+
+
+def _table(data_set: str, entrant: Entrant) -> PaperTable | None:
+    """The paper's table for a method, whose budget may be part of its name."""
+    names = (entrant.label, f"{entrant.label} (B ≤ {entrant.budget})")
+    found = (find_table("complete", data_set, name) for name in names)
+    return next((table for table in found if table is not None), None)
+
+
+def _rows(entrant: Entrant, table: PaperTable | None) -> dict[str, str]:
+    """What each row reads, and its title."""
+    letter = table.source if table is not None and table.source else "source"
+    rows = {"current": "current", "labels": "labels"}
+    moments = [_known(run, segment) for run in entrant.all_runs for segment in run.segments]
+    if any("source_accuracy_whole" in result for result in moments):
+        rows["source_accuracy_whole"] = letter
+    rows["source_accuracy"] = f"{letter} held out"
+    measured = [name for result in moments for name in result.get("domains") or {}]
+    names = dict.fromkeys([*targets_of([entrant]), *measured])
+    return rows | {name: letter_of(table, name) for name in names}
+
+
+def _entry(entrant: Entrant, table: PaperTable | None, row: str, order: str, segment: str) -> Entry:
+    figure = Figure.of(_read(run, row, segment) for run in entrant.runs.get(order, ()))
+    return Entry(figure, _printed(table, row, order, segment), 0 if row == "labels" else 1)
+
+
+def _printed(table: PaperTable | None, row: str, order: str, segment: str) -> Number | None:
+    if table is None or row == "source_accuracy":
+        return None
+    part = stream_name(order)
+    if segment == BEFORE:  # the paper prints it once, in the column of the source
+        column = f"domain-wise/{table.source}"
+    else:
+        column = f"{part}/{letter_of(table, segment)}"
+    name = table.source if row == "source_accuracy_whole" else letter_of(table, row)
+    return table.number(str(name), column)
+
+
+def _read(run: RunRecord, row: str, segment: str) -> float | None:
+    """A figure of a run at the end of a segment, or before the first step."""
+    if row == "current":
+        return None if segment == BEFORE else final_of("segments", segment)(run)
+    result = run.before if segment == BEFORE else _known(run, segment)
+    if row == "labels":
+        received: float | None = result.get("received")
+        return received
+    if row in ("source_accuracy", "source_accuracy_whole"):
+        accuracy: float | None = result.get(row)
+        return accuracy
+    measured: float | None = (result.get("domains") or {}).get(row)
+    return measured
+
+
+def _known(run: RunRecord, segment: str) -> Mapping[str, Any]:
+    """What is known at the end of a segment; at the end of the stream also what the end says."""
+    places = [
+        place for place, step in enumerate(run.steps) if segment in (step.get("segments") or {})
+    ]
+    if not places:
+        return {}
+    step = run.steps[places[-1]]
+    if places[-1] < len(run.steps) - 1 or not run.is_finished:
+        return step
+    end = final_figures(run)
+    last = {"received": end.get("labels"), "domains": end.get("post_adaptation")}
+    told = {name: end.get(name) for name in ("source_accuracy", "source_accuracy_whole")}
+    return {
+        **step,
+        **{name: value for name, value in {**last, **told}.items() if value is not None},
+    }

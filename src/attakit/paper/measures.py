@@ -1,0 +1,207 @@
+"""Columns of the paper's layouts: where our figure comes from, and where the paper's number."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from attakit.paper.lineup import Entrant, Read
+from attakit.paper.numbers import PaperTable
+from attakit.report.figures import Figure, Number, final_figures
+from attakit.report.runs import RunRecord
+from attakit.report.sheets import Entry, Head
+from attakit.report.streams import setting, stream_name
+
+MEMORY = "MB"
+Printed = Callable[[PaperTable, str], Number | None]  # table, row
+
+
+def _nothing(_table: PaperTable, _row: str) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One column of a layout.
+
+    Parameters
+    ----------
+    head
+        Head of the column.
+    read
+        Takes our figure from a run.
+    order
+        The stream order whose runs count; None takes all.
+    printed
+        Takes the paper's number from its table and row.
+    decimals
+        How many to show.
+
+    Examples
+    --------
+    >>> column = Measure(Head("", "", "labels", is_accuracy=False), final("labels"), decimals=0)
+    >>> run = RunRecord({"label": "tent"}, {}, [], [], [], {"labels": 12})
+    >>> column.entry(Entrant("tent", 300, {"random": (run,)}), None).figure.mean
+    12.0
+    """
+
+    head: Head
+    read: Read
+    order: str | None = None
+    printed: Printed = _nothing
+    decimals: int = 1
+
+    def entry(self, entrant: Entrant, table: PaperTable | None) -> Entry:
+        """The cell of a method in this column."""
+        row = table.row_name(entrant.label, entrant.budget) if table is not None else None
+        paper = self.printed(table, row) if table is not None and row is not None else None
+        return Entry(self._figure(entrant), paper, self.decimals)
+
+    def _figure(self, entrant: Entrant) -> Figure | None:
+        if self.order is not None:
+            return entrant.figure(self.order, self.read)
+        return Figure.of(self.read(run) for run in entrant.all_runs)
+
+
+def final(name: str) -> Read:
+    """Reads a figure of the end of a run."""
+
+    def read(run: RunRecord) -> float | None:
+        value: float | None = final_figures(run).get(name)
+        return value
+
+    return read
+
+
+def final_of(name: str, key: str) -> Read:
+    """Reads a figure per domain or segment of the end of a run."""
+
+    def read(run: RunRecord) -> float | None:
+        value: float | None = (final_figures(run).get(name) or {}).get(key)
+        return value
+
+    return read
+
+
+def mean_of(name: str, keys: Sequence[str]) -> Read:
+    """Reads the plain mean over domains or segments; None unless all are there."""
+
+    def read(run: RunRecord) -> float | None:
+        return _mean(final_of(name, key)(run) for key in keys)
+
+    return read
+
+
+def printed_at(*columns: str) -> Printed:
+    """The paper's number in a column, or its mean over several columns."""
+
+    def printed(table: PaperTable, row: str) -> Number | None:
+        numbers = [table.number(row, column) for column in columns]
+        if len(numbers) == 1:
+            return numbers[0]
+        mean = _mean(None if number is None else number.value for number in numbers)
+        return None if mean is None else Number(mean)
+
+    return printed
+
+
+def printed_labels(order: str) -> Printed:
+    """The labels that the paper says a row used on a stream."""
+
+    def printed(table: PaperTable, row: str) -> Number | None:
+        counts = table.labels.get(row, ())
+        place = {"domain-wise": 0, "random": 1}.get(stream_name(order), len(counts))
+        return Number(counts[place]) if place < len(counts) else None
+
+    return printed
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = list(values)
+    numbers = [value for value in known if value is not None]
+    return statistics.fmean(numbers) if numbers and len(numbers) == len(known) else None
+
+
+def letter_of(table: PaperTable | None, domain: str) -> str:
+    """The paper's letter for a domain, or its own name where the paper has none."""
+    return (table.letter(domain) if table is not None else None) or domain
+
+
+def segments_of(entrants: Sequence[Entrant], order: str) -> list[str]:
+    """The segments of the streams of one order."""
+    runs = [run for entrant in entrants for run in entrant.runs.get(order, ())]
+    return list(dict.fromkeys(name for run in runs for name in run.segments))
+
+
+def targets_of(entrants: Sequence[Entrant]) -> list[str]:
+    """The domains that were scored after the stream."""
+    ends = [final_figures(run) for entrant in entrants for run in entrant.all_runs]
+    return list(dict.fromkeys(name for end in ends for name in end.get("post_adaptation") or {}))
+
+
+def is_known(entrants: Sequence[Entrant], read: Read) -> bool:
+    """Whether any run has a figure."""
+    return any(read(run) is not None for entrant in entrants for run in entrant.all_runs)
+
+
+def source_measures(
+    entrants: Sequence[Entrant], table: PaperTable | None, part: str, order: str | None
+) -> list[Measure]:
+    """Accuracy on the source: on all of it, as in the paper, and on what was never trained on."""
+    named = [setting(run, "stream", "source") for e in entrants for run in e.all_runs]
+    own = next((name for name in named if name), None)
+    letter = (table.source if table is not None else None) or own or "source"
+    printed = printed_at(f"{part}/after/{letter}" if part else letter)
+    whole, held_out = final("source_accuracy_whole"), final("source_accuracy")
+    columns = []
+    if is_known(entrants, whole):
+        columns.append(Measure(Head(part, "after", letter), whole, order, printed))
+        printed = _nothing
+    if is_known(entrants, held_out):
+        head = Head(part, "after", f"{letter} held out")
+        columns.append(Measure(head, held_out, order, printed))
+    return columns
+
+
+def target_measures(
+    entrants: Sequence[Entrant], table: PaperTable | None, part: str, order: str | None
+) -> list[Measure]:
+    """Accuracy on each whole target domain, and their mean without the labelled samples."""
+    names = targets_of(entrants)
+    columns = []
+    for name in names:
+        letter = letter_of(table, name)
+        printed = printed_at(f"{part}/after/{letter}" if part else letter)
+        head = Head(part, "after", letter)
+        columns.append(Measure(head, final_of("post_adaptation", name), order, printed))
+    unlabelled = mean_of("post_adaptation_unlabelled", names)
+    if is_known(entrants, unlabelled):
+        columns.append(Measure(Head(part, "after", "no label"), unlabelled, order))
+    return columns
+
+
+def cost_measures(
+    entrants: Sequence[Entrant], part: str, order: str | None, printed: Printed = _nothing
+) -> list[Measure]:
+    """Labels used, seconds taken and, where it was measured, peak memory."""
+    seconds = Head(part, "", "seconds", is_accuracy=False)
+    return [
+        labels_measure(part, order, printed),
+        Measure(seconds, final("seconds"), order, decimals=0),
+        *memory_measures(entrants, part, order),
+    ]
+
+
+def labels_measure(part: str, order: str | None, printed: Printed = _nothing) -> Measure:
+    """Labels used."""
+    head = Head(part, "", "labels", is_accuracy=False)
+    return Measure(head, final("labels"), order, printed, decimals=0)
+
+
+def memory_measures(entrants: Sequence[Entrant], part: str, order: str | None) -> list[Measure]:
+    """Peak memory of the process in megabytes, where any run knows it."""
+    memory = final("peak_memory_mb")
+    head = Head(part, "", MEMORY, is_accuracy=False)
+    known = is_known(entrants, memory)
+    return [Measure(head, memory, order, decimals=0)] if known else []

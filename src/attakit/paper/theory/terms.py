@@ -1,0 +1,192 @@
+"""The terms that the bounds are made of: tails, slacks, C, A, B and γ.
+
+Symbols are those of Gui, Li and Ji, "Active Test-Time Adaptation", ICLR 2024, section 3 and
+appendices: N labelled samples, of which a share λ_i comes from domain i and counts with weight w_i;
+m unlabelled samples of each domain; a hypothesis class of VC dimension d; a bound may fail with
+probability δ. All functions broadcast.
+
+Where the printed proof drops a factor, `form="paper"` is the printed term and `form="proved"` the
+one that `docs/theory.md` derives.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from attakit.array_checks import (
+    Numbers,
+    check_mixture,
+    check_numbers,
+    check_sizes,
+)
+from attakit.errors import SettingError, check_choice
+
+Form = Literal["paper", "proved"]
+FORMS = ("paper", "proved")
+
+MOST_DISTANCE = 2.0  # of two distributions that a hypothesis tells apart without error
+
+
+def hoeffding_tail(margin: ArrayLike, widths: ArrayLike) -> Numbers:
+    """Chance at most that a mean of independent numbers misses its expectation by a margin.
+
+    Parameters
+    ----------
+    margin
+        ε, above 0 or equal; a chance above 1 is cut to 1.
+    widths
+        b − a of the range of each number, along the last axis.
+
+    Examples
+    --------
+    >>> round(float(hoeffding_tail(0.1, [1.0] * 200)), 4)
+    0.0366
+    """
+    apart, ranges = check_numbers("margin", margin), check_numbers("widths", widths)
+    if ranges.ndim == 0 or ranges.shape[-1] == 0:
+        raise SettingError(f"theory: widths must hold a width per number, got {widths!r}.")
+    count, total = ranges.shape[-1], np.square(ranges).sum(axis=-1)
+    return _tail(2 * count**2 * np.square(apart), total)
+
+
+def variance_factor(weights: ArrayLike, shares: ArrayLike) -> Numbers:
+    """Σ w_i²/λ_i: how much less a weighted mean can be trusted; 1, the least, for w = λ.
+
+    Examples
+    --------
+    >>> float(variance_factor([0.5, 0.5], [0.5, 0.5]))
+    1.0
+    >>> float(variance_factor([0.5, 0.5], [0.9, 0.1]))
+    2.7777777777777777
+    """
+    checked, parts = check_mixture(weights, shares)
+    # A domain without samples has no weight, and adds nothing.
+    safe = np.where(parts > 0, parts, 1.0)
+    return np.asarray((np.square(checked) / safe).sum(axis=-1))
+
+
+def weighted_error_tail(
+    margin: ArrayLike, weights: ArrayLike, shares: ArrayLike, samples: ArrayLike
+) -> Numbers:
+    """Lemma 7: chance at most that one hypothesis' weighted error is off by a margin.
+
+    Examples
+    --------
+    >>> round(float(weighted_error_tail(0.1, [0.5, 0.5], [0.5, 0.5], samples=200)), 4)
+    0.0366
+    """
+    apart = check_numbers("margin", margin)
+    count = check_numbers("samples", samples, at_least=1)
+    return _tail(2 * count * np.square(apart), variance_factor(weights, shares))
+
+
+def gap_term(
+    samples: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, form: Form = "paper"
+) -> Numbers:
+    """B, twice the gap between empirical and true error of all hypotheses at w = λ.
+
+    Examples
+    --------
+    >>> round(float(gap_term(2000, dimension=10, delta=0.05)), 3)
+    0.293
+    >>> round(float(gap_term(2000, dimension=10, delta=0.05, form="proved")), 3)
+    1.182
+    """
+    check_choice("theory", "form", form, FORMS)
+    count, size, chance = check_sizes(samples, dimension, delta, name="samples")
+    if form == "paper":
+        return np.asarray(2 * np.sqrt((size * np.log(2 * count) - np.log(chance)) / (2 * count)))
+    return np.asarray(2 * np.sqrt(8 * (size * np.log(2 * count + 1) + np.log(4 / chance)) / count))
+
+
+def empirical_margin(
+    weights: ArrayLike,
+    shares: ArrayLike,
+    *,
+    samples: ArrayLike,
+    dimension: ArrayLike,
+    delta: ArrayLike,
+    form: Form = "paper",
+) -> Numbers:
+    """C of Theorem 1: the most by which any hypothesis' weighted error is off.
+
+    Examples
+    --------
+    >>> sizes = {"samples": 2000, "dimension": 10, "delta": 0.05}
+    >>> round(float(empirical_margin([0.5, 0.5], [0.5, 0.5], **sizes)), 4)
+    0.1466
+    """
+    gap = gap_term(samples, dimension, delta, form=form)
+    return np.asarray(np.sqrt(variance_factor(weights, shares)) * gap / 2)
+
+
+def divergence_slack(
+    unlabelled: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, form: Form = "paper"
+) -> Numbers:
+    """By how much the HΔH-distance may exceed that of m samples from each side.
+
+    Examples
+    --------
+    >>> round(float(divergence_slack(10_000, dimension=10, delta=0.05)), 3)
+    0.568
+    """
+    check_choice("theory", "form", form, FORMS)
+    count, size, chance = check_sizes(unlabelled, dimension, delta, name="unlabelled")
+    if form == "paper":
+        return np.asarray(4 * np.sqrt((2 * size * np.log(2 * count) + np.log(2 / chance)) / count))
+    return np.asarray(8 * np.sqrt((2 * size * np.log(4 * count + 1) + np.log(4 / chance)) / count))
+
+
+def divergence_term(
+    distance: ArrayLike,
+    *,
+    unlabelled: ArrayLike,
+    dimension: ArrayLike,
+    delta: ArrayLike,
+    joint: ArrayLike = 0.0,
+    form: Form = "paper",
+) -> Numbers:
+    """A of Eq. 4.3: estimated HΔH-distance, the slack of the estimate, and twice γ.
+
+    Examples
+    --------
+    >>> sizes = {"unlabelled": 10_000, "dimension": 10, "delta": 0.05}
+    >>> round(float(divergence_term(0.5, **sizes, joint=0.1)), 3)
+    1.268
+    """
+    apart = check_numbers("distance", distance, at_most=MOST_DISTANCE)
+    both = check_numbers("joint", joint, at_most=2.0)
+    return np.asarray(apart + divergence_slack(unlabelled, dimension, delta, form=form) + 2 * both)
+
+
+def joint_error(errors: ArrayLike, other_errors: ArrayLike) -> Numbers:
+    """γ: the least sum of the errors on two domains that one hypothesis has.
+
+    Parameters
+    ----------
+    errors, other_errors
+        Errors of the same hypotheses on either domain, along the last axis.
+
+    Examples
+    --------
+    >>> float(joint_error([0.0, 0.1, 0.5], [0.5, 0.2, 0.0]))
+    0.30000000000000004
+    """
+    one = check_numbers("errors", errors, at_most=1.0)
+    other = check_numbers("other_errors", other_errors, at_most=1.0)
+    if one.ndim == 0 or one.shape[-1:] != other.shape[-1:] or one.shape[-1] == 0:
+        raise SettingError(
+            f"theory: errors and other_errors must be of the same hypotheses, got shapes "
+            f"{one.shape} and {other.shape}."
+        )
+    return np.asarray((one + other).min(axis=-1))
+
+
+def _tail(numerator: Numbers, denominator: Numbers) -> Numbers:
+    """2·exp(−numerator/denominator), at most 1; numbers that cannot vary miss by nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponent = np.where(numerator == 0, 0.0, numerator / denominator)
+    return np.asarray(np.minimum(1.0, 2 * np.exp(-exponent)))

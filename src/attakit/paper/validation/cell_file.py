@@ -1,0 +1,115 @@
+"""Results that are kept cell by cell, so that work that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attakit.errors import StateError
+from attakit.processes.pool import do_side_by_side
+from attakit.report.lines import FORMAT, LineFile, as_json
+
+Result = dict[str, float]
+
+_Cell = TypeVar("_Cell")  # a frozen dataclass of plain values
+
+
+class CellFile:
+    """A file with one JSON line per finished cell.
+
+    Parameters
+    ----------
+    path
+        The file. What an earlier call has finished is kept.
+    kind
+        Name of the experiment.
+    settings
+        What decides about results beside the cell itself. A file made with others is refused.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "cells.jsonl"
+    >>> file = CellFile(path, "squares", {})
+    >>> file.write({"side": 2}, {"area": 4.0})
+    >>> CellFile(path, "squares", {}).find({"side": 2})
+    {'area': 4.0}
+    """
+
+    def __init__(self, path: Path, kind: str, settings: Mapping[str, Any]) -> None:
+        first = {"kind": kind, "format": FORMAT, "settings": dict(settings)}
+        self._lines = LineFile(path, first, resume_after=-1)
+        kept = self._lines.kept
+        if kept and as_json(kept[0]["settings"]) != as_json(settings):
+            raise StateError(
+                f"{path} holds results with other settings: {_differences(kept[0], settings)}. "
+                f"Give another --folder, repeat these settings, or delete the file."
+            )
+        self._found = {as_json(line["cell"]): dict(line["result"]) for line in kept[1:]}
+
+    def find(self, cell: Mapping[str, Any]) -> Result | None:
+        """The result of a cell, if it is finished."""
+        return self._found.get(as_json(cell))
+
+    def write(self, cell: Mapping[str, Any], result: Result) -> None:
+        """Keep the result of a cell."""
+        self._lines.write({"kind": "cell", "cell": dict(cell), "result": result})
+        self._found[as_json(cell)] = result
+
+
+def _differences(first: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    there = first["settings"]
+    names = [n for n in {**there, **settings} if there.get(n) != settings.get(n)]
+    return ", ".join(f"{n} = {there.get(n)} (now {settings.get(n)})" for n in names)
+
+
+def complete_cells(
+    file: CellFile,
+    cells: Sequence[_Cell],
+    work: Callable[[_Cell], Result],
+    *,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> dict[_Cell, Result]:
+    """Results of all cells: those in the file, and the rest worked out now, side by side.
+
+    Parameters
+    ----------
+    file
+        Where results are, and where they go as soon as they are there.
+    cells
+        What is wanted.
+    work
+        How to work one out; may be a partial of a function at the top level of a module.
+    workers
+        Processes of one thread each; 0 works in this one.
+    progress
+        Called with the numbers of finished and of all cells.
+    """
+    found: dict[_Cell, Result] = {}
+    for cell in cells:
+        if (result := file.find(_plain(cell))) is not None:
+            found[cell] = result
+
+    def keep(cell: _Cell, result: Result) -> None:
+        file.write(_plain(cell), result)
+        found[cell] = result
+        progress(len(found), len(cells))
+
+    progress(len(found), len(cells))
+    left = [cell for cell in cells if cell not in found]
+    if left:
+        do_side_by_side(
+            work,
+            left,
+            done=keep,
+            workers=workers,
+            advice="What is finished is kept: give the same command again to go on.",
+        )
+    return {cell: found[cell] for cell in cells}
+
+
+def _plain(cell: Any) -> dict[str, Any]:
+    return asdict(cell)

@@ -1,0 +1,128 @@
+"""Train a classifier on weighted samples, and measure it."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from attakit.errors import ModelError, check_count, check_range
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place
+from attakit.nn.norm import moving_statistics
+from attakit.nn.seeding import seeded
+from attakit.paper.validation.testbed import Norm
+from attakit.stream.samples import Samples, Subset
+from attakit.train.source_samples import draw_epochs
+
+_MEASURE_BATCH = 250
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How long and how fast the models of a validation experiment learn, with Adam.
+
+    Parameters
+    ----------
+    updates
+        Optimiser steps.
+    lr
+        Learning rate.
+    batch_size
+        Samples per update.
+
+    Examples
+    --------
+    >>> Fitting(updates=0)
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: Fitting: updates must be at least 1, got 0.
+    """
+
+    updates: int = 150
+    lr: float = 1e-3
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        check_count("Fitting", "updates", self.updates)
+        check_range("Fitting", "lr", self.lr, above=0)
+        check_count("Fitting", "batch_size", self.batch_size)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Mean cross-entropy, and the share of right answers."""
+
+    loss: float
+    accuracy: float
+
+
+def fit(
+    model: Classifier,
+    samples: Samples,
+    weights: Tensor,
+    fitting: Fitting,
+    *,
+    norm: Norm,
+    seed: int,
+) -> None:
+    """Minimise the weighted mean of the losses, in place.
+
+    Samples without weight do not matter in any way: they are left out, for they would still move
+    the statistics of batch-norm layers.
+
+    Parameters
+    ----------
+    model
+        Changed, and left in evaluation mode.
+    samples, weights
+        What to learn, and how much each sample counts.
+    fitting
+        Updates, learning rate and batch size.
+    norm
+        "frozen" or "running" statistics of batch-norm layers.
+    seed
+        Of the order of samples.
+    """
+    counted = weights.nonzero().flatten().tolist()
+    if not counted:
+        raise ModelError("fit: no sample has any weight, so there is nothing to learn.")
+    samples, weights = Subset(samples, counted), weights[counted]
+    labels = torch.tensor(samples.labels)
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], fitting.lr)
+    model.eval()
+    batches = draw_epochs(range(len(samples)), fitting.batch_size, seed)
+    with seeded(seed, "validation", device=model.device):
+        for rows in islice(batches, fitting.updates):
+            with moving_statistics(model) if norm == "running" else nullcontext():
+                logits = model(place(samples.load(rows), model.device)).logits
+            losses = F.cross_entropy(logits, labels[rows].to(logits.device), reduction="none")
+            loss = (losses * weights[rows].to(losses)).mean()
+            _check_finite(loss.item(), fitting.lr)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+
+@torch.no_grad()
+def measure(model: Classifier, samples: Samples) -> Measured:
+    """Loss and accuracy on samples."""
+    labels = torch.tensor(samples.labels)
+    loss, right = 0.0, 0
+    for start in range(0, len(samples), _MEASURE_BATCH):
+        rows = range(start, min(start + _MEASURE_BATCH, len(samples)))
+        logits = model(place(samples.load(rows), model.device)).logits.cpu()
+        truth = labels[rows.start : rows.stop]
+        loss += float(F.cross_entropy(logits, truth, reduction="sum"))
+        right += int((logits.argmax(dim=1) == truth).sum())
+    return Measured(loss / len(samples), right / len(samples))
+
+
+def _check_finite(loss: float, lr: float) -> None:
+    if not math.isfinite(loss):
+        raise ModelError(f"The loss became {loss} in training with lr={lr}. Lower it with --lr.")

@@ -1,0 +1,235 @@
+"""What the validation experiments work on: a source, targets, and models before and after it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from attakit.build.data import Task, load_task
+from attakit.build.models import Progress, source_classifier, starting_classifier
+from attakit.errors import ModelError, SettingError, check_count, unknown_name
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place
+from attakit.nn.entropy import softmax_entropy
+from attakit.nn.weights import weights_hash
+from attakit.randomness import generator
+from attakit.settings.experiment import Experiment
+from attakit.settings.load import parse_experiment
+from attakit.stream.joined import Joined
+from attakit.stream.samples import Domains, Samples, Subset
+
+Norm = Literal["frozen", "running"]
+
+_BATCH = 250
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What is usual for a data set: its model, where weights are, how it is trained."""
+
+    model: str
+    weights: Path | None  # of the source model; None: trained and cached by us
+    start: Path | None  # before the source was seen; None: at random
+    lr: float
+    batch_size: int
+    retrain_samples: int  # of each kind in the entropy experiment
+
+
+# The digits have 2,397 target samples to choose from: low and high entropy must not overlap much.
+# PACS as in experiments/pacs and in Table 1 of the paper.
+USUAL: dict[str, Usual] = {
+    "digits": Usual("small_cnn", None, None, 1e-3, 64, 800),
+    "pacs": Usual(
+        "resnet18",
+        Path("checkpoints/pacs-photo.safetensors"),
+        Path("weights/resnet18_imagenet.safetensors"),
+        1e-4,
+        16,
+        2000,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """Which data and models to validate on. Small, so that it can be sent to other processes.
+
+    Parameters
+    ----------
+    data
+        "digits" or "pacs".
+    root
+        Folder of the images; None where the data set is looked for anyway.
+    weights
+        Source model; None is the usual file, and for digits the model that we train.
+    start
+        Weights from before the source was seen, such as those of ImageNet; None is the usual file,
+        and for digits random weights.
+    test_samples
+        Target samples that are never trained on, from all target domains.
+    device
+        "auto", "cpu", "cuda" or "mps".
+
+    Examples
+    --------
+    >>> Testbed().usual.model
+    'small_cnn'
+    """
+
+    # Otherwise pytest takes the class for a collection of tests.
+    __test__ = False
+
+    data: str = "digits"
+    root: Path | None = None
+    weights: Path | None = None
+    start: Path | None = None
+    test_samples: int = 1000
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.data not in USUAL:
+            raise unknown_name("data set for validation", self.data, USUAL)
+        check_count("Testbed", "test_samples", self.test_samples)
+
+    @property
+    def usual(self) -> Usual:
+        return USUAL[self.data]
+
+
+@dataclass(frozen=True)
+class Material:
+    """A testbed, loaded.
+
+    Parameters
+    ----------
+    testbed, experiment, task
+        Where it comes from.
+    source_model
+        The model as trained on the source. Take copies with `model`.
+    source_train, source_test
+        Samples of the source; models may have seen the first, never the second.
+    target_train, target_test
+        Samples of all target domains together, split at random.
+    """
+
+    testbed: Testbed
+    experiment: Experiment
+    task: Task
+    source_model: Classifier
+    source_train: Samples
+    source_test: Samples
+    target_train: Samples
+    target_test: Samples
+
+    @property
+    def domains(self) -> Domains:
+        """The target domains as they are."""
+        return self.task.targets
+
+    def model(self, *, pretrained: bool) -> Classifier:
+        """A fresh copy of the model, with or without training on the source."""
+        return copy.deepcopy(self.source_model if pretrained else self._start_model)
+
+    def norm(self, *, pretrained: bool) -> Norm:
+        """How to treat the statistics of batch norm in training: random weights have none."""
+        return "running" if self._start is None and not pretrained else "frozen"
+
+    def settings(self) -> dict[str, Any]:
+        """What decides about results, for their file."""
+        return {
+            "data": self.testbed.data,
+            "test_samples": self.testbed.test_samples,
+            "source_model": weights_hash(self.source_model),
+            "start": "random" if self._start is None else str(self._start),
+        }
+
+    @cached_property
+    def target_entropy(self) -> Tensor:
+        """How unsure the source model is about each target sample to train on."""
+        with torch.no_grad():
+            return torch.cat([softmax_entropy(logits) for logits in self._answers()])
+
+    def _answers(self) -> Iterator[Tensor]:
+        count, device = len(self.target_train), self.source_model.device
+        for start in range(0, count, _BATCH):
+            inputs = self.target_train.load(range(start, min(start + _BATCH, count)))
+            yield self.source_model(place(inputs, device)).logits.cpu()
+
+    @property
+    def _start(self) -> Path | None:
+        return self.testbed.start or self.testbed.usual.start
+
+    @cached_property
+    def _start_model(self) -> Classifier:
+        if self._start is not None and not self._start.exists():
+            raise ModelError(
+                f"Testbed: there is no file {self._start} with weights from before the source was "
+                f"seen. Say where they are with --start, or do without models that start there."
+            )
+        return starting_classifier(self.experiment, self.task, self._start)
+
+
+_remembered: dict[Testbed, Material] = {}
+
+
+def load_material(testbed: Testbed, progress: Progress | None = None) -> Material:
+    """Read data and models; the last testbed is remembered, for many cells in one process.
+
+    Parameters
+    ----------
+    testbed
+        What to read.
+    progress
+        Called after every update, where the source model is trained first.
+    """
+    if testbed not in _remembered:
+        _remembered.clear()
+        _remembered[testbed] = _load(testbed, progress)
+    return _remembered[testbed]
+
+
+def _load(testbed: Testbed, progress: Progress | None) -> Material:
+    stream = {"name": testbed.data, **_given(root=testbed.root)}
+    weights = testbed.weights or testbed.usual.weights
+    model = {"name": testbed.usual.model, "device": testbed.device, **_given(weights=weights)}
+    experiment = parse_experiment({"stream": stream, "model": model})
+    task = load_task(experiment.stream)
+    if weights is not None and not weights.exists():
+        raise ModelError(
+            f"Testbed: there is no file {weights} with the source model for {testbed.data}. Train "
+            f"one with `attakit pretrain`, or say where it is with --weights."
+        )
+    if task.source_train is None or task.source_test is None:
+        raise SettingError(f"Testbed: {testbed.data} must have source samples, held-out ones too.")
+    train, test = _split(Joined(list(task.targets.parts.values())), testbed.test_samples)
+    return Material(
+        testbed=testbed,
+        experiment=experiment,
+        task=task,
+        source_model=source_classifier(experiment, task, progress),
+        source_train=task.source_train,
+        source_test=task.source_test,
+        target_train=train,
+        target_test=test,
+    )
+
+
+def _given(**paths: Path | None) -> dict[str, str]:
+    return {name: str(path) for name, path in paths.items() if path is not None}
+
+
+def _split(samples: Samples, test_count: int) -> tuple[Samples, Samples]:
+    if test_count >= len(samples):
+        raise SettingError(
+            f"Testbed: test_samples must leave target samples to train on; there are "
+            f"{len(samples)} in all, got {test_count}."
+        )
+    order = generator(0, "validation split").permutation(len(samples)).tolist()
+    return Subset(samples, order[test_count:]), Subset(samples, order[:test_count])

@@ -1,0 +1,19 @@
+"""Settings files: TOML tables and overrides, checked and turned into typed settings. No torch."""
+
+from attakit.settings.experiment import Experiment
+from attakit.settings.load import load_experiment, parse_experiment
+from attakit.settings.load_service import load_settings, parse_settings
+from attakit.settings.service import ServiceSettings
+from attakit.settings.suite import Suite, load_suite, parse_suite
+
+__all__ = [
+    "Experiment",
+    "ServiceSettings",
+    "Suite",
+    "load_experiment",
+    "load_settings",
+    "load_suite",
+    "parse_experiment",
+    "parse_settings",
+    "parse_suite",
+]

@@ -1,0 +1,167 @@
+"""Experiment files: TOML, with overrides; unknown keys are errors that name the nearest known."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from attakit.errors import SettingError, nearest_hint
+from attakit.settings.experiment import Experiment
+
+
+def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
+    """Read an experiment file and apply `a.b=c` overrides."""
+    tables = read_tables(path, "an experiment")
+    if "grid" in tables:
+        raise SettingError(
+            f"{path}: the [grid] table makes this a suite. Run it with `attakit bench {path}`."
+        )
+    return parse_experiment(apply_overrides(tables, overrides), where=str(path))
+
+
+def read_tables(path: Path, kind: str) -> dict[str, Any]:
+    """The tables of a TOML file, unchecked; `kind` says in errors what the file is: "a suite"."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SettingError(
+            f"There is no {kind.partition(' ')[2]} file at {path}. Check its name; a path is taken "
+            f"from the folder that the command is started in."
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} cannot be read as {kind} file: {error}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{path} is not valid TOML: {error}.") from error
+
+
+def parse_experiment(tables: Mapping[str, Any], where: str = "experiment") -> Experiment:
+    """Check plain tables and turn them into an `Experiment`.
+
+    >>> parse_experiment({"stream": {"bach_size": 10}})
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: experiment: unknown setting stream.bach_size. Did you mean
+    'batch_size'? Known: batch_size, held_out, name, order, order_settings, root, severity, share,
+    size, skip_corrupt, source, targets.
+    """
+    try:
+        return Experiment.model_validate(dict(tables))
+    except ValidationError as error:
+        raise SettingError(f"{where}: {first_problem(error, Experiment)}") from error
+
+
+def apply_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Set `a.b=c` in nested tables. Values are TOML; what is not TOML is taken as text.
+
+    >>> apply_overrides({"method": {"name": "tent"}}, ["method.lr=1e-4", "method.name=simatta"])
+    {'method': {'name': 'simatta', 'lr': 0.0001}}
+    """
+    result = copy_tables(tables)
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        names = key.strip().split(".")
+        if not equals or not all(names):
+            raise SettingError(f"--set takes table.name=value, got {override!r}.")
+        put_value(result, names, _value(value.strip()), where=f"--set {override}")
+    return result
+
+
+def put_value(tables: dict[str, Any], names: Sequence[str], value: Any, *, where: str) -> None:
+    """Set one value in nested tables, in place, making tables that are missing.
+
+    >>> tables = {"method": {"name": "tent"}}
+    >>> put_value(tables, ["method", "lr"], 0.1, where="example")
+    >>> tables
+    {'method': {'name': 'tent', 'lr': 0.1}}
+    """
+    place = tables
+    for name in names[:-1]:
+        place = place.setdefault(name, {})
+        if not isinstance(place, dict):
+            raise SettingError(f"{where}: {name} is a value, not a table.")
+    place[names[-1]] = value
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def copy_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of nested tables that may be changed; other values are shared."""
+    return {
+        name: copy_tables(value) if isinstance(value, Mapping) else value
+        for name, value in tables.items()
+    }
+
+
+def first_problem(error: ValidationError, root: type[BaseModel]) -> str:
+    """What is wrong first, in a sentence, where tables of the kind `root` were checked."""
+    problems = error.errors()
+    path, table = _locate(problems[0]["loc"], root)
+    if problems[0]["type"] == "extra_forbidden":
+        known = sorted(table.model_fields)
+        hint = nearest_hint(path[-1], known)
+        return f"unknown setting {'.'.join(path)}.{hint} Known: {', '.join(known)}."
+    if problems[0]["type"] == "missing":
+        return f"{'.'.join(path)} is missing."
+    # A setting of several types has one problem for each. What is wrong with a list because of what
+    # is wrong with its first item is no news.
+    given = problems[0]["input"]
+    same = [
+        problem
+        for problem in problems
+        if problem["input"] is given and _locate(problem["loc"], root)[0] == path
+    ]
+    wanted = " or ".join(dict.fromkeys(_wanted(problem) for problem in same))
+    return f"{'.'.join(path)} must be {wanted}, got {given!r}."
+
+
+# What pydantic finds wrong, as a user of TOML would name what is right.
+_KINDS = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("string_type", "path_type"), "a text"),
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    **dict.fromkeys(("model_type", "dict_type"), "a table"),
+    "string_too_short": "a text that is not empty",
+}
+
+
+def _wanted(problem: ErrorDetails) -> str:
+    kind = problem["type"]
+    if kind == "too_short":
+        return f"a list of at least {problem['ctx']['min_length']}"
+    return _KINDS.get(kind) or problem["msg"].removeprefix("Input should be ")
+
+
+def _locate(
+    location: tuple[int | str, ...], root: type[BaseModel]
+) -> tuple[list[str], type[BaseModel]]:
+    """Names down to the setting itself, and the table it belongs to."""
+    table = root
+    names: list[str] = []
+    for part in location:
+        names.append(str(part))
+        if isinstance(part, int):  # the number of a table in a list of tables
+            continue
+        field = table.model_fields.get(part)
+        inner = None if field is None else _table_inside(field.annotation)
+        if inner is None or part == location[-1]:
+            break
+        table = inner
+    return names, table
+
+
+def _table_inside(annotation: Any) -> type[BaseModel] | None:
+    """The table that a setting is, or that a list of tables holds."""
+    kinds = (annotation, *get_args(annotation))
+    return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)

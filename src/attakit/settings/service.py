@@ -1,0 +1,173 @@
+"""What a service is: the tables of its file, checked when read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from attakit.label.class_names import same_names
+from attakit.settings.experiment import Count, MethodTable, ModelTable, Positive, Rate, Table
+
+Seconds = Annotated[float, Field(ge=0)]
+Margin = Annotated[float, Field(ge=0, le=1)]
+
+
+def _different(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(names) < 2 or len({*names}) < len(names) or not all(name.strip() for name in names):
+        raise PydanticCustomError("classes", "a list of at least two names, all different")
+    same = same_names(names)
+    if same is not None:
+        raise PydanticCustomError(
+            "classes",
+            "names that differ in more than spaces around them or the form of their accents, "
+            "since files of answers do not tell {one} from {other}",
+            {"one": repr(same[0]), "other": repr(same[1])},
+        )
+    return names
+
+
+def _web_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise PydanticCustomError("web_address", "an http or https address")
+    return url
+
+
+ClassNames = Annotated[tuple[str, ...], AfterValidator(_different)]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+
+
+class InputTable(Table):
+    """[input]: what a request holds, and how it becomes a tensor."""
+
+    kind: Literal["image", "array"] = "image"
+    size: Positive = 224  # images are scaled to size × size
+    channels: Literal[1, 3] = 3
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of ImageNet
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+    shape: tuple[Positive, ...] = ()  # of one array, for kind = "array"
+
+
+class LabelTable(Table):
+    """[labels]: how many questions may be put, and when an answer counts."""
+
+    budget: Count | Literal["unlimited"] = 300
+    per_hour: Count | Literal["unlimited"] = "unlimited"
+    per_class: Count | Literal["unlimited"] = "unlimited"  # by the class the model guesses
+    audit_share: Rate = 0.2  # of the questions, drawn uniformly and never learned from
+    policy: Literal["first", "majority", "newest"] = "first"
+    answers: Positive = 1  # people who answer each question, for policy = "majority"
+    lease_seconds: Seconds = 60.0
+    settle_seconds: Seconds = 5.0  # an answer can be undone for so long
+    expiry_seconds: Seconds = 86_400.0
+    webhook: WebAddress | None = None
+
+    @field_validator("answers")
+    @classmethod
+    def _can_be_paid(cls, answers: int, info: ValidationInfo) -> int:
+        budget = info.data.get("budget")
+        by_majority = info.data.get("policy") == "majority"
+        if by_majority and isinstance(budget, int) and 0 < budget < answers:
+            raise PydanticCustomError("answers", f"at most budget, which is {budget}")
+        return answers
+
+    @property
+    def cost(self) -> int:
+        """Labels of the budget that one question costs: one for each person who must answer."""
+        return self.answers if self.policy == "majority" else 1
+
+
+class LearningTable(Table):
+    """[learning]: when the learner takes a turn, and how much of the machine it takes."""
+
+    batch_size: Positive = 50
+    batch_seconds: Seconds = 30.0  # a smaller batch is taken after so long
+    backlog: Positive = 1000  # if more samples wait, a batch is drawn and the others passed over
+    checkpoint_every: Positive = 5  # turns
+    threads: Positive = 1
+    niceness: Annotated[int, Field(ge=0, le=19)] = 10
+
+
+class GateTable(Table):
+    """[gate]: what a candidate must prove before it is promoted."""
+
+    every: Positive = 1  # turns with training between two candidates
+    audit_window: Positive = 200  # newest audit answers that count
+    audit_needed: Annotated[Positive, Field(validate_default=True)] = 20
+    audit_margin: Margin = 0.05
+    source_margin: Margin = 0.05
+    trust: Margin = 0.2  # least agreement with the source model where it is sure, beyond chance
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.9
+    roll_back: bool = True
+    keep_versions: Positive = 20
+
+    @field_validator("audit_needed")
+    @classmethod
+    def _can_be_reached(cls, needed: int, info: ValidationInfo) -> int:
+        window = info.data.get("audit_window", needed)
+        if needed > window:
+            raise PydanticCustomError("audit_needed", f"at most audit_window, which is {window}")
+        return needed
+
+
+class DriftTable(Table):
+    """[drift]: alarms, and how much faster labels are asked for after one."""
+
+    delta: Annotated[float, Field(gt=0, lt=1)] = 0.002
+    boost: Annotated[float, Field(ge=1)] = 2.0
+    boost_turns: Count = 10
+
+
+class RetentionTable(Table):
+    """[retention]: how much of what was sent is kept; whatever comes first."""
+
+    images: Count = 10_000
+    days: Annotated[float, Field(ge=0)] = 30.0
+    megabytes: Annotated[float, Field(ge=0)] = 500.0
+
+
+class ServerTable(Table):
+    """[server]: where it listens, and what it refuses."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    threads: Positive = 1
+    batch_size: Positive = 32  # concurrent requests share one forward pass up to so many inputs
+    batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0
+    request_megabytes: Annotated[float, Field(gt=0)] = 20.0
+    held_megabytes: Annotated[float, Field(gt=0)] = 200.0  # of all requests together
+    inputs_per_request: Positive = 256
+    pixels: Positive = 20_000_000
+    requests_per_minute: Positive = 6_000  # by one client
+
+
+class ServiceSettings(Table):
+    """A service: a model, a method, people to ask, and a folder for what it remembers.
+
+    Examples
+    --------
+    >>> ServiceSettings(folder="live", classes=("cat", "dog")).labels.budget
+    300
+    """
+
+    folder: Path = Path("service")
+    database: str | None = None  # URL; SQLite in the folder if not given
+    classes: ClassNames
+    seed: int = 0
+    model: ModelTable = ModelTable()
+    input: InputTable = InputTable()
+    method: MethodTable = MethodTable()
+    labels: LabelTable = LabelTable()
+    learning: LearningTable = LearningTable()
+    gate: GateTable = GateTable()
+    drift: DriftTable = DriftTable()
+    retention: RetentionTable = RetentionTable()
+    server: ServerTable = ServerTable()

@@ -1,0 +1,167 @@
+"""Suite files: a grid of methods, streams, budgets and seeds that share one experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from attakit.errors import SettingError, unknown_name
+from attakit.paper.layouts import LAYOUTS, PLAIN
+from attakit.paper.numbers import paper_names
+from attakit.settings.experiment import Count, Positive, Table
+from attakit.settings.load import apply_overrides, first_problem, parse_experiment, read_tables
+
+Protocol = Literal["fair", "paper"]
+Budget = Count | Literal["unlimited"]
+Seed = Annotated[int, Field(strict=True)]
+Name = Annotated[str, Field(min_length=1)]
+
+
+class StreamEntry(BaseModel):
+    """[[grid.streams]]: a label; every other key is one of [stream]."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    label: Name | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class MethodEntry(Table):
+    """[[grid.methods]]: a label, the [method] table, and what is special about its cells.
+
+    Parameters
+    ----------
+    label
+        What tables call it; part of the folder's name.
+    method
+        The [method] table; that of the base where it is left out.
+    batch_size
+        Of the stream, under the protocol "paper" only.
+    seeds
+        Instead of those of the grid.
+    budgets
+        Whether the budgets of the grid multiply it; None for "if it asks for labels".
+    match
+        Label of another method whose number of labels it gets, spread evenly over the stream.
+    changes
+        Any further settings by their dotted name; `set` in the file.
+    """
+
+    label: Name
+    method: dict[str, Any] = Field(default={})
+    batch_size: Positive | None = None
+    seeds: tuple[Seed, ...] | None = None
+    budgets: bool | None = None
+    match: str | None = None
+    changes: dict[str, Any] = Field(default={}, alias="set")
+
+
+class GridTable(Table):
+    """[grid]: what is varied."""
+
+    methods: Annotated[tuple[MethodEntry, ...], Field(min_length=1)]
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (0,)
+    budgets: tuple[Budget, ...] = ()
+    streams: Annotated[tuple[StreamEntry, ...], Field(min_length=1)] = (StreamEntry(),)
+
+    def entry(self, label: str) -> MethodEntry:
+        """The method of that label."""
+        return next(entry for entry in self.methods if entry.label == label)
+
+
+class Suite(Table):
+    """Experiments that are compared with each other.
+
+    Examples
+    --------
+    >>> suite = parse_suite({
+    ...     "name": "small",
+    ...     "grid": {"seeds": [0, 1], "methods": [{"label": "Tent", "method": {"name": "tent"}}]},
+    ... })
+    >>> str(suite.results), suite.protocol, suite.grid.seeds
+    ('results/small', 'fair', (0, 1))
+    """
+
+    name: Name
+    grid: GridTable
+    layout: str = PLAIN
+    paper: str | None = None
+    folder: Path | None = None
+    protocol: Protocol = "fair"
+    base: dict[str, Any] = Field(default={})
+
+    @property
+    def results(self) -> Path:
+        """The folder below which all cells have theirs."""
+        return self.folder or Path("results") / self.name
+
+    def under(self, protocol: Protocol | None) -> Suite:
+        """The same suite under another protocol, with a folder of its own."""
+        if protocol in (None, self.protocol):
+            return self
+        folder = self.results.with_name(f"{self.results.name}-{protocol}")
+        return self.model_copy(update={"protocol": protocol, "folder": folder})
+
+
+def load_suite(path: Path, overrides: Sequence[str] = ()) -> Suite:
+    """Read a suite file and apply `a.b=c` overrides, such as `base.stream.share=0.1`."""
+    return parse_suite(apply_overrides(read_tables(path, "a suite"), overrides), where=str(path))
+
+
+def parse_suite(tables: Mapping[str, Any], where: str = "suite") -> Suite:
+    """Check plain tables and turn them into a `Suite`."""
+    if "grid" not in tables:
+        raise SettingError(
+            f"{where}: the [grid] table is missing, so this is no suite. A single experiment is "
+            f"run with `attakit run`."
+        )
+    try:
+        suite = Suite.model_validate(dict(tables))
+    except ValidationError as error:
+        raise SettingError(f"{where}: {first_problem(error, Suite)}") from error
+    parse_experiment(suite.base, where=f"{where}: base")
+    _check_layout(suite, where)
+    _check_labels(suite.grid, where)
+    for entry in suite.grid.methods:
+        _check_match(entry, suite.grid, where)
+    return suite
+
+
+def _check_layout(suite: Suite, where: str) -> None:
+    """Raise `SettingError` unless tables can be laid out as told, beside numbers that exist."""
+    if suite.layout not in (PLAIN, *LAYOUTS):
+        raise SettingError(f"{where}: {unknown_name('layout', suite.layout, (PLAIN, *LAYOUTS))}")
+    if suite.paper is not None and suite.paper not in paper_names():
+        raise SettingError(f"{where}: {unknown_name('paper', suite.paper, paper_names())}")
+
+
+def _check_labels(grid: GridTable, where: str) -> None:
+    labels = [entry.label for entry in grid.methods]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise SettingError(
+            f"{where}: grid.methods: labels must differ, but {', '.join(twice)} is there twice."
+        )
+
+
+def _check_match(entry: MethodEntry, grid: GridTable, where: str) -> None:
+    """Raise `SettingError` unless there will be a run that the entry can be matched to."""
+    if entry.match is None:
+        return
+    who = f"{where}: grid.methods: {entry.label!r}"
+    others = [other.label for other in grid.methods if other is not entry and not other.match]
+    if entry.match not in others:
+        raise SettingError(f"{who}: {unknown_name('method to match', entry.match, others)}")
+    partner = grid.entry(entry.match)
+    lacking = sorted({*(entry.seeds or grid.seeds)} - {*(partner.seeds or grid.seeds)})
+    if lacking:
+        raise SettingError(
+            f"{who} is matched to {entry.match!r}, which has no seed "
+            f"{', '.join(map(str, lacking))}. Give it the seeds of the other, or some of them."
+        )

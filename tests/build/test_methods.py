@@ -1,0 +1,326 @@
+import inspect
+import sys
+
+import pytest
+import torch
+
+from attakit.build.methods import build_ledger, build_method, build_oracle, construct
+from attakit.settings.experiment import LabelsTable, MethodTable
+from attakit.settings.load import load_experiment, parse_experiment
+from attakit.errors import SettingError, UnknownName
+from attakit.label import Delayed, Expiring, KnownLabels, Noisy, Skipping, Terminal
+from attakit.methods import METHODS, SimATTA, SourceOnly, Tent
+from attakit.queries import Query
+from attakit.select import SELECTORS, IncrementalClustering, Uniform
+from attakit.stream import ArraySamples, Truth
+from attakit.testing import tiny_batch, tiny_classifier
+from attakit.train.balanced import BalancedTrainer
+
+TRUTH = Truth({"a": 1}, {"a": "night"}, {"a": "night"}, ("cat", "dog"))
+
+
+def method_from(seed=0, **settings):
+    return build_method(MethodTable(**settings), tiny_classifier(), seed)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_built_by_its_name(name):
+    assert type(method_from(name=name)) is METHODS[name]
+
+
+class NeedsSource(SourceOnly):
+    def __init__(self, model, *, source_inputs=None):
+        super().__init__(model)
+        self.inputs = source_inputs
+
+
+def test_a_method_that_wants_source_inputs_gets_a_seeded_draw():
+    source = ArraySamples(torch.arange(2500.0).reshape(-1, 1), [0] * 2500)
+    table = MethodTable(name=f"{__name__}:NeedsSource")
+
+    def drawn(seed):
+        return build_method(table, tiny_classifier(), seed, source).inputs
+
+    assert drawn(1).shape == (2000, 1)
+    assert len(drawn(1).unique()) == 2000
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1), drawn(2))
+    assert build_method(table, tiny_classifier(), 0).inputs is None
+
+
+def test_eata_is_regularised_where_there_are_source_samples():
+    source = ArraySamples(tiny_batch(size=30).inputs, [0] * 30)
+    with_source, without = (
+        build_method(MethodTable(name="eata"), tiny_classifier(), 0, given)
+        for given in (source, None)
+    )
+    assert (len(with_source.penalty), len(without.penalty)) == (2, 0)
+
+
+class Counted(ArraySamples):
+    """Samples that note how many of them were loaded."""
+
+    loaded = 0
+
+    def load(self, positions):
+        self.loaded += len(positions)
+        return super().load(positions)
+
+
+@pytest.mark.parametrize(
+    ("settings", "loaded"),
+    [
+        ({}, 2000),
+        ({"fisher_samples": 4000}, 4000),
+        ({"fisher_samples": 100}, 100),
+        ({"fisher_samples": 9000}, 5000),
+        ({"fisher_alpha": 0}, 0),
+        ({"source_inputs": tiny_batch().inputs}, 0),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_as_many_source_inputs_are_loaded_as_eata_has_a_use_for(settings, loaded, wrapped):
+    source = Counted(torch.randn(5000, 4), [0] * 5000)
+    tables = {"name": "eata", **settings}
+
+    table = {"name": "enhanced", "method": tables} if wrapped else tables
+    build_method(MethodTable(**table), tiny_classifier(), 0, source)
+
+    assert source.loaded == loaded
+
+
+@pytest.mark.parametrize("wrong", [0, -5, 1.5, "many"])
+def test_a_wrong_number_of_source_inputs_is_the_methods_to_refuse(wrong):
+    source = Counted(torch.randn(30, 4), [0] * 30)
+
+    with pytest.raises(SettingError, match="EATA: fisher_samples must be"):
+        build_method(MethodTable(name="eata", fisher_samples=wrong), tiny_classifier(), 0, source)
+
+    assert source.loaded == 0
+
+
+def test_source_samples_do_not_bother_other_methods():
+    source = ArraySamples(tiny_batch(size=30).inputs, [0] * 30)
+    assert isinstance(build_method(MethodTable(name="tent"), tiny_classifier(), 0, source), Tent)
+
+
+def test_settings_reach_the_method():
+    method = method_from(name="tent", lr=0.5, updates=3, label="shown in tables only")
+    assert method.optimizer.param_groups[0]["lr"] == 0.5
+    assert method.updates == 3
+
+
+def test_the_seed_of_the_experiment_reaches_every_part():
+    method = method_from(seed=7, name="simatta", selector={}, trainer={})
+    assert (method.selector.seed, method.trainer.seed) == (7, 7)
+    plain = method_from(seed=7, name="simatta")
+    assert (plain.selector.seed, plain.trainer.seed) == (7, 7)
+
+
+def test_a_part_may_have_a_seed_of_its_own():
+    assert method_from(seed=7, name="simatta", selector={"seed": 1}).selector.seed == 1
+
+
+def test_selector_trainer_and_weighting_are_tables_inside():
+    method = method_from(
+        name="simatta",
+        selector={"name": "incremental", "initial_clusters": 4},
+        trainer={"lr": 0.5, "weighting": {"rule": "optimal", "divergence": 0.1}},
+    )
+    assert isinstance(method.selector, IncrementalClustering)
+    assert isinstance(method.trainer, BalancedTrainer)
+    assert method.trainer.lr == 0.5
+    assert (method.trainer.weighting.rule, method.trainer.weighting.divergence) == ("optimal", 0.1)
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_a_selector_may_be_given_by_name_alone(name):
+    assert type(method_from(name="simatta", selector=name).selector) is SELECTORS[name]
+
+
+def test_a_method_is_built_by_its_import_path(tmp_path, monkeypatch):
+    (tmp_path / "labs_method.py").write_text(
+        "from attakit.methods import SourceOnly\n"
+        "class Mine(SourceOnly):\n"
+        "    def __init__(self, model, *, strength=1.0):\n"
+        "        super().__init__(model)\n"
+        "        self.strength = strength\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    method = method_from(name="labs_method:Mine", strength=2.0)
+    assert isinstance(method, SourceOnly)
+    assert method.strength == 2.0
+    del sys.modules["labs_method"]
+
+
+def test_a_selector_is_built_by_its_import_path():
+    method = method_from(name="simatta", selector={"name": "attakit.select.uniform:Uniform"})
+    assert isinstance(method.selector, Uniform)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("class Mine(:", "its module fails: SyntaxError: .*Mend the module"),
+        ("1 / 0", "its module fails: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "its module fails: SystemExit: 3"),
+        (
+            "class Mine: pass",
+            "Mine: it cannot be made from the settings given: too many positional",
+        ),
+        (
+            "class Mine:\n    def __init__(self, model, *, lr): pass",
+            "Mine: it cannot be made .* 'lr'",
+        ),
+    ],
+)
+def test_a_module_that_holds_no_method_is_told(text, message, tmp_path, monkeypatch):
+    (tmp_path / "my_faulty_module.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_faulty_module", raising=False)
+
+    with pytest.raises(SettingError, match=message):
+        method_from(name="my_faulty_module:Mine")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": "simata"}, r"Unknown method 'simata'\. Did you mean 'simatta'\?"),
+        ({"name": "nowhere.at_all:Mine"}, r"'nowhere.at_all:Mine' cannot be imported"),
+        ({"name": "attakit.methods:Mine"}, r"cannot be imported: .*Mine.*package\.module:Class"),
+        ({"name": ":Mine"}, "cannot be imported"),
+        ({"name": "attakit.methods:METHODS"}, "is no class but a dict"),
+        ({"name": "tent", "lrr": 1}, r"Tent: unknown setting 'lrr'\. Did you mean 'lr'\?"),
+        ({"name": "source_only", "lr": 1}, r"SourceOnly: unknown setting 'lr'\. Known: none"),
+        ({"name": "tent", "model": 1}, "Tent: unknown setting 'model'"),
+        ({"name": "tent", "selector": "uniform"}, "Tent: unknown setting 'selector'"),
+        ({"name": "tent", "lr": "fast"}, "Tent: lr must be a number, got 'fast'"),
+        ({"selector": "unifrom"}, r"Unknown selector 'unifrom'\. Did you mean 'uniform'\?"),
+        ({"selector": {"name": 3}}, "name of a selector must be a text, got 3"),
+        ({"selector": {"name": ["uniform"]}}, "name of a selector must be a text"),
+        ({"include_bound": "false"}, "include_bound must be true or false, got 'false'"),
+        ({"low_entropy_limit": 2.5}, r"low_entropy_limit must be a whole number, got 2\.5"),
+        ({"selector": {"inits": 1.5}}, r"inits must be a whole number, got 1\.5"),
+        ({"selector": {"name": "entropy", "first": 0.5}}, "first must be a whole number"),
+        ({"trainer": {"max_updates": 2.5}}, "max_updates must be a whole number"),
+        ({"trainer": {"window": 2.5}}, "window must be a whole number"),
+        ({"selector": 3}, "method.selector must be a name or a table, got 3"),
+        ({"selector": {"clusters": 3}}, "IncrementalClustering: unknown setting 'clusters'"),
+        ({"selector": {"name": "uniform", "counts": 2}}, r"Uniform: .*counts = 2"),
+        ({"trainer": "balanced"}, "method.trainer must be a table, got 'balanced'"),
+        (
+            {"trainer": {"momentun": 3}},
+            r"BalancedTrainer: unknown setting 'momentun'\. Did you mean 'momentum'",
+        ),
+        ({"trainer": {"weighting": 0.5}}, r"Weighting: settings must be a table, got 0\.5"),
+        (
+            {"trainer": {"weighting": {"rul": 1}}},
+            r"Weighting: unknown setting 'rul'\. Did you mean 'rule'",
+        ),
+    ],
+)
+def test_a_wrong_method_table_is_named(settings, message):
+    with pytest.raises(SettingError, match=message):
+        method_from(**settings)
+
+
+def test_an_unknown_method_is_an_unknown_name():
+    with pytest.raises(UnknownName):
+        method_from(name="nothing like it")
+
+
+def test_construct_leaves_the_seed_out_where_there_is_none():
+    assert isinstance(construct(Tent, {}, tiny_classifier(), seed=3), Tent)
+
+
+def test_known_labels_answer_by_default():
+    assert type(build_oracle(LabelsTable(), TRUTH, seed=0)) is KnownLabels
+
+
+def test_wrappers_stand_in_the_order_in_which_answers_pass():
+    table = LabelsTable(noise=0.1, skips=0.2, delay=3, jitter=1, expiry=5)
+    oracle, kinds = build_oracle(table, TRUTH, seed=4), []
+    while not isinstance(oracle, KnownLabels):
+        kinds.append(type(oracle))
+        assert getattr(oracle, "seed", 4) == 4
+        oracle = oracle.oracle
+    assert kinds == [Expiring, Delayed, Skipping, Noisy]
+
+
+def test_a_person_is_asked_where_a_person_answers(monkeypatch, capsys):
+    monkeypatch.setattr("builtins.input", lambda *prompt: "dog" if not prompt else "")
+    lines = []
+    oracle = build_oracle(
+        LabelsTable(oracle="ask"), TRUTH, 0, where=lambda name: f"at/{name}", write=lines.append
+    )
+    assert isinstance(oracle, Terminal)
+    oracle.ask([Query("a", 0)])
+    assert [answer.label for answer in oracle.collect()] == [1]
+    assert lines[0] == "Which class is at/a?"
+    told = capsys.readouterr()
+    assert (told.out, "Class (Enter skips" in told.err) == ("", True)
+
+
+@pytest.mark.parametrize(("budget", "limit"), [(5, 5), (0, 0), ("unlimited", None)])
+def test_the_ledger_has_the_budget_of_the_experiment(budget, limit):
+    assert build_ledger(parse_experiment({"labels": {"budget": budget}})).budget.limit == limit
+
+
+def sample_files(root):
+    files = sorted((root / "experiments").rglob("*.toml"))
+    return [file for file in files if "[grid]" not in file.read_text(encoding="utf-8")]
+
+
+def test_every_sample_experiment_builds_its_method(pytestconfig):
+    files = sample_files(pytestconfig.rootpath)
+    assert {file.parent.name for file in files} >= {"digits", "pacs", "reference"}
+    for file in files:
+        experiment = load_experiment(file)
+        build_method(experiment.method, tiny_classifier(), experiment.seed)
+        build_oracle(experiment.labels, TRUTH, experiment.seed)
+        build_ledger(experiment)
+
+
+# What the public code does otherwise than our defaults.
+PUBLIC_CODE = {
+    SimATTA: {
+        "low_entropy_bound": 1e-4,
+        "high_entropy_bound": 1e-2,
+        "include_bound": True,
+        "both_sets": True,
+        "low_entropy_capacity": "unlimited",
+        "low_entropy_limit": 100,
+    },
+    IncrementalClustering: {
+        "weighted_seeding": False,
+        "nearest": "any",
+        "duplicates": True,
+        "count_anchors": True,
+    },
+    BalancedTrainer: {
+        "draw": "replacement",
+        "shared_forward": False,
+        "fill_missing_low": True,
+        "gap": 1,
+        "max_updates": "unlimited",
+    },
+}
+
+
+def test_the_reference_experiment_sets_every_switch_to_the_public_code(pytestconfig):
+    experiment = load_experiment(pytestconfig.rootpath / "experiments/reference/simatta.toml")
+    method = experiment.method.settings
+    trainer = method["trainer"]
+    tables = [method, method["selector"], trainer]
+    for (kind, wanted), table in zip(PUBLIC_CODE.items(), tables, strict=True):
+        assert {name: table[name] for name in wanted} == wanted
+        parameters = inspect.signature(kind).parameters
+        assert not [name for name in wanted if parameters[name].default == wanted[name]]
+    assert trainer["fresh_optimizer"]
+    assert trainer["weighting"] == {
+        "rule": "share",
+        "cold_start_size": 100,
+        "cold_start_high_share": 0.2,
+    }
+    assert experiment.labels.budget == "unlimited"

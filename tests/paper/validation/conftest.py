@@ -1,0 +1,15 @@
+"""The digits, loaded once per test, with few samples to measure on."""
+
+import pytest
+
+from attakit.paper.validation import Testbed, load_material
+
+
+@pytest.fixture
+def testbed(quick_digits):
+    return Testbed(test_samples=60)
+
+
+@pytest.fixture
+def material(testbed):
+    return load_material(testbed)
