@@ -1,9 +1,9 @@
 import pytest
 
 from attakit.build.data import DATA_SETS, FOLDERS, build_stream, load_task, summary
+from attakit.errors import SettingError, StreamError, UnknownName
 from attakit.settings.experiment import StreamTable
 from attakit.settings.load import parse_experiment
-from attakit.errors import SettingError, StreamError, UnknownName
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from attakit.build.methods import build_ledger, build_method, build_oracle, construct
-from attakit.settings.experiment import LabelsTable, MethodTable
-from attakit.settings.load import load_experiment, parse_experiment
 from attakit.errors import SettingError, UnknownName
 from attakit.label import Delayed, Expiring, KnownLabels, Noisy, Skipping, Terminal
 from attakit.methods import METHODS, SimATTA, SourceOnly, Tent
 from attakit.queries import Query
 from attakit.select import SELECTORS, IncrementalClustering, Uniform
+from attakit.settings.experiment import LabelsTable, MethodTable
+from attakit.settings.load import load_experiment, parse_experiment
 from attakit.stream import ArraySamples, Truth
 from attakit.testing import tiny_batch, tiny_classifier
 from attakit.train.balanced import BalancedTrainer

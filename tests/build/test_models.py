@@ -3,17 +3,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attakit.build.data import load_task
-from attakit.settings.experiment import StreamTable
-from attakit.settings.load import parse_experiment
-from attakit.build.models import cache_folder, digits_model, pretrain, source_classifier
 from attakit.bench.score import sample_accuracy, score_everything
+from attakit.build.data import load_task
+from attakit.build.models import cache_folder, digits_model, pretrain, source_classifier
 from attakit.build.task import Task
-from attakit.processes.threads import using_threads
 from attakit.errors import ModelError, SettingError
 from attakit.methods import SourceOnly
 from attakit.nn import SmallCNN
 from attakit.nn.weights import save_weights, weights_hash
+from attakit.processes.threads import using_threads
+from attakit.settings.experiment import StreamTable
+from attakit.settings.load import parse_experiment
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from attakit.build.methods import build_method
-from attakit.settings.experiment import MethodTable
 from attakit.engine import run
 from attakit.errors import SettingError
 from attakit.label import Budget, KnownLabels, Ledger
 from attakit.methods import METHODS, CoTTA, Enhanced, Tent
 from attakit.select import Uniform
+from attakit.settings.experiment import MethodTable
 from attakit.testing import tiny_batch, tiny_classifier
 
 

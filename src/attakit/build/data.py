@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from attakit.settings.experiment import Experiment, StreamTable
 from attakit.build.sets.catalogue import CIFAR, FOLDERS, TINY_IMAGENET_C
 from attakit.build.sets.cifar import cifar_c
 from attakit.build.sets.corruptions import own_corruptions, tiny_imagenet_c
@@ -14,6 +13,7 @@ from attakit.build.sets.places import DATA_VARIABLE
 from attakit.build.task import Counting, Task, count_silently, refuse_settings
 from attakit.errors import unknown_name
 from attakit.randomness import generator
+from attakit.settings.experiment import Experiment, StreamTable
 from attakit.stream.batches import Stream
 from attakit.stream.digits import MEAN, STD, digits
 from attakit.stream.order import arrange, check_order

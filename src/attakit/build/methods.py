@@ -10,7 +10,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attakit.settings.experiment import DEFAULT_SELECTOR, Experiment, LabelsTable, MethodTable
 from attakit.errors import SettingError, unknown_name, unknown_setting
 from attakit.label.budget import Budget
 from attakit.label.known import KnownLabels
@@ -22,6 +21,7 @@ from attakit.protocols import Method, Oracle, Selector
 from attakit.queries import SampleId
 from attakit.randomness import generator
 from attakit.select import SELECTORS
+from attakit.settings.experiment import DEFAULT_SELECTOR, Experiment, LabelsTable, MethodTable
 from attakit.stream.samples import Samples
 from attakit.stream.truth import Truth
 from attakit.train.balanced import BalancedTrainer

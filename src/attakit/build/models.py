@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from attakit.build.data import Task
-from attakit.settings.experiment import Experiment, ModelTable, TrainingTable
-from attakit.processes.threads import using_threads
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
 from attakit.nn.named import OWN_MODELS, named_model
 from attakit.nn.weights import load_weights, make_room, save_weights, weights_hash
+from attakit.processes.threads import using_threads
+from attakit.settings.experiment import Experiment, ModelTable, TrainingTable
 from attakit.train.source import SourceTraining, train_source
 
 CACHE_VARIABLE = "ATTAKIT_CACHE"

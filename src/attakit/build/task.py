@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attakit.settings.experiment import StreamTable
 from attakit.errors import SettingError
 from attakit.queries import SampleId
+from attakit.settings.experiment import StreamTable
 from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD
 from attakit.stream.samples import Domains, Samples, Subset
 from attakit.train.source_samples import split_positions

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from attakit.build.data import build_stream, load_task
+from attakit.errors import SettingError, StreamError, UnknownName
 from attakit.settings.experiment import StreamTable
 from attakit.settings.load import parse_experiment
-from attakit.errors import SettingError, StreamError, UnknownName
 from attakit.stream import CORRUPTIONS
 
 PER_SEVERITY = 20

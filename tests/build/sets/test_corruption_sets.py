@@ -4,8 +4,8 @@ import pytest
 from PIL import Image
 
 from attakit.build.data import load_task
-from attakit.settings.experiment import StreamTable
 from attakit.errors import SettingError, StreamError, UnknownName
+from attakit.settings.experiment import StreamTable
 from attakit.stream import CORRUPTIONS, write_corrupted
 
 CLASSES = [f"n{number:08}" for number in range(200)]

@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from attakit.build.data import load_task
-from attakit.settings.experiment import StreamTable
 from attakit.build.sets.catalogue import FOLDERS, listed, plain
 from attakit.build.sets.places import tell_counts
 from attakit.errors import SettingError, StreamError, UnknownName
+from attakit.settings.experiment import StreamTable
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 PACS = Path(os.environ.get("ATTAKIT_DATA", SHARED)) / "PACS"

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from attakit.settings.experiment import StreamTable
 from attakit.build.sets.catalogue import CIFAR, ImageSet
 from attakit.build.sets.corruptions import CLEAN, choose_corruptions, without_clean
 from attakit.build.sets.places import check_domains, find_root, tell_counts
 from attakit.build.task import Counting, Task, image_task, refuse_settings
 from attakit.errors import StreamError
+from attakit.settings.experiment import StreamTable
 from attakit.stream.corruptions import MOST_SEVERE
 from attakit.stream.images import ImageSamples
 from attakit.stream.pixel_arrays import pixel_samples, read_labels, read_pixels

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attakit.settings.experiment import StreamTable
 from attakit.build.sets.catalogue import TINY_IMAGENET_C, ImageSet, listed
 from attakit.build.sets.places import (
     check_classes,
@@ -16,6 +15,7 @@ from attakit.build.sets.places import (
 )
 from attakit.build.task import IMAGE_SIZE, Counting, Task, image_task
 from attakit.errors import SettingError, StreamError, unknown_name
+from attakit.settings.experiment import StreamTable
 from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS
 from attakit.stream.folders import subfolders
 from attakit.stream.images import ImageFolders

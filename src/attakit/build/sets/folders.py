@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attakit.settings.experiment import StreamTable
 from attakit.build.sets.catalogue import FOLDERS, ImageSet
 from attakit.build.sets.places import (
     DATA_VARIABLE,
@@ -16,6 +15,7 @@ from attakit.build.sets.places import (
 )
 from attakit.build.task import IMAGE_SIZE, Counting, Task, image_task, refuse_settings
 from attakit.errors import SettingError, StreamError
+from attakit.settings.experiment import StreamTable
 from attakit.stream.images import ImageFolders
 
 

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from attakit.settings.experiment import StreamTable
 from attakit.build.sets.catalogue import ImageSet, listed, plain
 from attakit.errors import SettingError, StreamError
+from attakit.settings.experiment import StreamTable
 from attakit.stream.folders import subfolders
 from attakit.stream.samples import Domains
 
