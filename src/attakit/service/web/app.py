@@ -96,8 +96,8 @@ def create_app(
         Limits,
         buckets=TokenBuckets(server.requests_per_minute),
         upload=round(server.request_megabytes * 1e6),
-        # Less than one request would refuse the largest for ever.
-        room=ByteLimit(round(max(server.held_megabytes, server.request_megabytes) * 1e6)),
+        # A limit below the largest request would reject that request for ever.
+        held=ByteLimit(round(max(server.held_megabytes, server.request_megabytes) * 1e6)),
     )
     app.add_middleware(Observing, metrics=parts.metrics)
     return app

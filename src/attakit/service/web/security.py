@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import unquote, urlsplit
 
 from anyio import to_thread
+from cachetools import TLRUCache
 from fastapi import Depends, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 from starlette.requests import HTTPConnection, Request
@@ -151,34 +152,31 @@ class Guard:
 
 
 class _Recent:
-    """Answers of the database that are a moment old at most."""
+    """A cache of database answers that are at most a second old."""
 
     def __init__(self, ticks: Callable[[], float]) -> None:
         self._ticks = ticks
         self._lock = Lock()
-        self._values: OrderedDict[str, tuple[float, Any]] = OrderedDict()
+        # Each value has the time before it was read: it is as old as that, however long it took.
+        self._values: TLRUCache[str, tuple[float, Any]] = TLRUCache(
+            _CACHE_SIZE, ttu=lambda _key, value, _now: value[0] + _CACHE_SECONDS, timer=ticks
+        )
 
     def has(self, key: str) -> bool:
         with self._lock:
-            known = self._values.get(key)
-        return known is not None and self._ticks() - known[0] < _CACHE_SECONDS
+            return key in self._values
 
     def clear(self) -> None:
         with self._lock:
             self._values.clear()
 
-    def get(self, key: str, look: Callable[[], Any]) -> Any:
+    def get(self, key: str, read: Callable[[], Any]) -> Any:
+        with self._lock, suppress(KeyError):
+            return self._values[key][1]
         now = self._ticks()
-        with self._lock:
-            at, value = self._values.get(key, (-float("inf"), None))
-        if now - at < _CACHE_SECONDS:
-            return value
-        value = look()
+        value = read()
         with self._lock:
             self._values[key] = (now, value)
-            self._values.move_to_end(key)
-            while len(self._values) > _CACHE_SIZE:
-                self._values.popitem(last=False)
         return value
 
 
