@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import nn
 
-from attakit.build.methods import import_named
+from attakit.build.construct import import_named
 from attakit.errors import ModelError, SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
