@@ -14,8 +14,7 @@ from attakit.methods import EATA, SAR, BatchNorm, CoTTA, Enhanced, SimATTA, Tent
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.settings import Experiment, parse_experiment
 from attakit.settings.experiment import PoolTable
-from attakit.settings.load import load_experiment
-from attakit.settings.load_service import parse_settings
+from attakit.settings.load import load_experiment, parse_service
 from attakit.settings.service import ServiceSettings
 from attakit.settings.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
 from attakit.train import BalancedTrainer, Weighting
@@ -157,7 +156,7 @@ def test_every_experiment_in_a_text_is_valid(text):
         if "grid" in tables:
             assert expand(parse_suite(tables))
         elif "classes" in tables:
-            parse_settings(tables)
+            parse_service(tables)
         else:
             parse_experiment(tables)
 
