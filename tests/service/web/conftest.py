@@ -84,7 +84,7 @@ class Live:
         samples = self.serve(count)
         numbers = self.storage.questions.put(
             [
-                Question(0, sample, 0, 0, "learn", 0, 1.0, ((1, 0.6), (0, 0.4)), self.clock())
+                Question(0, sample, 0, "learn", 0, 1.0, ((1, 0.6), (0, 0.4)), self.clock())
                 for sample in samples
             ]
         )
