@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from attakit.errors import SettingError, StateError
+from attakit.files import atomic_write
 from attakit.service.saved_database import SETTINGS_FILE, check_password
 from attakit.service.storage import LabelRules, Storage, open_storage
 from attakit.service.storage.database import database_url
@@ -26,9 +26,8 @@ def keep_settings(settings: ServiceSettings) -> Path:
         kept = settings.model_copy(update={"database": url})
     path = settings.folder / SETTINGS_FILE
     make_private_folder(path.parent)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    write_private_text(draft, kept.model_dump_json(indent=2) + "\n")
-    os.replace(draft, path)
+    with atomic_write(path) as draft:
+        write_private_text(draft, kept.model_dump_json(indent=2) + "\n")
     return path
 
 
