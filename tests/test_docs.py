@@ -15,8 +15,7 @@ from attakit.paper.tables.layouts import check_suite
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.settings import Experiment, parse_experiment
 from attakit.settings.experiment import PoolTable
-from attakit.settings.load import load_experiment
-from attakit.settings.load_service import parse_settings
+from attakit.settings.load import load_experiment, parse_service
 from attakit.settings.service import ServiceSettings
 from attakit.settings.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
 from attakit.train import BalancedTrainer, Weighting
@@ -160,7 +159,7 @@ def test_every_experiment_in_a_text_is_valid(text):
             check_suite(suite)
             assert expand(suite)
         elif "classes" in tables:
-            parse_settings(tables)
+            parse_service(tables)
         else:
             parse_experiment(tables)
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from attakit.errors import SettingError, unknown_name
 from attakit.settings.experiment import Count, Positive, Table
-from attakit.settings.load import apply_overrides, first_problem, parse_experiment, read_tables
+from attakit.settings.load import apply_overrides, parse_experiment, parse_tables, read_tables
 
 Protocol = Literal["fair", "paper"]
 Budget = Count | Literal["unlimited"]
@@ -121,10 +121,7 @@ def parse_suite(tables: Mapping[str, Any], where: str = "suite") -> Suite:
             f"{where}: the [grid] table is missing, so this is no suite. A single experiment is "
             f"run with `attakit run`."
         )
-    try:
-        suite = Suite.model_validate(dict(tables))
-    except ValidationError as error:
-        raise SettingError(f"{where}: {first_problem(error, Suite)}") from error
+    suite = parse_tables(Suite, tables, where)
     parse_experiment(suite.base, where=f"{where}: base")
     _check_labels(suite.grid, where)
     for entry in suite.grid.methods:
