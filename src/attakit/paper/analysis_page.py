@@ -7,13 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from attakit.paper.analysis_records import Analysis, StepAnalysis
 from attakit.paper.theory.divergence import Divergence
 from attakit.paper.verdicts import is_source_like, verdicts
-from attakit.report.html import embed
+from attakit.report.html import embed, inline_assets
 
 Read = Callable[[StepAnalysis], float | Divergence | None]
 
@@ -50,7 +49,7 @@ def write_analysis(analysis: Analysis, path: Path) -> None:
 
 def render_analysis(analysis: Analysis) -> str:
     """Make the page's text."""
-    loader = ChoiceLoader([PackageLoader("attakit.paper"), PackageLoader("attakit.report")])
+    loader = PackageLoader("attakit.paper")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     curves = {name: _curves(analysis, readers) for name, readers in CHARTS.items()}
     # The script of the report draws all charts; it looks for these names.
@@ -67,8 +66,7 @@ def render_analysis(analysis: Analysis) -> str:
         curves=curves,
         rows=[(step, is_source_like(step.distances)) for step in analysis.steps],
         data=embed(data),
-        style=Markup(loader.get_source(environment, "report.css")[0]),
-        script=Markup(loader.get_source(environment, "report.js")[0]),
+        **inline_assets(),
     )
 
 
