@@ -151,9 +151,13 @@ def middle(box):
 
 def test_charts_show_where_an_alarm_was_raised(site, visit):
     now = time.time()
-    for number, entropy in enumerate(ENTROPY):
+
+    def take_turn(number, entropy):
         site.storage.turns.plan(Turn(number, (), 0, at=now - 100 + number))
         site.storage.turns.finish(number, {"entropy": entropy, "drift_mix": 0.1})
+
+    for number, entropy in enumerate(ENTROPY):
+        take_turn(number, entropy)
     page = visit("/")
     page.locator("svg[aria-label^='Entropy: 5 turns, now 1.']").wait_for()
     assert page.locator("svg .alarm").count() == 0
@@ -171,6 +175,9 @@ def test_charts_show_where_an_alarm_was_raised(site, visit):
     page.locator("#tip:visible", has_text="turn 2 ·").wait_for()
     entropy.press("ArrowRight")
     page.locator("#tip:visible", has_text="turn 3 ·").wait_for()
+    take_turn(5, 1.2)
+    page.locator("svg[aria-label^='Entropy: 6 turns, now 1.2.']").wait_for()
+    assert "turn 3 ·" in page.locator("#tip:visible").text_content()
     assert entropy.locator(".cross").count() == 1
 
 

@@ -36,7 +36,7 @@ export class TurnChart {
       start: points[0].turn,
       limits,
       live: true,
-      xText: (turn) => `turn ${turn}`,
+      xText: (turn, isLast) => (isLast ? `turn ${turn}` : String(turn)),
       yText: format,
       heading: (turn) => `turn ${turn} · ${clock(times.get(turn))}`,
     });
