@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from importlib import resources
 
 __all__ = ["inline_script", "inline_style", "read_assets"]
 
@@ -14,7 +14,7 @@ def read_assets() -> dict[str, str]:
     >>> sorted(read_assets())
     ['charts.css', 'charts.js', 'colours.css', 'dom.js']
     """
-    found = (file for file in files(__name__).iterdir() if file.name.endswith((".css", ".js")))
+    found = (file for file in resources.files(__name__).iterdir() if file.name.endswith((".css", ".js")))
     return {file.name: file.read_text(encoding="utf-8") for file in found}
 
 

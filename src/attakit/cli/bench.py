@@ -24,6 +24,7 @@ from attakit.cli.grid_display import GridDisplay
 from attakit.cli.options import Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say, training_bar
 from attakit.errors import SettingError
+from attakit.paper.tables.layouts import check_suite
 from attakit.processes.interrupt import Interrupted, stoppable
 from attakit.processes.threads import usable_cores
 from attakit.report.console import print_table
@@ -78,6 +79,7 @@ def bench(
 ) -> None:
     """Run a grid of methods, streams, budgets and seeds; what is finished is not run again."""
     tables = load_suite(suite, override or []).under(protocol)
+    check_suite(tables, where=str(suite))
     everything = expand(tables)
     cells = _chosen(everything, only)
     if listed:

@@ -9,9 +9,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from attakit.paper.analysis_records import Analysis, StepAnalysis
+from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
+from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory.divergence import Divergence
-from attakit.paper.verdicts import is_source_like, verdicts
 from attakit.report.html import embed, inline_assets
 
 Read = Callable[[StepAnalysis], float | Divergence | None]
