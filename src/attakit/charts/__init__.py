@@ -14,7 +14,8 @@ def read_assets() -> dict[str, str]:
     >>> sorted(read_assets())
     ['charts.css', 'charts.js', 'colours.css', 'dom.js']
     """
-    found = (file for file in resources.files(__name__).iterdir() if file.name.endswith((".css", ".js")))
+    folder = resources.files(__name__).iterdir()
+    found = (file for file in folder if file.name.endswith((".css", ".js")))
     return {file.name: file.read_text(encoding="utf-8") for file in found}
 
 
