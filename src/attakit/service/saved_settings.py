@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from attakit.errors import SettingError, StateError
+from attakit.files import atomic_write
 from attakit.service.storage import LabelRules, Storage, open_storage
 from attakit.service.storage.database import database_url
 from attakit.service.storage.permissions import make_private_folder, write_private_text
@@ -29,9 +29,8 @@ def save_settings(settings: ServiceSettings) -> Path:
         saved = settings.model_copy(update={"database": shown})
     path = settings.folder / SETTINGS_FILE
     make_private_folder(path.parent)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    write_private_text(draft, saved.model_dump_json(indent=2) + "\n")
-    os.replace(draft, path)
+    with atomic_write(path) as draft:
+        write_private_text(draft, saved.model_dump_json(indent=2) + "\n")
     return path
 
 
