@@ -167,7 +167,7 @@ def test_many_clients_at_once_are_answered_each_with_its_own(real, picture):
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, range(8)))
 
-    assert real.parts.writer.flush()
+    assert real.state.writer.flush()
     assert real.storage.samples.count() == 8 + 8 * 5
     for number, mine in enumerate(answers):
         for answer in mine:
