@@ -21,7 +21,7 @@ from attakit.service.web.reference import read_reference
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _TITLES = {401: "Please log in", 403: "Not from here", 404: "Nothing here"}
-_LOOKS = ["GET", "HEAD"]  # HEAD: whatever watches over a site asks so whether it is there
+_READ_METHODS = ["GET", "HEAD"]  # monitoring tools send HEAD
 _FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -109,15 +109,15 @@ def pages_router(
             return login_page(shown, wrong=wrong, status=403)
         return html(shown.render(template, visitor, here=request.url.path, **values))
 
-    @router.api_route("/", methods=_LOOKS)
+    @router.api_route("/", methods=_READ_METHODS)
     def dashboard(request: Request) -> Response:
         return page(request, "dashboard.html")
 
-    @router.api_route("/label", methods=_LOOKS)
+    @router.api_route("/label", methods=_READ_METHODS)
     def label(request: Request) -> Response:
         return page(request, "label.html")
 
-    @router.api_route("/login", methods=_LOOKS)
+    @router.api_route("/login", methods=_READ_METHODS)
     def login(request: Request) -> Response:
         following = request.query_params.get("next", "/")
         visitor = visitor_of(request)
@@ -125,14 +125,14 @@ def pages_router(
             return RedirectResponse(local_path(following), 303)
         return login_page(shown, following=following)
 
-    @router.api_route("/docs", methods=_LOOKS)
+    @router.api_route("/docs", methods=_READ_METHODS)
     def docs(request: Request) -> Response:
         origin = str(request.base_url).rstrip("/")
         reference = read_reference(description(), origin)
         text = shown.render("docs.html", visitor_of(request), here="/docs", reference=reference)
         return html(text)
 
-    @router.api_route("/static/{mark}/{name}", methods=_LOOKS)
+    @router.api_route("/static/{mark}/{name}", methods=_READ_METHODS)
     def static(mark: str, name: str) -> Response:
         return shown.file(mark, name)
 
