@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from attakit.files import atomic_write
 from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
 from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory.divergence import Divergence
@@ -40,11 +40,8 @@ CHARTS: dict[str, dict[str, Read]] = {
 
 def write_analysis(analysis: Analysis, path: Path) -> None:
     """Write one self-contained page about an analysis."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Moved into place whole, so that a browser never loads half a page.
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(render_analysis(analysis), encoding="utf-8")
-    os.replace(beside, path)
+    with atomic_write(path) as draft:  # so that a browser never loads half a page
+        draft.write_text(render_analysis(analysis), encoding="utf-8")
 
 
 def render_analysis(analysis: Analysis) -> str:
