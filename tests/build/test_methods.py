@@ -4,7 +4,9 @@ import sys
 import pytest
 import torch
 
-from attakit.build.methods import build_ledger, build_method, build_oracle, construct
+from attakit.build.construct import construct
+from attakit.build.methods import build_method
+from attakit.build.oracles import build_ledger, build_oracle
 from attakit.errors import SettingError, UnknownName
 from attakit.label import Delayed, Expiring, KnownLabels, Noisy, Skipping, Terminal
 from attakit.methods import METHODS, SimATTA, SourceOnly, Tent
@@ -32,6 +34,10 @@ class NeedsSource(SourceOnly):
     def __init__(self, model, *, source_inputs=None):
         super().__init__(model)
         self.inputs = source_inputs
+
+    @staticmethod
+    def source_input_count(settings):
+        return settings.get("count", 2000)
 
 
 def test_a_method_that_wants_source_inputs_gets_a_seeded_draw():
