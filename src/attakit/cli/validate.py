@@ -27,7 +27,7 @@ from attakit.paper.validation import (
 )
 from attakit.paper.validation.clustering_plot import draw_clustering
 from attakit.paper.validation.entropy_plot import draw_entropy_sets, entropy_table
-from attakit.paper.validation.loss_surface import Surface
+from attakit.paper.validation.loss_surface import LossSurface
 from attakit.paper.validation.surface_plot import draw_surfaces
 
 _GO_ON = "Stopped. What is finished is kept: give the same command again to go on."
@@ -217,7 +217,7 @@ def _prepare(testbed: Testbed, *, quiet: bool) -> None:
         load_material(testbed, training)
 
 
-def _surface_table(found: dict[str, Surface]) -> Table:
+def _surface_table(found: dict[str, LossSurface]) -> Table:
     table = Table(title="Lowest losses, and where the minima lie beside the line w₀ = λ₀")
     for name in ("surface", "lowest", "at λ₀", "at w₀", "mean w₀ − λ₀"):
         table.add_column(name, justify="left" if name == "surface" else "right")
@@ -228,7 +228,7 @@ def _surface_table(found: dict[str, Surface]) -> Table:
     return table
 
 
-def _told(surface: Surface) -> dict[str, object]:
+def _told(surface: LossSurface) -> dict[str, object]:
     return {
         "title": surface.title,
         "lowest": asdict(surface.lowest()),
