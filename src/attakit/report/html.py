@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from attakit.errors import SettingError
+from attakit.files import atomic_write
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.curves import Band, bands, curve_sets
 from attakit.report.lines import as_json
@@ -63,11 +63,8 @@ def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
     if not run_folders:
         raise SettingError("write_report: no runs given. Name at least one folder of a run.")
     page = render_page([(read_run(folder), folder) for folder in run_folders], title)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Moved into place whole, so that a browser never loads half a page.
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(page, encoding="utf-8")
-    os.replace(beside, path)
+    with atomic_write(path) as draft:  # so that a browser never loads half a page
+        draft.write_text(page, encoding="utf-8")
 
 
 def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:

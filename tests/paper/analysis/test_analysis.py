@@ -197,7 +197,7 @@ def test_the_page_is_whole_and_holds_every_chart(analysed, tmp_path):
     for chart in ("weights", "distances", "bounds"):
         assert f'data-chart="{chart}"' in page
     assert "source-like set is source-like: yes" in page
-    assert not list((tmp_path / "new").glob("*.part"))
+    assert not list((tmp_path / "new").glob(".*"))
 
 
 def test_names_cannot_break_the_page(analysed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from attakit.files import atomic_write
 from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
 from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory.divergence import Divergence
@@ -41,11 +41,8 @@ CHARTS: dict[str, dict[str, StepReader]] = {
 
 def write_analysis(analysis: Analysis, path: Path) -> None:
     """Write one self-contained page about an analysis."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Moved into place whole, so that a browser never loads half a page.
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(render_analysis(analysis), encoding="utf-8")
-    os.replace(beside, path)
+    with atomic_write(path) as draft:  # so that a browser never loads half a page
+        draft.write_text(render_analysis(analysis), encoding="utf-8")
 
 
 def render_analysis(analysis: Analysis) -> str:
