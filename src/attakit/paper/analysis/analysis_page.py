@@ -6,14 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from attakit.files import atomic_write
 from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
 from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory.divergence import Divergence
-from attakit.report.html import embed
+from attakit.report.html import embed, inline_assets
 
 StepReader = Callable[[StepAnalysis], float | Divergence | None]
 
@@ -47,7 +46,7 @@ def write_analysis(analysis: Analysis, path: Path) -> None:
 
 def render_analysis(analysis: Analysis) -> str:
     """Make the page's text."""
-    loader = ChoiceLoader([PackageLoader("attakit.paper"), PackageLoader("attakit.report")])
+    loader = PackageLoader("attakit.paper")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     curves = {name: _curves(analysis, readers) for name, readers in CHARTS.items()}
     # The script of the report draws all charts; it looks for these names.
@@ -64,8 +63,7 @@ def render_analysis(analysis: Analysis) -> str:
         curves=curves,
         rows=[(step, is_source_like(step.distances)) for step in analysis.steps],
         data=embed(data),
-        style=Markup(loader.get_source(environment, "report.css")[0]),
-        script=Markup(loader.get_source(environment, "report.js")[0]),
+        **inline_assets(),
     )
 
 
