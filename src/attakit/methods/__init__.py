@@ -5,6 +5,7 @@ from attakit.methods.batch_norm import BatchNorm
 from attakit.methods.cotta import CoTTA
 from attakit.methods.eata import EATA
 from attakit.methods.enhanced import Enhanced
+from attakit.methods.pool import Pool, PoolAdaptation
 from attakit.methods.sar import SAR
 from attakit.methods.simatta import SimATTA
 from attakit.methods.source_only import SourceOnly
@@ -29,6 +30,8 @@ __all__ = [
     "BatchNorm",
     "CoTTA",
     "Enhanced",
+    "Pool",
+    "PoolAdaptation",
     "SimATTA",
     "SourceOnly",
     "Tent",
