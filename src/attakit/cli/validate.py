@@ -12,10 +12,6 @@ from rich.table import Table
 
 from attakit.cli.options import Json, Quiet
 from attakit.cli.output import interruptible, late_bar, print_json, say, training_bar
-from attakit.paper.cluster_figure import draw_clustering
-from attakit.paper.entropy_figure import draw_entropy_sets, entropy_table
-from attakit.paper.surface_figure import draw_surfaces
-from attakit.paper.surfaces import Surface
 from attakit.paper.validation import (
     PLANS,
     USUAL,
@@ -29,6 +25,10 @@ from attakit.paper.validation import (
     follow_clustering,
     load_material,
 )
+from attakit.paper.validation.clustering_plot import draw_clustering
+from attakit.paper.validation.entropy_plot import draw_entropy_sets, entropy_table
+from attakit.paper.validation.loss_surface import Surface
+from attakit.paper.validation.surface_plot import draw_surfaces
 
 _GO_ON = "Stopped. What is finished is kept: give the same command again to go on."
 

@@ -14,10 +14,9 @@ from attakit.errors import SettingError
 from attakit.files import atomic_write
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.curves import Band, bands, curve_sets
-from attakit.report.figures import Row
 from attakit.report.lines import as_json
 from attakit.report.overview import (
-    best_row,
+    best_method,
     facts,
     names_in,
     settings_of,
@@ -33,6 +32,7 @@ from attakit.report.scenes import (
     gallery,
     read_pictures,
 )
+from attakit.report.summaries import MethodSummary
 
 _GALLERY_BYTES = 1_400_000  # of the three megabytes that a page may have
 _MOST_SETTINGS = 40
@@ -84,26 +84,26 @@ def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
 def _view(
     found: Comparison, runs: Sequence[tuple[RunRecord, Path]], limit_bytes: int
 ) -> dict[str, Any]:
-    groups, rows = group_runs(found.runs), found.rows
+    groups, summaries = group_runs(found.runs), found.summaries
     shown = [_with_pictures(group, runs) for group in groups]
     scene = _scene(shown)
-    data = _data(groups, rows, scene)
+    data = _data(groups, summaries, scene)
     return {
         "title": found.title,
         "notes": found.notes,
         "facts": facts(groups),
-        "tiles": tiles(rows, groups),
-        "table": summary_table(rows),
-        "rows": rows,
-        "during": names_in(row.segments for row in rows),
-        "after": names_in(row.after for row in rows),
+        "tiles": tiles(summaries, groups),
+        "table": summary_table(summaries),
+        "rows": summaries,
+        "during": names_in(one.segments for one in summaries),
+        "after": names_in(one.after for one in summaries),
         "has": _worth_drawing(data["curves"]),
-        "several": any(row.runs > 1 for row in rows),
+        "several": any(one.runs > 1 for one in summaries),
         "data": embed(data),
         "scene": scene,
         "galleries": _galleries(shown, limit_bytes),
         "settings": [settings_of(group) for group in groups[:_MOST_SETTINGS]],
-        "unfinished": sum(row.unfinished for row in rows),
+        "unfinished": sum(one.unfinished for one in summaries),
     }
 
 
@@ -170,12 +170,12 @@ def _scene(shown: Sequence[Shown]) -> dict[str, Any] | None:
 
 
 def _data(
-    groups: Sequence[Group], rows: Sequence[Row], scene: dict[str, Any] | None
+    groups: Sequence[Group], summaries: Sequence[MethodSummary], scene: dict[str, Any] | None
 ) -> dict[str, Any]:
     return {
         "curves": curve_sets(groups),
         "bands": [[band.name, band.start, band.stop] for band in _common_bands(groups)],
-        "best": getattr(best_row(rows), "label", None),
+        "best": getattr(best_method(summaries), "label", None),
         "scene": scene,
     }
 
