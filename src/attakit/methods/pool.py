@@ -28,7 +28,7 @@ from attakit.nn.entropy import softmax_entropy
 from attakit.nn.norm import NormPolicy, moving_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Selector
-from attakit.queries import Answer, Query, SampleId
+from attakit.queries import Allowance, Answer, Query, SampleId
 from attakit.randomness import generator
 from attakit.records import Batch, Prediction, Rows, Step, Training
 from attakit.train.descent import descend
@@ -140,13 +140,13 @@ class PoolAdaptation(BaseMethod):
         self._positions = {name: position for position, name in enumerate(samples.names)}
         self._inputs: dict[SampleId, Tensor] = {}
 
-    def step(self, batch: Batch, allowance: int) -> Step:
+    def step(self, batch: Batch, allowance: Allowance) -> Step:
         """Look at the pool and choose what this round asks about.
 
         The batch brings the number of the round. The step holds a batch of its own: the samples
         that were chosen.
         """
-        count = self._due(batch.step, allowance)
+        count = self._due(batch.step, allowance.count)
         if not count:
             return Step(self.predict(batch.inputs), seconds=0.0)
         self.seen, seconds = self._look()
@@ -188,11 +188,11 @@ class PoolAdaptation(BaseMethod):
         """The images of samples that were asked about, in this order."""
         return torch.stack([self._inputs[name] for name in names])
 
-    def _due(self, number: int, allowance: int) -> int:
+    def _due(self, number: int, left: int) -> int:
         """Labels that this round may ask for: its share, and refunds of earlier rounds."""
         share = self.budget // self.rounds
         target = self.budget if number >= self.rounds - 1 else share * (number + 1)
-        spent = self.budget - allowance
+        spent = self.budget - left
         return max(0, target - spent)
 
     def _look(self) -> tuple[Rows, float]:
