@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from attakit.errors import LabelError, UnknownQuestion, check_choice
 from attakit.label.class_names import plain_name
+from attakit.queries import AnswerKind
 from attakit.service.exchange.json_lines import read_lines
 from attakit.service.exchange.label_studio import NONE, read_annotations
 from attakit.service.exchange.records import (
@@ -21,7 +22,6 @@ from attakit.service.exchange.records import (
 )
 from attakit.service.exchange.spreadsheet import read_table
 from attakit.service.storage import Storage
-from attakit.service.storage.records import AnswerKind
 
 _READERS: dict[str, Callable[[TextIO], Iterator[Line | Problem]]] = {
     "csv": read_table,
