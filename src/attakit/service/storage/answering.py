@@ -18,7 +18,7 @@ from attakit.service.storage.asking import (
 )
 from attakit.service.storage.deciding import Decision, Vote, decide, is_vote, votes_on
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import (
+from attakit.service.storage.rows import (
     LabelRules,
     Lease,
     Question,
@@ -48,10 +48,10 @@ def check_label(kind: str, label: object, classes: int | None) -> None:
     once more that a label is a class before the learner uses it.
     """
     if kind not in get_args(AnswerKind):
-        raise LabelError(f"The kind of an answer must be label, skip or none, got {kind!r}.")
+        raise LabelError(f"An answer's kind must be label, skip or none, got {kind!r:.40}.")
     if kind != "label":
         if label is not None:
-            raise LabelError(f"An answer of kind {kind!r} has no label, got {label!r}.")
+            raise LabelError(f"An answer of kind {kind!r} has no label, got {label!r:.40}.")
         return
     most = _MOST_CLASSES if classes is None else classes
     is_whole = isinstance(label, int) and not isinstance(label, bool)

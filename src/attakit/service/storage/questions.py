@@ -24,7 +24,8 @@ from attakit.service.storage.deciding import (
     mark_counting,
     settle_due,
 )
-from attakit.service.storage.records import (
+from attakit.service.storage.retention import is_audited
+from attakit.service.storage.rows import (
     GivenAnswer,
     LabelRules,
     Lease,
@@ -32,7 +33,6 @@ from attakit.service.storage.records import (
     QuestionCounts,
     read_row,
 )
-from attakit.service.storage.retention import is_audited
 from attakit.service.storage.tables import answers, questions
 
 

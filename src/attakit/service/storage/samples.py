@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from attakit.service.storage.database import Database
-from attakit.service.storage.records import SampleState, Served, field_values
 from attakit.service.storage.retention import forget_sample, remove_contents
+from attakit.service.storage.rows import SampleState, Served, field_values
 from attakit.service.storage.tables import is_text, questions, samples, turns
 
 

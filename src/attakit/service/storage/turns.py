@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
-from attakit.service.storage.records import Turn, field_values, read_row
+from attakit.service.storage.rows import Turn, field_values, read_row
 from attakit.service.storage.tables import questions, samples, turns
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, func, select
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import Gate, Promotion, Version, field_values, read_row
+from attakit.service.storage.rows import Gate, Promotion, Version, field_values, read_row
 from attakit.service.storage.tables import gates, is_number, promotions, versions
 
 LEARNER = "learner"

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from attakit.client.bodies import ImportBody
 from attakit.service.exchange import FileFormat, questions_in_pieces, read_answers
-from attakit.service.storage.records import field_values
+from attakit.service.storage.rows import field_values
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Administrating
 from attakit.service.web.state import AppState, Service

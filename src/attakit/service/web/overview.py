@@ -19,7 +19,7 @@ from attakit.client.bodies import (
     TurnBody,
 )
 from attakit.service.storage import Storage
-from attakit.service.storage.records import Event, QuestionCounts, Turn
+from attakit.service.storage.rows import Event, QuestionCounts, Turn
 from attakit.service.worker import Worker
 from attakit.settings.service import LabelTable, ServiceSettings
 

@@ -17,7 +17,7 @@ from attakit.client.bodies import Predictions
 from attakit.errors import StateError, StreamError
 from attakit.nn import softmax_entropy
 from attakit.service.predictor import Answered
-from attakit.service.storage.records import Served
+from attakit.service.storage.rows import Served
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Predicting
 from attakit.service.web.state import AppState, Service

@@ -16,7 +16,7 @@ from attakit.client.bodies import (
     Questions,
 )
 from attakit.service.storage.asking import MOST_LEASES
-from attakit.service.storage.records import Lease, Question, field_values
+from attakit.service.storage.rows import Lease, Question, field_values
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.requests import (
     LeaseRequest,

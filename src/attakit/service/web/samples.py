@@ -11,7 +11,7 @@ from attakit.client.bodies import (
     Done,
     SampleBody,
 )
-from attakit.service.storage.records import Served, field_values
+from attakit.service.storage.rows import Served, field_values
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.requests import SampleName
 from attakit.service.web.security import Administrating, Known, Labelling

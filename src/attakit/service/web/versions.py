@@ -12,7 +12,7 @@ from attakit.client.bodies import (
 )
 from attakit.service.learner.candidates import SOURCE
 from attakit.service.models import version_path
-from attakit.service.storage.records import Version, field_values
+from attakit.service.storage.rows import Version, field_values
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.requests import LearningRequest, VersionNumber
 from attakit.service.web.security import Administrating, Labelling
