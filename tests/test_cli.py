@@ -2,7 +2,6 @@ import csv
 import io
 import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 import pytest
@@ -362,12 +361,8 @@ DEMO_METHODS = {"source only", "batch norm", "tent", "simatta", "random labels"}
 
 @pytest.fixture
 def quick_demo(work, quick_digits, monkeypatch):
-    """The demo with threads for processes: these would read the digits again."""
-    monkeypatch.setattr(
-        "attakit.processes.pool.ProcessPoolExecutor",
-        lambda workers, mp_context: ThreadPoolExecutor(workers),
-    )
-    monkeypatch.setattr("attakit.processes.pool.usable_cores", lambda: 1)
+    """The demo in this process: others would read the digits again."""
+    monkeypatch.setattr("attakit.processes.pool.default_workers", lambda jobs: 0)
     return ["--seeds", "1", "--share", "0.03"]
 
 

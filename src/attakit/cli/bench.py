@@ -14,8 +14,8 @@ from typer.core import TyperCommand
 
 from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
 from attakit.bench.suites.grid import Grid, with_partners
-from attakit.bench.suites.processes import Processes
-from attakit.bench.suites.ray_tasks import RayTasks
+from attakit.bench.suites.local_executor import LocalExecutor
+from attakit.bench.suites.ray_executor import RayExecutor
 from attakit.bench.suites.sources import Source, prepare_sources
 from attakit.bench.suites.summary import summarise_grid
 from attakit.bench.suites.work import Executor
@@ -94,11 +94,10 @@ def bench(
     threads = 1 if ray is not None else max(1, cores // count)
     grid = Grid(cells, sources, threads=threads, anew=replace)
     write_suite(tables, everything)
-    methods = {cell.name: cell.method for cell in cells}
     with (
         stoppable(STOPPED) as stop,
         _workplace(count, sources, ray=ray) as executor,
-        GridDisplay(tables.name, methods, workers=count, quiet=silent) as display,
+        GridDisplay(tables.name, len(cells), quiet=silent) as display,
     ):
         grid.run(executor, callbacks=display.callbacks, stop=stop)
     if len(grid.outcomes) < len(cells) or any(e == "stopped" for e, _ in grid.outcomes.values()):
@@ -122,10 +121,10 @@ def _chosen(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
 @contextmanager
 def _workplace(workers: int, sources: dict[str, Source], *, ray: str | None) -> Iterator[Executor]:
     if ray is not None:
-        with RayTasks(sources, address=ray or None) as cluster:
+        with RayExecutor(sources, address=ray or None) as cluster:
             yield cluster
     else:
-        with Processes(workers=workers) as processes:
+        with LocalExecutor(workers=workers) as processes:
             yield processes
 
 

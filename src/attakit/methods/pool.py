@@ -27,7 +27,7 @@ from attakit.methods.base import BaseMethod
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.norm import NormPolicy, moving_statistics
 from attakit.nn.trainable import trainable_parameters
-from attakit.protocols import Selector
+from attakit.protocols import Asks, Selector
 from attakit.queries import Allowance, Answer, Query, SampleId
 from attakit.randomness import generator
 from attakit.records import Batch, Prediction, Rows, Step, Training
@@ -48,7 +48,7 @@ class Pool(Protocol):
         ...
 
 
-class PoolAdaptation(BaseMethod):
+class PoolAdaptation(BaseMethod, Asks):
     """Each round: look at the whole pool, ask, train on all labels so far with momentum SGD.
 
     It runs on a stream of `Rounds`. Each round may spend its equal share of the budget, rounded
@@ -188,11 +188,11 @@ class PoolAdaptation(BaseMethod):
         """The images of samples that were asked about, in this order."""
         return torch.stack([self._inputs[name] for name in names])
 
-    def _due(self, number: int, left: int) -> int:
+    def _due(self, number: int, allowance: int) -> int:
         """Labels that this round may ask for: its share, and refunds of earlier rounds."""
         share = self.budget // self.rounds
         target = self.budget if number >= self.rounds - 1 else share * (number + 1)
-        spent = self.budget - left
+        spent = self.budget - allowance
         return max(0, target - spent)
 
     def _look(self) -> tuple[Rows, float]:
