@@ -1,4 +1,4 @@
-"""The progress of a suite: one bar for the grid, one line for every cell that is running."""
+"""Progress of a suite: one bar for the grid, one line per running cell."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from attakit.bench.suites.work import Event, Stepped
 
 
 class GridDisplay:
-    """Shows how far a suite has come, on standard error.
+    """Shows the progress of a suite on standard error.
 
     Parameters
     ----------
     title
-        Name of the suite.
+        The suite's name.
     methods
-        Name of the method of each cell, by the cell's name.
+        The method's name for each cell, by the cell's name.
     workers
-        How many cells are run at once.
+        Number of cells that run at the same time.
     quiet
         Show nothing.
 
     Examples
     --------
     >>> with GridDisplay("pacs", {"random/tent-0": "Tent"}, workers=1, quiet=True) as display:
-    ...     display.watch(Stepped("random/tent-0", 1, 10))
+    ...     display.show(Stepped("random/tent-0", 1, 10))
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class GridDisplay:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def callbacks(self, event: Event) -> None:
-        """Show what happened."""
+    def show(self, event: Event) -> None:
+        """Update the bars after an event of the grid."""
         self._estimate.note(event)
         if isinstance(event, Stepped):
             self._step(event)

@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from attakit.cli.bars import late_bar, training_bar
 from attakit.cli.options import Json, Quiet
-from attakit.cli.output import interruptible, late_bar, print_json, say, training_bar
+from attakit.cli.output import interruptible, print_json, say
 from attakit.paper.cluster_figure import draw_clustering
 from attakit.paper.entropy_figure import draw_entropy_sets, entropy_table
 from attakit.paper.surface_figure import draw_surfaces
@@ -30,40 +31,41 @@ from attakit.paper.validation import (
     load_material,
 )
 
-_GO_ON = "Stopped. What is finished is kept: give the same command again to go on."
+_STOPPED = "Stopped. Finished models are kept. Run the same command to continue."
 
 Data = Annotated[str, typer.Option(help=f"Data set: {' or '.join(USUAL)}.")]
 Folder = Annotated[
-    Path | None, typer.Option(help="Where results and figures go; by default figures/DATA.")
+    Path | None, typer.Option(help="Folder for results and figures; by default figures/DATA.")
 ]
-Root = Annotated[Path | None, typer.Option(help="Folder of the images, for data in folders.")]
-Weights = Annotated[Path | None, typer.Option(help="Source model, as `pretrain` writes it.")]
+Root = Annotated[Path | None, typer.Option(help="Folder of the images, for data sets in folders.")]
+Weights = Annotated[
+    Path | None, typer.Option(help="Source model, as written by `attakit pretrain`.")
+]
 Start = Annotated[
-    Path | None, typer.Option(help="Weights from before the source was seen, such as ImageNet's.")
+    Path | None,
+    typer.Option(help="Weights from before training on the source, such as ImageNet weights."),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-TestSamples = Annotated[int, typer.Option(help="Target samples that are never trained on.")]
+TestSamples = Annotated[int, typer.Option(help="Target samples kept for testing.")]
 Updates = Annotated[int, typer.Option(help="Optimiser steps per model.")]
-Lr = Annotated[float | None, typer.Option(help="Learning rate; by default that of the data set.")]
+Lr = Annotated[float | None, typer.Option(help="Learning rate; by default the data set's.")]
 BatchSize = Annotated[
-    int | None, typer.Option(help="Samples per update; by default that of the data set.")
+    int | None, typer.Option(help="Samples per update; by default the data set's.")
 ]
 Workers = Annotated[
     int | None, typer.Option(help="Processes, one thread each; by default one per core.")
 ]
 
-app = typer.Typer(
-    help="Repeat the paper's validation experiments: numbers and figures.", no_args_is_help=True
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.command()
 def surfaces(
     data: Data = "digits",
     only: Annotated[
-        list[str] | None, typer.Option(help=f"Not all surfaces: {', '.join(PLANS)}.")
+        list[str] | None, typer.Option(help=f"Compute only these surfaces: {', '.join(PLANS)}.")
     ] = None,
-    points: Annotated[int, typer.Option(help="Values of λ₀ and of w₀.")] = 11,
+    points: Annotated[int, typer.Option(help="Number of values of λ₀ and of w₀.")] = 11,
     large: Annotated[int, typer.Option(help="N of the larger surfaces.")] = 2000,
     small: Annotated[int, typer.Option(help="N of the smaller surfaces.")] = 500,
     seeds: Annotated[int, typer.Option(help="Models per cell, to average over.")] = 1,
@@ -80,16 +82,16 @@ def surfaces(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Draw losses over the share λ₀ and the weight w₀ of source samples.
+    """Plot losses over the share λ₀ and the weight w₀ of source samples.
 
-    Finished cells are kept: a second call goes on where the first was stopped.
+    Finished models are kept: a second call continues where the first one stopped.
     """
     testbed = Testbed(data, root, weights, start, test_samples, device)
     settings = SurfaceSettings(points=points, large=large, small=small, seeds=seeds)
     fitting = _fitting(testbed, updates, lr, batch_size)
     place = _folder(folder, data)
     silent = quiet or as_json
-    with interruptible(_GO_ON), late_bar("surfaces", quiet=silent) as show:
+    with interruptible(_STOPPED), late_bar("surfaces", quiet=silent) as show:
         _prepare(testbed, quiet=silent)
         found = compute_surfaces(
             testbed,
@@ -107,7 +109,7 @@ def surfaces(
         files["all"] = place / "surfaces.png"
         draw_surfaces(list(found.values()), files["all"])
     if as_json:
-        print_json({"surfaces": {name: _told(found[name]) for name in found}, **_paths(files)})
+        print_json({"surfaces": {name: _summary(found[name]) for name in found}, **_paths(files)})
     elif not quiet:
         Console().print(_surface_table(found))
         _say_files(files)
@@ -117,7 +119,7 @@ def surfaces(
 def entropy(
     data: Data = "digits",
     retrain: Annotated[
-        int | None, typer.Option(help="Samples to retrain on; by default that of the data set.")
+        int | None, typer.Option(help="Samples to retrain on; by default the data set's.")
     ] = None,
     fine_tune: Annotated[int, typer.Option(help="Samples to fine-tune on.")] = 300,
     seeds: Annotated[int, typer.Option(help="Models per row, to average over.")] = 3,
@@ -134,14 +136,14 @@ def entropy(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Train on samples of low and of high entropy, and see which domain they are like."""
+    """Train on samples of low and of high entropy, to see which domain they resemble."""
     testbed = Testbed(data, root, weights, start, test_samples, device)
     retrain = testbed.usual.retrain_samples if retrain is None else retrain
     settings = EntropySettings(retrain=retrain, fine_tune=fine_tune, seeds=seeds)
     fitting = _fitting(testbed, updates, lr, batch_size)
     place = _folder(folder, data)
     silent = quiet or as_json
-    with interruptible(_GO_ON), late_bar("entropy", quiet=silent) as show:
+    with interruptible(_STOPPED), late_bar("entropy", quiet=silent) as show:
         _prepare(testbed, quiet=silent)
         rows = compare_entropy_sets(
             testbed,
@@ -163,11 +165,11 @@ def entropy(
 @app.command()
 def clustering(
     data: Data = "digits",
-    steps: Annotated[int, typer.Option(help="Steps in all.")] = 5,
+    steps: Annotated[int, typer.Option(help="Number of steps.")] = 5,
     batch_size: Annotated[int, typer.Option(help="New samples per step.")] = 100,
-    initial_clusters: Annotated[int, typer.Option(help="Clusters of the initial step.")] = 10,
+    initial_clusters: Annotated[int, typer.Option(help="Clusters in the first step.")] = 10,
     cluster_growth: Annotated[int, typer.Option(help="Clusters added per step.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of samples, clusters and places.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of samples, clusters and positions.")] = 0,
     folder: Folder = None,
     root: Root = None,
     weights: Weights = None,
@@ -176,16 +178,16 @@ def clustering(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Draw incremental clustering step by step: clusters left, chosen anchors right."""
+    """Plot incremental clustering step by step: clusters left, chosen anchors right."""
     testbed = Testbed(data, root, weights, start, device=device)
     settings = ClusteringSettings(steps, batch_size, initial_clusters, cluster_growth, seed)
-    with interruptible("Stopped. Start it again."):
+    with interruptible("Stopped. Nothing was written."):
         _prepare(testbed, quiet=quiet or as_json)
         found = follow_clustering(testbed, settings)
     files = {"clustering": _folder(folder, data) / "clustering.png"}
     draw_clustering(found, files["clustering"])
     if as_json:
-        told = [
+        numbers = [
             {
                 "clusters": step.cluster_count,
                 "known": int(step.is_anchor.sum()),
@@ -193,7 +195,7 @@ def clustering(
             }
             for step in found
         ]
-        print_json({"steps": told, **_paths(files)})
+        print_json({"steps": numbers, **_paths(files)})
     elif not quiet:
         _say_files(files)
 
@@ -212,7 +214,7 @@ def _folder(folder: Path | None, data: str) -> Path:
 
 
 def _prepare(testbed: Testbed, *, quiet: bool) -> None:
-    """Load; where the source model of digits was never trained, do so once, not per process."""
+    """Load the data. Train a missing source model of the digits here, not once per process."""
     with training_bar(quiet=quiet) as training:
         load_material(testbed, training)
 
@@ -228,7 +230,7 @@ def _surface_table(found: dict[str, Surface]) -> Table:
     return table
 
 
-def _told(surface: Surface) -> dict[str, object]:
+def _summary(surface: Surface) -> dict[str, object]:
     return {
         "title": surface.title,
         "lowest": asdict(surface.lowest()),
