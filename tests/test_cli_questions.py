@@ -29,7 +29,7 @@ def fill(folder, url=None):
     with open_storage(folder, url) as storage:
         storage.samples.add([Served(f"s{n}", None, 0, 0, 0.5, 0.5, 1.0) for n in range(2)])
         storage.questions.put(
-            [Question(0, f"s{n}", 0, 0, "learn", 0, 0.5, ((1, 0.9),), 1.0) for n in range(2)]
+            [Question(0, f"s{n}", 0, "learn", 0, 0.5, ((1, 0.9),), 1.0) for n in range(2)]
         )
 
 

@@ -1,12 +1,13 @@
 import pytest
 import torch
 
-from attakit.bench.exportable import kept_model, run_model, source_model
+from attakit.bench.exportable import run_model
 from attakit.bench.run import run_experiment
-from attakit.bench.run_folder import MODEL_FILE, SNAPSHOT
+from attakit.bench.run_folder import SNAPSHOT
+from attakit.build.exportable import source_model
 from attakit.errors import SettingError, StateError
 from attakit.methods import SourceOnly
-from attakit.nn import SmallCNN, save_weights, weights_hash
+from attakit.nn import weights_hash
 from attakit.settings.experiment import MethodTable
 from interruptions import crash, stopped
 
@@ -89,13 +90,6 @@ def test_a_model_that_goes_by_batch_statistics_is_marked(small_run):
     run_experiment(experiment)
 
     assert run_model(experiment.report.folder)[1].norm == "batch"
-
-
-def test_plain_weights_do_not_say_what_they_are(tmp_path):
-    save_weights(SmallCNN(), tmp_path / MODEL_FILE)
-
-    with pytest.raises(StateError, match="not what model they are of"):
-        kept_model(tmp_path / MODEL_FILE)
 
 
 class Hidden:

@@ -5,12 +5,12 @@ import pytest
 from attakit.errors import SettingError, StateError
 from attakit.service.compatibility import check_belonging
 from attakit.service.storage.records import Turn
-from attakit.settings.load_service import parse_settings
+from attakit.settings.load import parse_service
 
 
 def settings(folder, *classes, **tables):
     named = {"folder": str(folder), "classes": classes or ("cat", "dog")}
-    return parse_settings(named | tables)
+    return parse_service(named | tables)
 
 
 def test_a_service_can_be_started_again_and_its_folder_moved(storage, tmp_path):

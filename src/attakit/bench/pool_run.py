@@ -23,8 +23,9 @@ from attakit.bench.run_folder import (
 from attakit.bench.saved_model import keep_model
 from attakit.bench.score import score_held_out
 from attakit.build.data import Task, load_task
-from attakit.build.methods import build_ledger, build_oracle, build_pool_selector
+from attakit.build.methods import build_pool_selector
 from attakit.build.models import source_classifier
+from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.task import Counting, count_silently
 from attakit.engine.pool import PoolAdaptation
 from attakit.errors import SettingError

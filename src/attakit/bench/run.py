@@ -32,8 +32,9 @@ from attakit.bench.run_folder import (
 from attakit.bench.run_state import RunState, Saver
 from attakit.bench.saved_model import adapted_model, keep_model
 from attakit.build.data import build_stream, load_task
-from attakit.build.methods import build_ledger, build_method, build_oracle
+from attakit.build.methods import build_method
 from attakit.build.models import source_classifier
+from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.task import Counting, Task
 from attakit.engine.loop import drain, run
 from attakit.nn.devices import choose_device

@@ -25,6 +25,7 @@ from attakit.cli.grid_display import GridDisplay
 from attakit.cli.options import Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say
 from attakit.errors import SettingError
+from attakit.paper.tables.layouts import check_suite
 from attakit.processes.interrupt import Interrupted, stoppable
 from attakit.processes.threads import usable_cores
 from attakit.report.console import print_table
@@ -82,6 +83,7 @@ def bench(
 ) -> None:
     """Run a grid of methods, streams, budgets and seeds; skip finished cells."""
     tables = load_suite(suite, override or []).under(protocol)
+    check_suite(tables, where=str(suite))
     everything = expand(tables)
     cells = _chosen(everything, only)
     if listed:

@@ -15,8 +15,7 @@ from attakit.cli.output import interruptible, say
 from attakit.errors import SettingError
 from attakit.service.demo import demo_tables, simulated_traffic
 from attakit.service.serve import serve as run_service
-from attakit.settings.load import apply_overrides, put_value, read_tables
-from attakit.settings.load_service import parse_settings
+from attakit.settings.load import apply_overrides, parse_service, put_value, read_tables
 
 DEMO_FOLDER = Path("service-demo")
 
@@ -48,7 +47,7 @@ def serve(
     for name, value in given.items():
         if value is not None:
             put_value(tables, name.split("."), value, where=f"--{name.rpartition('.')[2]}")
-    settings = parse_settings(tables, where=str(file or "--demo"))
+    settings = parse_service(tables, where=str(file or "--demo"))
     # The demo is for newcomers, so its log goes to a file and not to the screen.
     log_file = settings.folder / "service.log" if demo or quiet else None
     with interruptible("Stopped."), ExitStack() as stack:

@@ -16,9 +16,8 @@ from attakit.build.data import DATA_SETS, summary
 from attakit.cli.options import Json, Quiet, RunFolders
 from attakit.cli.output import print_json, say
 from attakit.cli.suite_layout import suite_layout
-from attakit.errors import unknown_name
 from attakit.methods import METHODS
-from attakit.paper.layouts import LAYOUTS, PLAIN, lay_out
+from attakit.paper.tables.layouts import LAYOUTS, check_layout, lay_out
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.console import print_sheets, print_table
 from attakit.report.html import write_report
@@ -28,6 +27,7 @@ from attakit.report.sheet_forms import render_sheets
 from attakit.report.sheets import Sheet
 from attakit.report.tables import Form, render_comparisons
 from attakit.select import SELECTORS
+from attakit.settings.suite import PLAIN
 from attakit.stream.order import ORDERS
 
 
@@ -46,8 +46,7 @@ def table(
     """Print the results of runs as tables, one per stream."""
     runs = [read_run(folder) for folder in find_runs(folders)]
     chosen = suite_layout(folders) if layout is None else layout
-    if chosen not in (PLAIN, *LAYOUTS):
-        raise unknown_name("layout", chosen, (PLAIN, *LAYOUTS))
+    check_layout(chosen)
     if chosen != PLAIN:
         _show_layout(lay_out(chosen, runs), form, as_json=as_json)
         return

@@ -13,10 +13,6 @@ from rich.table import Table
 from attakit.cli.bars import late_bar, training_bar
 from attakit.cli.options import Json, Quiet
 from attakit.cli.output import interruptible, print_json, say
-from attakit.paper.cluster_figure import draw_clustering
-from attakit.paper.entropy_figure import draw_entropy_sets, entropy_table
-from attakit.paper.surface_figure import draw_surfaces
-from attakit.paper.surfaces import Surface
 from attakit.paper.validation import (
     PLANS,
     USUAL,
@@ -30,6 +26,10 @@ from attakit.paper.validation import (
     follow_clustering,
     load_material,
 )
+from attakit.paper.validation.clustering_plot import draw_clustering
+from attakit.paper.validation.entropy_plot import draw_entropy_sets, entropy_table
+from attakit.paper.validation.loss_surface import Surface
+from attakit.paper.validation.surface_plot import draw_surfaces
 
 _STOPPED = "Stopped. Finished models are kept. Run the same command to continue."
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attakit.paper.lineup import Entrant
 from attakit.report.figures import final_figures
+from attakit.report.lineup import Entrant
 from attakit.report.runs import RunRecord
 from attakit.report.streams import repeats_note, setting
 

@@ -20,8 +20,8 @@ from attakit.report.canvas import (
     soften,
 )
 from attakit.report.panels import (
-    Grid,
     Panel,
+    PanelRows,
     Trace,
     ablation_panels,
     labels_panels,
@@ -31,7 +31,7 @@ from attakit.report.runs import RunRecord
 
 PlotKind = Literal["ablation", "labels", "seconds"]
 
-PLOTS: dict[str, Callable[[Sequence[RunRecord]], Grid]] = {
+PLOTS: dict[str, Callable[[Sequence[RunRecord]], PanelRows]] = {
     "ablation": ablation_panels,
     "labels": labels_panels,
     "seconds": seconds_panels,
@@ -68,7 +68,7 @@ def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
     save_figure(_draw(grid), path)
 
 
-def _draw(grid: Grid) -> Any:
+def _draw(grid: PanelRows) -> Any:
     if max(len(row) for row in grid) == 1:  # one below the other would waste the width of a page
         grid = [[row[0] for row in grid]]
     wide, high = max(len(row) for row in grid), len(grid)

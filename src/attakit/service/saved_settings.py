@@ -13,7 +13,7 @@ from attakit.service.saved_database import SETTINGS_FILE, check_password
 from attakit.service.storage import LabelRules, Storage, open_storage
 from attakit.service.storage.database import database_url
 from attakit.service.storage.permissions import make_private_folder, write_private_text
-from attakit.settings.load_service import load_settings, parse_settings
+from attakit.settings.load import load_service, parse_service
 from attakit.settings.service import ServiceSettings
 
 
@@ -42,7 +42,7 @@ def find_settings(place: Path) -> ServiceSettings:
     started with `attakit serve`, or its TOML file.
     """
     if place.is_file() and place.name != SETTINGS_FILE:
-        return load_settings(place)
+        return load_service(place)
     path = place / SETTINGS_FILE
     if not path.is_file():
         raise SettingError(
@@ -54,7 +54,7 @@ def find_settings(place: Path) -> ServiceSettings:
     except (OSError, ValueError) as error:
         raise StateError(f"{path} cannot be read ({error}). Start the service again.") from error
     # The folder may have been moved since.
-    return parse_settings(tables, where=str(path)).model_copy(update={"folder": place})
+    return parse_service(tables, where=str(path)).model_copy(update={"folder": place})
 
 
 def open_service(

@@ -125,27 +125,26 @@ def running(
             )
         )
         follower = Follower(
-            storage.versions, predictor, files.load, unreadable=partial(_tell_unreadable, storage)
+            storage.versions, predictor, files.load, unreadable=partial(_record_unreadable, storage)
         )
-        follower.look()
-        follower.start()
-        stack.callback(follower.stop)
-        supervisor = Supervisor(
-            partial(learn, settings, os.getpid(), log_file),
-            died=partial(_tell_death, storage),
+        follower.sync()
+        stack.enter_context(follower)
+        supervisor = stack.enter_context(
+            Supervisor(
+                partial(learn, settings, os.getpid(), log_file),
+                died=partial(_record_death, storage),
+            )
         )
-        supervisor.start()
-        stack.callback(supervisor.stop)
         yield create_app(storage, predictor, settings, learning=lambda: supervisor.is_alive)
 
 
-def _tell_death(storage: Storage, code: int, in_a_row: int) -> None:
+def _record_death(storage: Storage, code: int, in_a_row: int) -> None:
     storage.events.add("learner died", "server", code=code)
     if in_a_row == _SUSPICIOUS:
         storage.events.add("alarm", "server", what="learning", text=_KEEPS_DYING)
 
 
-def _tell_unreadable(storage: Storage, number: int) -> None:
+def _record_unreadable(storage: Storage, number: int) -> None:
     text = (
         f"Version {number} is promoted, but its file cannot be used: the one before goes on "
         f"answering. Bring another version back."

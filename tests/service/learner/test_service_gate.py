@@ -190,7 +190,7 @@ def audit_answers(service, labels, settle=True):
     """Let people say something about samples that were drawn at random."""
     names = service.serve([[0.0] * 4] * len(labels))
     service.storage.questions.put(
-        [Question(0, name, 0, 0, "audit", 0, 0.5, ((0, 1.0),), service.now) for name in names]
+        [Question(0, name, 0, "audit", 0, 0.5, ((0, 1.0),), service.now) for name in names]
     )
     said = iter(labels)
     service.answer(lambda question: next(said))

@@ -14,7 +14,7 @@ def storage(tmp_path):
     opened = open_storage(tmp_path, labels=LabelRules(), clock=lambda: 100.0)
     for name in "abcdefgh":
         opened.samples.add([Served(name, b"x", 0, 0, 0.5, 1.0, 100.0)])
-        opened.questions.put([Question(0, name, 0, 0, "learn", 0, 1.0, ((0, 0.5),), 100.0)])
+        opened.questions.put([Question(0, name, 0, "learn", 0, 1.0, ((0, 0.5),), 100.0)])
     yield opened
     opened.close()
 

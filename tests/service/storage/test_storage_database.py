@@ -33,7 +33,7 @@ def test_a_database_of_another_schema_is_refused(open_database, database):
     open_database().close()
     run(database, "UPDATE facts SET value = '7' WHERE name = 'schema'")
 
-    with pytest.raises(StateError, match="schema 7, this version has 1"):
+    with pytest.raises(StateError, match="schema 7, this version has 2"):
         open_database()
 
 

@@ -22,7 +22,6 @@ def put_question(connection: Connection, new: Question, places: int, now: float)
     same = and_(
         questions.c.sample == new.sample,
         questions.c.turn == new.turn,
-        questions.c.copy == new.copy,
         questions.c.purpose == new.purpose,
     )
     known = connection.scalar(select(questions.c.question).where(same))
@@ -41,7 +40,6 @@ def _values(new: Question, places: int) -> dict[str, Any]:
     return {
         "sample": new.sample,
         "turn": new.turn,
-        "copy": new.copy,
         "purpose": new.purpose,
         "version": new.version,
         "score": new.score,

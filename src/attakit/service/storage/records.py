@@ -38,7 +38,6 @@ class Question:
     question: int
     sample: str
     turn: int
-    copy: int
     purpose: Purpose
     version: int  # that the asking model was made from
     score: float  # entropy of the asking model

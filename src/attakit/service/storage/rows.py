@@ -38,7 +38,6 @@ def to_question(row: Row[Any]) -> Question:
         question=row.question,
         sample=row.sample,
         turn=row.turn,
-        copy=row.copy,
         purpose=row.purpose,
         version=row.version,
         score=row.score,

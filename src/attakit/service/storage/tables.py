@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA = 1
+SCHEMA = 2
 
 metadata = MetaData()
 
@@ -56,7 +56,6 @@ questions = Table(
     Column("question", _Number, primary_key=True, autoincrement=True),
     Column("sample", String, ForeignKey("samples.sample"), nullable=False, index=True),
     Column("turn", Integer, nullable=False),
-    Column("copy", Integer, nullable=False),
     Column("purpose", String, nullable=False),
     Column("version", Integer, nullable=False),
     Column("score", Float, nullable=False),
@@ -68,7 +67,7 @@ questions = Table(
     Column("decided", Float),  # when the answer came that will count unless it is withdrawn
     Column("settled", Float),
     Column("taken", Integer),  # turn of the learner that took the outcome
-    UniqueConstraint("sample", "turn", "copy", "purpose"),  # a turn may be taken twice
+    UniqueConstraint("sample", "turn", "purpose"),  # a turn may be taken twice
     Index("questions_by_state", "state", "question"),
 )
 

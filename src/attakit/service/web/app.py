@@ -36,6 +36,7 @@ from attakit.service.web.state import AppState
 from attakit.service.web.uploads import describe_upload
 from attakit.service.web.writer import SampleWriter
 from attakit.service.webhook import Webhook
+from attakit.service.worker import Worker
 from attakit.settings.service import ServiceSettings
 
 _DESCRIPTION = (
@@ -111,7 +112,7 @@ def _make_parts(
 ) -> AppState:
     counted = Metrics()
     counted.callbacks(overview)
-    predictor.callbacks = counted.count_batch
+    predictor.on_batch = counted.count_batch
     return AppState(
         storage=storage,
         predictor=predictor,
@@ -130,12 +131,14 @@ def _make_parts(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: AppState = app.state.parts
     url = parts.settings.labels.webhook
-    webhook = Webhook(url, parts.storage.questions, parts.storage.key_values) if url else None
+    workers: list[Worker] = [parts.overview, parts.writer]
+    if url:
+        workers.append(Webhook(url, parts.storage.questions, parts.storage.key_values))
+    for worker in workers:
+        worker.start()
     yield
-    if webhook:
-        await to_thread.run_sync(webhook.close)
-    await to_thread.run_sync(parts.writer.close)
-    await to_thread.run_sync(parts.overview.close)
+    for worker in reversed(workers):
+        await to_thread.run_sync(worker.stop)
 
 
 def _describe(app: FastAPI, settings: ServiceSettings) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attakit.errors import SettingError
-from attakit.paper.surfaces import Surface, edges
+from attakit.paper.validation.loss_surface import Surface, edges
 from attakit.report.canvas import EMPTY, FAINT, INK, import_drawing, new_figure, save_figure, soften
 
 _LINE, _LOW, _LOWEST = "#ff8c1a", "#e0193c", "#19d219"

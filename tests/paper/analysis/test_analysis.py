@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from attakit.errors import SettingError
-from attakit.paper.analysis import analyse_run, complexity_of
-from attakit.paper.analysis_page import render_analysis, write_analysis
-from attakit.paper.analysis_records import Analysis, Distances, StepAnalysis
+from attakit.paper.analysis.analysis_page import render_analysis, write_analysis
+from attakit.paper.analysis.analysis_records import Analysis, Distances, StepAnalysis
+from attakit.paper.analysis.run_analysis import analyse_run, complexity_of
+from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory import Divergence, optimal_low_weight, target_bound
-from attakit.paper.verdicts import is_source_like, verdicts
 from attakit.report.features import FEATURES_FILE, pack
 from attakit.report.lines import FORMAT, LineFile
 from attakit.report.runs import RunRecord

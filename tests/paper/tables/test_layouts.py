@@ -8,8 +8,8 @@ from rich.console import Console
 
 from attakit.errors import SettingError, UnknownName
 from attakit.paper import lay_out
-from attakit.paper.lineup import line_up
 from attakit.report import Figure, Number, print_sheets, render_sheets
+from attakit.report.lineup import line_up
 
 CORRUPTIONS = ("brightness", "gaussian_noise", "motion_blur", "fog")
 

@@ -18,8 +18,8 @@ import torch
 
 from attakit.errors import SettingError, check_count
 from attakit.nn.classifier import Classifier
-from attakit.paper.entropy_figure import EntropyRow
 from attakit.paper.validation.cell_file import CellFile, Result, complete_cells
+from attakit.paper.validation.entropy_plot import EntropyRow
 from attakit.paper.validation.fitting import Fitting, fit, measure
 from attakit.paper.validation.testbed import Material, Testbed, load_material
 from attakit.randomness import generator

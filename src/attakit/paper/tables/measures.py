@@ -1,4 +1,4 @@
-"""Columns of the paper's layouts: where our figure comes from, and where the paper's number."""
+"""Rows and columns of the paper's layouts: where our figure and the paper's number come from."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from attakit.paper.lineup import Entrant, Read
-from attakit.paper.numbers import PaperTable
+from attakit.paper.tables.numbers import PaperTable
 from attakit.report.figures import Figure, Number, final_figures
+from attakit.report.lineup import Entrant, RunReader, final, final_of, with_remark
 from attakit.report.runs import RunRecord
 from attakit.report.sheets import Entry, Head
 from attakit.report.streams import setting, stream_name
@@ -47,7 +47,7 @@ class Measure:
     """
 
     head: Head
-    read: Read
+    read: RunReader
     order: str | None = None
     printed: Printed = _nothing
     decimals: int = 1
@@ -64,27 +64,7 @@ class Measure:
         return Figure.of(self.read(run) for run in entrant.all_runs)
 
 
-def final(name: str) -> Read:
-    """Reads a figure of the end of a run."""
-
-    def read(run: RunRecord) -> float | None:
-        value: float | None = final_figures(run).get(name)
-        return value
-
-    return read
-
-
-def final_of(name: str, key: str) -> Read:
-    """Reads a figure per domain or segment of the end of a run."""
-
-    def read(run: RunRecord) -> float | None:
-        value: float | None = (final_figures(run).get(name) or {}).get(key)
-        return value
-
-    return read
-
-
-def mean_of(name: str, keys: Sequence[str]) -> Read:
+def mean_of(name: str, keys: Sequence[str]) -> RunReader:
     """Reads the plain mean over domains or segments; None unless all are there."""
 
     def read(run: RunRecord) -> float | None:
@@ -140,7 +120,7 @@ def targets_of(entrants: Sequence[Entrant]) -> list[str]:
     return list(dict.fromkeys(name for end in ends for name in end.get("post_adaptation") or {}))
 
 
-def is_known(entrants: Sequence[Entrant], read: Read) -> bool:
+def is_known(entrants: Sequence[Entrant], read: RunReader) -> bool:
     """Whether any run has a figure."""
     return any(read(run) is not None for entrant in entrants for run in entrant.all_runs)
 
@@ -205,3 +185,21 @@ def memory_measures(entrants: Sequence[Entrant], part: str, order: str | None) -
     head = Head(part, "", MEMORY, is_accuracy=False)
     known = is_known(entrants, memory)
     return [Measure(head, memory, order, decimals=0)] if known else []
+
+
+def row_title(entrant: Entrant, table: PaperTable | None, *, with_budget: bool) -> str:
+    """The paper's name for an entrant, or its own name, with its budget if asked for."""
+    known = table.row_name(entrant.label, entrant.budget) if table is not None else None
+    own = with_remark(entrant.label, f"B ≤ {entrant.budget}" * with_budget)
+    return with_remark(known or own, entrant.variant)
+
+
+def in_paper_order(entrants: Sequence[Entrant], table: PaperTable | None) -> list[Entrant]:
+    """Entrants in the order of the paper's rows; those that the paper does not have come last."""
+    if table is None:
+        return list(entrants)
+    ranks = {name: rank for rank, name in enumerate(table.rows)}
+    return sorted(
+        entrants,
+        key=lambda each: ranks.get(table.row_name(each.label, each.budget) or "", len(ranks)),
+    )

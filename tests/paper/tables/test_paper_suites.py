@@ -6,13 +6,18 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from attakit.cli import app
+from attakit.errors import SettingError
 from attakit.paper import LAYOUTS
-from attakit.paper.numbers import find_table, paper_tables
+from attakit.paper.tables.layouts import check_suite
+from attakit.paper.tables.numbers import find_table, paper_tables
 from attakit.settings import Experiment
+from attakit.settings.suite import load_suite, parse_suite
 from attakit.stream.order import ORDERS
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "paper"
+FOLDER = Path(__file__).parents[3] / "experiments" / "paper"
 FILES = sorted(path for path in FOLDER.glob("*.toml") if not path.stem.startswith("source-"))
 SOURCES = sorted(FOLDER.glob("source-*.toml"))
 METHODS = {"source_only", "batch_norm", "tent", "eata", "cotta", "sar", "simatta", "enhanced"}
@@ -106,3 +111,47 @@ def test_the_guide_names_every_suite_and_table():
 
     assert [path.name for path in [*numbered, *SOURCES] if path.name not in guide] == []
     assert len(paper_tables()) == 33
+
+
+def made_suite(**keys):
+    return parse_suite({"name": "s", "grid": {"methods": [{"label": "Tent"}]}, **keys})
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "near"),
+    [("layout", "ttaa", "tta"), ("paper", "table-22-pacs", "table-2-pacs")],
+)
+def test_layouts_and_tables_of_the_paper_must_exist(key, given, near):
+    with pytest.raises(
+        SettingError, match=f"suite: Unknown {key} '{given}'. Did you mean '{near}'"
+    ):
+        check_suite(made_suite(**{key: given}))
+
+
+@pytest.mark.parametrize("paper", ["table-2", "table-2-pacs", "table-31", "figure-13", None])
+@pytest.mark.parametrize("layout", ["plain", "tta"])
+def test_known_layouts_and_tables_of_the_paper_are_accepted(layout, paper):
+    check_suite(made_suite(layout=layout, paper=paper))
+
+
+def test_layouts_and_tables_of_all_suite_files_exist():
+    files = [path for path in FOLDER.parent.glob("**/*.toml") if "grid" in read(path)]
+
+    assert len(files) > len(FILES)
+    for path in files:
+        check_suite(load_suite(path), where=str(path))
+
+
+def test_an_unknown_layout_stops_a_suite_before_anything_is_run(tmp_path):
+    file = tmp_path / "suite.toml"
+    file.write_text(
+        f'name = "s"\nlayout = "ttaa"\nfolder = "{tmp_path}/results"\n'
+        '[[grid.methods]]\nlabel = "Tent"\nmethod = { name = "tent" }\n',
+        encoding="utf-8",
+    )
+
+    error = CliRunner().invoke(app, ["bench", str(file)]).exception
+
+    assert isinstance(error, SettingError)
+    assert str(error).startswith(f"{file}: Unknown layout 'ttaa'. Did you mean 'tta'?")
+    assert not (tmp_path / "results").exists()

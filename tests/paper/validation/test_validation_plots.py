@@ -7,10 +7,10 @@ from PIL import Image
 from rich.console import Console
 
 from attakit.errors import MissingExtra, SettingError
-from attakit.paper.cluster_figure import ClusterStep, draw_clustering
-from attakit.paper.entropy_figure import EntropyRow, draw_entropy_sets, entropy_table
-from attakit.paper.surface_figure import draw_surfaces
-from attakit.paper.surfaces import Surface
+from attakit.paper.validation.clustering_plot import ClusterStep, draw_clustering
+from attakit.paper.validation.entropy_plot import EntropyRow, draw_entropy_sets, entropy_table
+from attakit.paper.validation.loss_surface import Surface
+from attakit.paper.validation.surface_plot import draw_surfaces
 from attakit.report.canvas import import_drawing, new_figure, save_figure
 from attakit.report.figures import Figure
 
@@ -123,7 +123,8 @@ def test_equal_figures_give_equal_files(steps, tmp_path, ending):
 def test_clustering_tells_its_numbers(steps, tmp_path, monkeypatch):
     titles = []
     monkeypatch.setattr(
-        "attakit.paper.cluster_figure._prepare", lambda axes, limits, title: titles.append(title)
+        "attakit.paper.validation.clustering_plot._prepare",
+        lambda axes, limits, title: titles.append(title),
     )
 
     draw_clustering(steps, tmp_path / "clustering.png")

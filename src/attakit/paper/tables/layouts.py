@@ -6,24 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from attakit.errors import SettingError, unknown_name
-from attakit.paper.complete import complete
-from attakit.paper.lineup import Entrant, line_up, orders_of, ranked, several_budgets
-from attakit.paper.measures import (
+from attakit.paper.tables.complete_layout import complete
+from attakit.paper.tables.measures import (
     MEMORY,
     Measure,
     cost_measures,
-    final_of,
+    in_paper_order,
     labels_measure,
     letter_of,
     mean_of,
     memory_measures,
     printed_at,
     printed_labels,
+    row_title,
     segments_of,
     source_measures,
     target_measures,
 )
-from attakit.paper.notes import (
+from attakit.paper.tables.notes import (
     READ_COMPARISON,
     READ_CORRUPTIONS,
     READ_MEMORY,
@@ -31,14 +31,15 @@ from attakit.paper.notes import (
     legend,
     paper_note,
 )
-from attakit.paper.numbers import PaperTable, find_table
+from attakit.paper.tables.numbers import PaperTable, find_table, paper_names
 from attakit.report.curves import step_segments
 from attakit.report.fairness import fairness
+from attakit.report.lineup import Entrant, final_of, line_up, orders_of, several_budgets
 from attakit.report.runs import RunRecord
 from attakit.report.sheets import Head, Line, Sheet
 from attakit.report.streams import by_conditions, is_pool, stream_name
+from attakit.settings.suite import PLAIN, Suite
 
-PLAIN = "plain"  # the name of no layout: one plain table per stream
 Layout = Callable[[str, Sequence[Entrant]], list[Sheet]]
 
 _OF_POOLS = "ada"
@@ -188,10 +189,10 @@ def _sheet(
     pooled: bool = False,
 ) -> Sheet:
     lines = []
-    for entrant in ranked(entrants, table):
-        told = several_budgets(entrants, entrant.label)
+    for entrant in in_paper_order(entrants, table):
+        with_budget = several_budgets(entrants, entrant.label)
         entries = tuple(column.entry(entrant, table) for column in columns)
-        lines.append(Line(entrant.name(table, tell_budget=told), entries))
+        lines.append(Line(row_title(entrant, table, with_budget=with_budget), entries))
     has_paper = any(line.has_paper for line in lines)
     memory = [READ_MEMORY] if any(column.head.title == MEMORY for column in columns) else []
     notes = [reading, *memory, *legend(table), *paper_note(table if has_paper else None)]
@@ -211,3 +212,19 @@ LAYOUTS: dict[str, Layout] = {
     "ada": ada,
     "complete": complete,
 }
+
+
+def check_layout(name: str) -> None:
+    """Raise `SettingError` unless there is such a layout; the plain tables count as one."""
+    if name not in (PLAIN, *LAYOUTS):
+        raise unknown_name("layout", name, (PLAIN, *LAYOUTS))
+
+
+def check_suite(suite: Suite, where: str = "suite") -> None:
+    """Raise `SettingError` unless the layout and the paper's table that a suite names exist."""
+    try:
+        check_layout(suite.layout)
+        if suite.paper is not None and suite.paper not in paper_names():
+            raise unknown_name("paper", suite.paper, paper_names())
+    except SettingError as error:
+        raise SettingError(f"{where}: {error}") from error

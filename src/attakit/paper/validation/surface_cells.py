@@ -26,9 +26,9 @@ import numpy as np
 import torch
 
 from attakit.errors import check_choice, check_count
-from attakit.paper.surfaces import Surface
 from attakit.paper.validation.cell_file import CellFile, Result, complete_cells
 from attakit.paper.validation.fitting import Fitting, fit, measure
+from attakit.paper.validation.loss_surface import Surface
 from attakit.paper.validation.testbed import Material, Testbed, load_material
 from attakit.randomness import generator
 from attakit.stream.joined import Joined

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attakit.paper.lineup import Entrant, orders_of, several_budgets
-from attakit.paper.measures import final_of, letter_of, segments_of, targets_of
-from attakit.paper.notes import READ_COMPLETE, legend, paper_note
-from attakit.paper.numbers import PaperTable, find_table
+from attakit.paper.tables.measures import letter_of, row_title, segments_of, targets_of
+from attakit.paper.tables.notes import READ_COMPLETE, legend, paper_note
+from attakit.paper.tables.numbers import PaperTable, find_table
 from attakit.report.fairness import fairness
 from attakit.report.figures import Figure, Number, final_figures
+from attakit.report.lineup import Entrant, final_of, orders_of, several_budgets
 from attakit.report.runs import RunRecord
 from attakit.report.sheets import Entry, Head, Line, Sheet
 from attakit.report.streams import stream_name
@@ -25,7 +25,8 @@ def complete(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
 
 def _sheet(data_set: str, entrant: Entrant, entrants: Sequence[Entrant]) -> Sheet:
     table = _table(data_set, entrant)
-    name = entrant.name(None, tell_budget=several_budgets(entrants, entrant.label))
+    with_budget = several_budgets(entrants, entrant.label)
+    name = row_title(entrant, None, with_budget=with_budget)
     if table is not None and table.method:
         name = f"{table.method} ({entrant.variant})" if entrant.variant else table.method
     places = [

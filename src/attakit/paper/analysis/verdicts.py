@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from attakit.paper.analysis import term
-from attakit.paper.analysis_records import Analysis, Distances, StepAnalysis
+from attakit.paper.analysis.analysis_records import Analysis, Distances, StepAnalysis
+from attakit.paper.analysis.run_analysis import term
 from attakit.paper.theory.divergence import Divergence
 from attakit.paper.theory.terms import gap_term
 

@@ -10,7 +10,7 @@ from attakit.paper import lay_out
 from attakit.report import compare, read_run, render, render_sheets
 from attakit.report.runs import find_runs
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 
 

@@ -85,7 +85,7 @@ class PaperTable:
 @cache
 def paper_tables() -> Mapping[str, PaperTable]:
     """All tables of the paper, by their names."""
-    text = files("attakit.paper").joinpath(FILE).read_text(encoding="utf-8")
+    text = files("attakit.paper.tables").joinpath(FILE).read_text(encoding="utf-8")
     return {
         name: PaperTable(name=name, **{**table, "columns": tuple(table["columns"])})
         for name, table in tomllib.loads(text).items()

@@ -8,7 +8,7 @@ import pytest
 
 from attakit.errors import UnknownName
 from attakit.paper import LAYOUTS, paper_number
-from attakit.paper.numbers import find_table, paper_tables
+from attakit.paper.tables.numbers import find_table, paper_tables
 from attakit.report import Number
 
 HALF_A_DIGIT = 0.005 + 1e-9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attakit.paper.numbers import PaperTable
+from attakit.paper.tables.numbers import PaperTable
 
 _MAX_LEGEND = 6  # more letters are abbreviations, which explain themselves
 

@@ -10,9 +10,9 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from attakit.paper.analysis_records import Analysis, StepAnalysis
+from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
+from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory.divergence import Divergence
-from attakit.paper.verdicts import is_source_like, verdicts
 from attakit.report.html import embed
 
 Read = Callable[[StepAnalysis], float | Divergence | None]

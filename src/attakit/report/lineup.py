@@ -1,11 +1,10 @@
-"""Runs of a suite put in order: which belong to one method, budget and stream."""
+"""Runs grouped into entrants: which belong to one method, budget and stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from attakit.paper.numbers import PaperTable
 from attakit.report.figures import Figure, final_figures
 from attakit.report.lines import as_json
 from attakit.report.runs import RunRecord
@@ -20,7 +19,7 @@ from attakit.report.streams import (
     without_repeats,
 )
 
-Read = Callable[[RunRecord], float | None]
+RunReader = Callable[[RunRecord], float | None]
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Entrant:
     >>> run = RunRecord({"label": "tent"}, {}, [], [], [], {"labels": 0, "seconds": 2.0})
     >>> (entrant,) = line_up([run])
     >>> (order,) = entrant.runs
-    >>> entrant.budget, entrant.figure(order, lambda run: final_figures(run)["seconds"])
+    >>> entrant.budget, entrant.figure(order, final("seconds"))
     (None, Figure(mean=2.0, deviation=None))
     """
 
@@ -58,26 +57,20 @@ class Entrant:
     @property
     def full_label(self) -> str:
         """Name of the method, with settings where it was run with several."""
-        return _with(self.label, self.variant)
+        return with_remark(self.label, self.variant)
 
     @property
     def all_runs(self) -> tuple[RunRecord, ...]:
         return tuple(run for runs in self.runs.values() for run in runs)
 
-    def figure(self, order: str, read: Read) -> Figure | None:
+    def figure(self, order: str, read: RunReader) -> Figure | None:
         """A number of the runs on one stream, averaged over seeds."""
         return Figure.of(read(run) for run in self.runs.get(order, ()))
 
-    def name(self, table: PaperTable | None, *, tell_budget: bool) -> str:
-        """What the paper calls it, or its own name, with its budget if that must be told."""
-        known = table.row_name(self.label, self.budget) if table is not None else None
-        if known is not None:
-            return _with(known, self.variant)
-        return _with(_with(self.label, f"B ≤ {self.budget}" * tell_budget), self.variant)
 
-
-def _with(name: str, told: str) -> str:
-    return f"{name} ({told})" if told else name
+def with_remark(name: str, remark: str) -> str:
+    """A name with a remark in brackets, where there is one."""
+    return f"{name} ({remark})" if remark else name
 
 
 def line_up(runs: Sequence[RunRecord]) -> list[Entrant]:
@@ -125,18 +118,6 @@ def _by_size(budget: int | str | None) -> tuple[bool, int]:
     return not isinstance(budget, int), budget if isinstance(budget, int) else 0
 
 
-def ranked(entrants: Sequence[Entrant], table: PaperTable | None) -> list[Entrant]:
-    """In the order of the paper's rows; what the paper does not have comes after."""
-    if table is None:
-        return list(entrants)
-    places = {name: place for place, name in enumerate(table.rows)}
-
-    def place(entrant: Entrant) -> int:
-        return places.get(table.row_name(entrant.label, entrant.budget) or "", len(places))
-
-    return sorted(entrants, key=place)
-
-
 def several_budgets(entrants: Sequence[Entrant], label: str) -> bool:
     """Whether a method is there with more than one budget."""
     return len({entrant.budget for entrant in entrants if entrant.label == label}) > 1
@@ -153,3 +134,23 @@ def budget_of(run: RunRecord) -> int | str | None:
     """How many labels a run was allowed."""
     budget: int | str | None = setting(run, "labels", "budget")
     return budget
+
+
+def final(name: str) -> RunReader:
+    """Reads a figure of the end of a run."""
+
+    def read(run: RunRecord) -> float | None:
+        value: float | None = final_figures(run).get(name)
+        return value
+
+    return read
+
+
+def final_of(name: str, key: str) -> RunReader:
+    """Reads a figure per domain or segment of the end of a run."""
+
+    def read(run: RunRecord) -> float | None:
+        value: float | None = (final_figures(run).get(name) or {}).get(key)
+        return value
+
+    return read
