@@ -153,7 +153,7 @@ class Soak:
         self.people.act()
         if self.clock.now - self._looked >= self.world.turn_seconds:
             self._looked = self.clock.now
-            self.service.learner.look()
+            self.service.learner.run_once()
             self.measured.violations += budget_violations(self.service)
         if self.clock.now - self._cleaned >= CLEAN_SECONDS:
             self._cleaned = self.clock.now

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from attakit.cli import app, main
 from attakit.errors import MissingExtra, SettingError, StateError
-from attakit.service.saved_database import SETTINGS_FILE
-from attakit.service.saved_settings import keep_settings
+from attakit.service.saved_settings import SETTINGS_FILE, save_settings
 from attakit.service.storage import Question, Served, open_storage
 from attakit.settings.service import ServiceSettings
 from needed import hide_package
@@ -37,7 +36,7 @@ def fill(folder, url=None):
 def live(tmp_path):
     """Folder of a service that has put two questions and is not running."""
     folder = tmp_path / "live"
-    keep_settings(ServiceSettings(folder=folder, classes=CLASSES))
+    save_settings(ServiceSettings(folder=folder, classes=CLASSES))
     fill(folder)
     return folder
 
@@ -182,7 +181,7 @@ def test_the_password_of_a_database_is_not_kept(tmp_path):
     url = "postgresql://ada:geheim@host/labels"
     settings = ServiceSettings(folder=tmp_path, classes=CLASSES, database=url)
 
-    keep_settings(settings)
+    save_settings(settings)
 
     assert "geheim" not in (tmp_path / SETTINGS_FILE).read_text()
     with pytest.raises(SettingError, match=r"ada:\*\*\*@host.*ATTAKIT_DATABASE"):

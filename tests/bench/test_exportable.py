@@ -9,6 +9,7 @@ from attakit.errors import SettingError, StateError
 from attakit.methods import SourceOnly
 from attakit.nn import weights_hash
 from attakit.settings.experiment import MethodTable
+from attakit.store.tensor_file import load_state
 from interruptions import crash, stopped
 
 KEEP = {"model": True}
@@ -29,7 +30,7 @@ def test_a_stopped_pool_run_gives_the_model_of_its_last_round(small_run):
 
     model, facts = run_model(folder)
 
-    state = torch.load(folder / SNAPSHOT, weights_only=True)["adaptation"]
+    state = load_state(folder / SNAPSHOT)["adaptation"]
     saved = state["learner"]["model"]
     assert torch.equal(model.head.weight, saved["model.head.weight"])
     assert facts.origin == "pool, uniform on digits, seed 0, not finished"
@@ -73,7 +74,7 @@ def test_a_stopped_run_gives_the_model_that_was_saved_last(small_run):
 
     model, facts = run_model(folder)
 
-    saved = torch.load(folder / SNAPSHOT, weights_only=True)["method"]["model"]
+    saved = load_state(folder / SNAPSHOT)["method"]["model"]
     assert torch.equal(model.head.weight, saved["model.head.weight"])
     assert facts.origin.endswith("not finished")
 

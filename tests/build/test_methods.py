@@ -35,6 +35,10 @@ class NeedsSource(SourceOnly):
         super().__init__(model)
         self.inputs = source_inputs
 
+    @staticmethod
+    def source_input_count(settings):
+        return settings.get("count", 2000)
+
 
 def test_a_method_that_wants_source_inputs_gets_a_seeded_draw():
     source = ArraySamples(torch.arange(2500.0).reshape(-1, 1), [0] * 2500)

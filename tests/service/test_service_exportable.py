@@ -33,7 +33,7 @@ def talking_to(settings):
     """A client of a service whose learner never starts."""
     with (
         open_service(settings) as storage,
-        serving.running(settings, storage, source_model(settings)) as app,
+        serving.running_service(settings, storage, source_model(settings)) as app,
         TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50_000)) as client,
     ):
         yield client

@@ -4,7 +4,7 @@ import pytest
 
 from attakit.errors import ModelError, SettingError
 from attakit.service.models import source_model
-from attakit.service.preflight import try_out
+from attakit.service.preflight import check_model_fits
 from attakit.settings.load import parse_service
 
 OWN = """
@@ -38,7 +38,7 @@ def tried(tmp_path, monkeypatch):
             **changed,
         }
         settings = parse_service(tables)
-        try_out(settings, source_model(settings))
+        check_model_fits(settings, source_model(settings))
 
     return run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attakit.bench.pool_run import saved_learner
 from attakit.bench.run import saved_method
-from attakit.bench.run_folder import DONE, MODEL_FILE, SNAPSHOT
+from attakit.bench.run_folder import DONE, MODEL_FILE, has_snapshot
 from attakit.bench.saved_model import adapted_model
 from attakit.build.exportable import Exportable, describe_model, model_from_file
 from attakit.errors import StateError
@@ -18,7 +18,7 @@ def run_model(folder: Path) -> Exportable:
     """The adapted model of a run: of a finished one as it was kept, of a stopped one as saved."""
     if (folder / MODEL_FILE).exists():
         return model_from_file(folder / MODEL_FILE)
-    if (folder / SNAPSHOT).exists():
+    if has_snapshot(folder):
         return _saved_model(folder)
     if (folder / DONE).exists():
         raise StateError(

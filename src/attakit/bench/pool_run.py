@@ -17,6 +17,7 @@ from attakit.bench.run_folder import (
     check_same_model,
     clear_folder,
     describe,
+    has_snapshot,
     mark_done,
     stopped,
 )
@@ -38,7 +39,7 @@ from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
 from attakit.settings.experiment import Experiment, MethodTable, PoolTable
-from attakit.store.snapshot import load_snapshot, save_snapshot
+from attakit.store.tensor_file import load_state, save_state
 from attakit.stream.batches import Stream
 from attakit.stream.joined import Joined
 from attakit.stream.order import domain_after_domain
@@ -155,9 +156,9 @@ def _adaptation(
 def _resume(state: _PoolRun, folder: Path) -> None:
     """Bring a run to the end of its last saved round."""
     check_same_model(folder, state.source_hash)
-    if (folder / SNAPSHOT).exists():
+    if has_snapshot(folder):
         device = choose_device(state.experiment.model.device)
-        state.load_state_dict(load_snapshot(folder / SNAPSHOT, device))
+        state.load_state_dict(load_state(folder / SNAPSHOT, device))
 
 
 def _reporters(
@@ -212,7 +213,7 @@ def _run_rounds(state: _PoolRun, folder: Path, reporters: Sequence[Reporter]) ->
                 state.updates += result.training.updates
                 for reporter in reporters:
                     reporter.on_step(result)
-                save_snapshot(folder / SNAPSHOT, state.state_dict())
+                save_state(folder / SNAPSHOT, state.state_dict())
         finally:
             for reporter in reporters:
                 reporter.close()

@@ -24,6 +24,7 @@ from attakit.bench.run_folder import (
     check_same_settings,
     clear_folder,
     describe,
+    has_snapshot,
     mark_done,
     prepare_folder,
     read_end,
@@ -45,7 +46,7 @@ from attakit.protocols import Method, Reporter
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
 from attakit.settings.experiment import Experiment
-from attakit.store.snapshot import load_snapshot
+from attakit.store.tensor_file import load_state
 
 
 def run_experiment(
@@ -170,10 +171,10 @@ def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks
 def _resume(state: RunState, folder: Path) -> int:
     """Bring a run to where it was saved; return the step that comes next."""
     check_same_model(folder, state.source_hash)
-    if not (folder / SNAPSHOT).exists():
+    if not has_snapshot(folder):
         return 0
     device = choose_device(state.experiment.model.device)
-    return state.load_state_dict(load_snapshot(folder / SNAPSHOT, device)) + 1
+    return state.load_state_dict(load_state(folder / SNAPSHOT, device)) + 1
 
 
 def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporter]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from attakit.build.construct import check_settings, construct, find_named, settings_of
 from attakit.errors import SettingError
 from attakit.methods import METHODS
-from attakit.protocols import Method, Selector
+from attakit.protocols import Asks, Method, NeedsSource, Selector
 from attakit.randomness import generator
 from attakit.select import SELECTORS
 from attakit.settings.experiment import DEFAULT_SELECTOR, MethodTable
@@ -20,7 +19,6 @@ from attakit.train.balanced import BalancedTrainer
 from attakit.train.weighting import Weighting
 
 SOURCE_INPUTS = "source_inputs"
-USUAL_SOURCE_INPUTS = 2000  # of a method that does not say how many it wants
 
 
 def build_method(
@@ -28,8 +26,8 @@ def build_method(
 ) -> Method:
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
 
-    One that has the setting `source_inputs` gets some of the samples the model was trained on,
-    where there are any: as many as its `source_input_count(settings)` says, else 2,000.
+    A method that declares `NeedsSource` gets some of the samples the model was trained on, if
+    there are any.
     """
     return _method(table.name, table.settings, model, seed, source)
 
@@ -61,6 +59,16 @@ def _check_method(name: Any, given: Mapping[str, Any]) -> None:
     check_settings(kind, settings, [None])  # in the place of the model
 
 
+def asks_for_labels(name: str) -> bool:
+    """Whether a method, by name or import path, declares that it asks for labels.
+
+    >>> asks_for_labels("simatta"), asks_for_labels("tent")
+    (True, False)
+    """
+    kind = find_named(name, METHODS, "method")
+    return isinstance(kind, type) and issubclass(kind, Asks)
+
+
 def _with_parts(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Settings of a method with those parts built that need no model."""
     settings = dict(given)
@@ -73,10 +81,9 @@ def _with_parts(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 def _source_input_count(kind: Callable[..., Any], settings: Mapping[str, Any]) -> int:
     """How many source inputs a method has a use for."""
-    if SOURCE_INPUTS not in inspect.signature(kind).parameters or SOURCE_INPUTS in settings:
+    if SOURCE_INPUTS in settings or not (isinstance(kind, type) and issubclass(kind, NeedsSource)):
         return 0
-    tell = getattr(kind, "source_input_count", None)
-    count = USUAL_SOURCE_INPUTS if tell is None else tell(settings)
+    count = kind.source_input_count(settings)
     # Where a wrong setting makes it no count, the method itself complains about the setting.
     return count if isinstance(count, int) and count > 0 else 0
 

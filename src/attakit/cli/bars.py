@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from attakit.build.models import DIGITS_TRAINING
 from attakit.build.task import Counting
-from attakit.report.console import WorkBar, told
+from attakit.report.console import WorkBar, format_metrics
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], N
 def training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
     """A bar for training the source model of the digits, shown only if it is trained."""
     with late_bar("source model", quiet=quiet) as show:
-        yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, told(numbers))
+        yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, format_metrics(numbers))
 
 
 @contextmanager

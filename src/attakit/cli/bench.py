@@ -29,8 +29,9 @@ from attakit.paper.tables.layouts import check_suite
 from attakit.processes.interrupt import Interrupted, stoppable
 from attakit.processes.threads import usable_cores
 from attakit.report.console import print_table
-from attakit.report.figures import summarise
 from attakit.report.runs import read_run
+from attakit.report.summaries import summarise
+from attakit.report.tables import method_table
 from attakit.settings.suite import Protocol, Suite, load_suite
 
 SOME_FAILED = 1
@@ -161,7 +162,8 @@ def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
     for stream in dict.fromkeys(cell.stream for cell in cells):
         found = [cell for cell in cells if cell.stream == stream and cell.name in done]
         if found:
-            print_table(summarise([read_run(cell.folder) for cell in found]), title=stream)
+            summaries = summarise([read_run(cell.folder) for cell in found])
+            print_table(method_table(summaries, stream))
     if summary["fairness"]["shared"]:
         say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
     counts = ", ".join(f"{summary[end]} {label}" for end, label in _COUNTS.items() if summary[end])

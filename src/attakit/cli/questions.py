@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TextIO
-from uuid import uuid4
 
 import typer
 
 from attakit.cli.options import DatabaseUrl, Json, Quiet
 from attakit.cli.output import print_json, say
 from attakit.errors import SettingError
+from attakit.files import atomic_write
 from attakit.service.exchange import (
     FileFormat,
     choose_file_format,
@@ -152,16 +151,13 @@ def _read(file: Path) -> str:
 @contextmanager
 def _writing(out: Path, encoding: str) -> Iterator[TextIO]:
     """Write to a temporary file that gets its name when it is complete."""
-    draft = out.with_name(f".{out.name}.{uuid4().hex}")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("w", encoding=encoding, newline="") as stream:
+        with (
+            atomic_write(out) as draft,
+            draft.open("w", encoding=encoding, newline="") as stream,
+        ):
             yield stream
-        os.replace(draft, out)
     except OSError as error:
         raise SettingError(
             f"{out} cannot be written ({error.strerror}). Free some space or choose another file."
         ) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)

@@ -14,8 +14,9 @@ from attakit.cli.bars import counting_bar, training_bar
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say
 from attakit.report.console import Progress, print_table
-from attakit.report.figures import summarise
 from attakit.report.runs import read_run
+from attakit.report.summaries import summarise
+from attakit.report.tables import method_table
 from attakit.settings.load import load_experiment
 
 
@@ -65,5 +66,5 @@ def run(
     if as_json:
         print_json({"folder": str(folder), **end})
     elif not quiet:
-        print_table(summarise([read_run(folder)]))
+        print_table(method_table(summarise([read_run(folder)])))
         say(f"Results: {folder}")

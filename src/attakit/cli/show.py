@@ -19,13 +19,11 @@ from attakit.cli.suite_layout import suite_layout
 from attakit.methods import METHODS
 from attakit.paper.tables.layouts import LAYOUTS, check_layout, lay_out
 from attakit.report.comparisons import Comparison, compare
-from attakit.report.console import print_sheets, print_table
+from attakit.report.console import print_table
 from attakit.report.html import write_report
 from attakit.report.plots import PlotKind, draw_plot
 from attakit.report.runs import find_runs, read_run
-from attakit.report.sheet_forms import render_sheets
-from attakit.report.sheets import Sheet
-from attakit.report.tables import Form, render_comparisons
+from attakit.report.table_forms import TableForm, layout_json, render_tables
 from attakit.select import SELECTORS
 from attakit.settings.suite import PLAIN
 from attakit.stream.order import ORDERS
@@ -33,7 +31,7 @@ from attakit.stream.order import ORDERS
 
 def table(
     folders: RunFolders,
-    form: Annotated[Form, typer.Option("--format", help="Output format.")] = "rich",
+    form: Annotated[TableForm, typer.Option("--format", help="Output format.")] = "rich",
     layout: Annotated[
         str | None,
         typer.Option(
@@ -47,33 +45,24 @@ def table(
     runs = [read_run(folder) for folder in find_runs(folders)]
     chosen = suite_layout(folders) if layout is None else layout
     check_layout(chosen)
-    if chosen != PLAIN:
-        _show_layout(lay_out(chosen, runs), form, as_json=as_json)
-        return
-    found = compare(runs)
-    if as_json:
-        print_json({"tables": [_as_json(one) for one in found]})
+    comparisons = compare(runs) if chosen == PLAIN else []
+    tables = [one.table for one in comparisons] if chosen == PLAIN else lay_out(chosen, runs)
+    if as_json and chosen == PLAIN:
+        print_json({"tables": [_as_json(one) for one in comparisons]})
+    elif as_json:
+        print_json({"sheets": [layout_json(one) for one in tables]})
     elif form == "rich":
-        for place, one in enumerate(found):
-            if place:
+        for number, one in enumerate(tables):
+            if number and chosen == PLAIN:
                 say("")
-            print_table(one.rows, title=one.title, notes=one.notes)
+            print_table(one)
     else:
-        tables = [(one.title, one.rows, one.notes) for one in found]
-        sys.stdout.write(render_comparisons(tables, form))
+        sys.stdout.write(render_tables(tables, form))
 
 
 def _as_json(found: Comparison) -> dict[str, Any]:
-    return {"title": found.title, "rows": [asdict(row) for row in found.rows], "notes": found.notes}
-
-
-def _show_layout(sheets: list[Sheet], form: Form, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"sheets": [asdict(sheet) for sheet in sheets]})
-    elif form == "rich":
-        print_sheets(sheets)
-    else:
-        sys.stdout.write(render_sheets(sheets, form))
+    rows = [asdict(one) for one in found.summaries]
+    return {"title": found.title, "rows": rows, "notes": found.notes}
 
 
 def plot(

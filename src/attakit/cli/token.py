@@ -15,7 +15,7 @@ from rich.table import Table
 from attakit.cli.options import DatabaseUrl, Json
 from attakit.cli.output import print_json, say
 from attakit.errors import SettingError
-from attakit.service.saved_database import check_password, kept_database
+from attakit.service.saved_settings import check_password, saved_database_url
 from attakit.service.storage import Storage, open_storage
 from attakit.service.storage.database import FILE
 
@@ -114,7 +114,7 @@ def _is_vacant(folder: Path) -> bool:
 @contextmanager
 def _open(folder: Path, database: str | None, *, new: bool = False) -> Iterator[Storage]:
     """Open the storage of a service. If it does not exist, create it only if it may be `new`."""
-    url = database or kept_database(folder)
+    url = database or saved_database_url(folder)
     check_password(url)
     if not new and url is None and not (folder / FILE).is_file():
         raise SettingError(

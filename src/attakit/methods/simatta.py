@@ -14,32 +14,32 @@ themselves to the model.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_count
-from attakit.methods.base import BaseMethod
+from attakit.methods.asking import AskingMethod
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.norm import NormPolicy
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Selector, Trainer
-from attakit.queries import Answer, SampleId
-from attakit.records import Batch, Choice, LabelledRows, Selection, Step, Training
+from attakit.queries import Allowance, Answer, SampleId
+from attakit.records import Batch, LabelledRows, Step, Training
 from attakit.select.bounds import EntropyBounds
 from attakit.select.incremental import IncrementalClustering
 from attakit.store.anchors import Anchors
-from attakit.store.stored_rows import covered_rows
-from attakit.store.waiting import Waiting, waiting_rows
+from attakit.store.stored_rows import StoredRows
+from attakit.store.waiting import waiting_rows
 from attakit.train.balanced import BalancedTrainer
 
 Bound = float | Literal["auto"]
 Capacity = int | Literal["unlimited"]
 
 
-class SimATTA(BaseMethod):
+class SimATTA(AskingMethod):
     """Asks about uncertain samples that are unlike those asked before; trains on both anchor sets.
 
     Parameters
@@ -74,7 +74,7 @@ class SimATTA(BaseMethod):
     --------
     >>> from attakit.testing import tiny_batch, tiny_classifier
     >>> method = SimATTA(tiny_classifier(), high_entropy_bound=0.0)
-    >>> step = method.step(tiny_batch(), allowance=2)
+    >>> step = method.step(tiny_batch(), Allowance(2))
     >>> len(step.queries)
     2
     """
@@ -105,10 +105,9 @@ class SimATTA(BaseMethod):
         both_sets: bool = False,
         seed: int = 0,
     ) -> None:
-        super().__init__(model)
+        super().__init__(model, selector=selector or IncrementalClustering(seed=seed))
         self.source_model = copy.deepcopy(self.model)
         self.bounds = EntropyBounds(low_entropy_bound, high_entropy_bound)
-        self.selector = selector or IncrementalClustering(seed=seed)
         self.trainer = trainer or BalancedTrainer(seed=seed)
         self.low_entropy_limit = _limit("low_entropy_limit", low_entropy_limit)
         self.include_bound = include_bound
@@ -116,21 +115,25 @@ class SimATTA(BaseMethod):
         capacity = _limit("low_entropy_capacity", low_entropy_capacity)
         self.low_entropy_anchors = Anchors(capacity=capacity, seed=seed)
         self.high_entropy_anchors = Anchors()
-        self.waiting = Waiting()
-        self.step_count = 0
         self.model.use_norm(norm)
         trainable_parameters(self.model, trainable)
 
-    def step(self, batch: Batch, allowance: int) -> Step:
-        inputs = self.place(batch.inputs)
-        self.step_count = batch.step
-        prediction = self.answer(self.model, inputs)
+    @property
+    def source_like_anchors(self) -> Anchors:
+        return self.low_entropy_anchors
+
+    @property
+    def labelled_anchors(self) -> Anchors:
+        return self.high_entropy_anchors
+
+    def respond(self, batch: Batch, allowance: Allowance) -> Step:
+        prediction = self.answer(self.model, batch.inputs)
         entropy = softmax_entropy(prediction.logits)
         self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
-        uncertain = waiting_rows(batch, inputs, prediction).take(self._unsure(entropy))
-        choice = self._choose(uncertain, allowance)
-        queries = self.waiting.hold_chosen(uncertain, choice.selection, self.step_count)
-        self._take_confident(batch, inputs, asked={query.sample for query in queries})
+        uncertain = waiting_rows(batch, prediction).take(self._unsure(entropy))
+        # IC(D_h(t-1), U_h(t), NC(t)) within the budget (Algorithm 1, line 5).
+        queries, choice = self.ask(uncertain, self._covered(uncertain, allowance), allowance)
+        self._take_confident(batch, asked={query.sample for query in queries})
         numbers = {
             "uncertain": float(len(uncertain)),
             "low_entropy_bound": self.bounds.low,
@@ -146,33 +149,24 @@ class SimATTA(BaseMethod):
             self.model, self.low_entropy_anchors, self.high_entropy_anchors, self.step_count
         )
 
-    def forget(self, samples: Collection[SampleId]) -> None:
-        for store in (self.low_entropy_anchors, self.high_entropy_anchors, self.waiting):
-            store.forget(samples)
-
     def _unsure(self, entropy: Tensor) -> list[int]:
         """U_h(t): what the adapting model is unsure about (Algorithm 1, line 4)."""
         unsure = entropy >= self.bounds.high if self.include_bound else entropy > self.bounds.high
         return unsure.nonzero().flatten().tolist()
 
-    def _choose(self, uncertain: LabelledRows, allowance: int) -> Choice:
-        """IC(D_h(t-1), U_h(t), NC(t)) within the budget (Algorithm 1, line 5)."""
-        candidates = uncertain.unlabelled()
-        if allowance == 0 or len(candidates) == 0:
-            return Choice(candidates, covered_rows((), like=candidates), Selection())
+    def _covered(self, uncertain: LabelledRows, allowance: Allowance) -> tuple[StoredRows, ...]:
+        """D_h(t-1) and open questions, with features of the present model if they are needed."""
+        if allowance.count == 0 or len(uncertain) == 0:
+            return ()
         self.high_entropy_anchors.refresh(self.predict)
         self.waiting.refresh(self.predict)
-        known = covered_rows((self.high_entropy_anchors, self.waiting), like=candidates)
-        selection = self.selector.select(candidates, known, allowance, self.step_count)
-        self.high_entropy_anchors.reweight(selection.weights)
-        self.waiting.reweight(selection.weights)
-        return Choice(candidates, known, selection)
+        return self.high_entropy_anchors, self.waiting
 
-    def _take_confident(self, batch: Batch, inputs: Tensor, asked: set[SampleId]) -> None:
+    def _take_confident(self, batch: Batch, asked: set[SampleId]) -> None:
         """D_l(t): what the source model is sure about, with its labels (Algorithm 1, line 3)."""
         if self.bounds.low == 0 and not self.bounds.low_is_fitted:
             return
-        source = self.answer(self.source_model, inputs)
+        source = self.answer(self.source_model, batch.inputs)
         entropy = softmax_entropy(source.logits)
         surest_first = [
             place
@@ -181,7 +175,7 @@ class SimATTA(BaseMethod):
         ][: self.low_entropy_limit]
         self.bounds.observe_source(entropy.tolist())
         below = [place for place in surest_first if entropy[place] < self.bounds.low]
-        rows = waiting_rows(batch, inputs, source).take(below)
+        rows = waiting_rows(batch, source).take(below)
         self.low_entropy_anchors.add(replace(rows, labels=rows.logits.argmax(dim=1)))
 
 

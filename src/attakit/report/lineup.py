@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from attakit.report.figures import Figure, final_figures
 from attakit.report.lines import as_json
 from attakit.report.runs import RunRecord
 from attakit.report.streams import (
     BUDGET,
     STREAM_NAMES,
+    describe_settings,
+    distinguishing_settings,
     order_of,
     own_settings,
     setting,
-    telling,
-    told,
     without_repeats,
 )
+from attakit.report.summaries import MeanStd, final_figures
 
 RunReader = Callable[[RunRecord], float | None]
 
@@ -45,7 +45,7 @@ class Entrant:
     >>> (entrant,) = line_up([run])
     >>> (order,) = entrant.runs
     >>> entrant.budget, entrant.figure(order, final("seconds"))
-    (None, Figure(mean=2.0, deviation=None))
+    (None, MeanStd(mean=2.0, deviation=None))
     """
 
     label: str
@@ -63,9 +63,9 @@ class Entrant:
     def all_runs(self) -> tuple[RunRecord, ...]:
         return tuple(run for runs in self.runs.values() for run in runs)
 
-    def figure(self, order: str, read: RunReader) -> Figure | None:
+    def figure(self, order: str, read: RunReader) -> MeanStd | None:
         """A number of the runs on one stream, averaged over seeds."""
-        return Figure.of(read(run) for run in self.runs.get(order, ()))
+        return MeanStd.of(read(run) for run in self.runs.get(order, ()))
 
 
 def with_remark(name: str, remark: str) -> str:
@@ -94,9 +94,9 @@ def _variants(label: str, budget: int | str | None, runs: Sequence[RunRecord]) -
     for run in runs:
         ways.setdefault(as_json(own_settings(run)), []).append(run)
     settings = [own_settings(own[0]) for own in ways.values()]
-    names = telling(settings)
+    names = distinguishing_settings(settings)
     return [
-        _entrant(label, budget, own, ", ".join(told(each, names, "=")))
+        _entrant(label, budget, own, ", ".join(describe_settings(each, names, "=")))
         for each, own in zip(settings, ways.values(), strict=True)
     ]
 

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from attakit.report.curves import Band, average, bands, recorded, smoothed_accuracy
-from attakit.report.figures import Figure, final_figures
-from attakit.report.lineup import Entrant, RunReader, final, line_up, orders_of
+from attakit.report.lineup import Entrant, RunReader, final, line_up, orders_of, with_remark
 from attakit.report.runs import Group, RunRecord
 from attakit.report.streams import by_conditions, is_pool, stream_name
+from attakit.report.summaries import MeanStd, final_figures
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """A place in a panel, with deviations where there are several runs."""
 
-    x: Figure
-    y: Figure
+    x: MeanStd
+    y: MeanStd
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,7 @@ def _per_stream(
     Runs over a pool are left out: they give no answers along a stream.
     """
     found = by_conditions([run for run in runs if not is_pool(run)])
-    entrants = {
-        f"{one.data_set} ({one.told})" if one.told else one.data_set: line_up(one.runs)
-        for one in found
-    }
+    entrants = {with_remark(one.data_set, one.description): line_up(one.runs) for one in found}
     orders = orders_of([entrant for own in entrants.values() for entrant in own])
     return [
         [panel for name, own in entrants.items() for panel in draw(name, order, own)]
@@ -173,7 +170,7 @@ def _along(
         if any(run.steps for run in runs):
             curve = average(Group(entrant.full_label, runs), read)
             known = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
-            points = tuple(Point(Figure(float(x)), Figure(y)) for x, y in known)
+            points = tuple(Point(MeanStd(float(x)), MeanStd(y)) for x, y in known)
             traces.append(Trace(entrant.full_label, points, marked=False))
             found = found or bands(runs[0])
     return Panel(title, "samples seen", y_title, tuple(traces), bands=tuple(found))

@@ -8,25 +8,25 @@ from rich.console import Console
 
 from attakit.errors import SettingError, UnknownName
 from attakit.paper import lay_out
-from attakit.report import Figure, Number, print_sheets, render_sheets
+from attakit.report import MeanStd, PaperNumber, print_table, render_tables
 from attakit.report.lineup import line_up
 
 CORRUPTIONS = ("brightness", "gaussian_noise", "motion_blur", "fog")
 
 
-def cell(sheet, label, head):
-    line = next(line for line in sheet.lines if line.label == label)
-    return line.entries[[each.full for each in sheet.heads].index(head)]
+def cell(table, label, head):
+    line = next(line for line in table.rows if line.label == label)
+    return line.cells[[each.full_title for each in table.columns].index(head)]
 
 
-def notes(sheet):
-    return " ".join(sheet.notes)
+def notes(table):
+    return " ".join(table.notes)
 
 
 def test_the_comparison_has_both_streams_side_by_side(make_comparison):
-    (sheet,) = lay_out("tta", make_comparison())
+    (table,) = lay_out("tta", make_comparison())
 
-    heads = [head.full for head in sheet.heads]
+    heads = [head.full_title for head in table.columns]
     assert heads[:4] == ["domain-wise now A", "domain-wise now C", "domain-wise now S",
                          "domain-wise now mean"]  # fmt: skip
     assert heads[4:12] == [
@@ -35,32 +35,32 @@ def test_the_comparison_has_both_streams_side_by_side(make_comparison):
         "domain-wise seconds",
     ]
     assert heads[12:17] == [f"random now {name}" for name in ("1", "2", "3", "4", "mean")]
-    assert sheet.title == "TTA comparisons on PACS"
+    assert table.title == "TTA comparisons on PACS"
 
 
 def test_rows_are_methods_and_budgets_in_the_papers_order(make_comparison):
-    (sheet,) = lay_out("tta", make_comparison())
+    (table,) = lay_out("tta", make_comparison())
 
-    names = [line.label for line in sheet.lines]
+    names = [line.label for line in table.rows]
     assert names == ["Tent (steps=1)", "SimATTA (B ≤ 300)", "SimATTA (B ≤ 500)"]
 
 
 def test_cells_average_seeds_and_name_the_papers_number(make_comparison):
-    (sheet,) = lay_out("tta", make_comparison())
+    (table,) = lay_out("tta", make_comparison())
 
-    found = cell(sheet, "SimATTA (B ≤ 300)", "domain-wise now C")
-    assert found.figure == Figure(74.5, pytest.approx(0.5**0.5))
-    assert found.paper == Number(70.90)
-    assert cell(sheet, "SimATTA (B ≤ 500)", "random labels").figure == Figure(450.0, 0.0)
-    assert cell(sheet, "SimATTA (B ≤ 500)", "random labels").paper == Number(425)
-    assert cell(sheet, "Tent (steps=1)", "random after S").paper == Number(41.56)
+    found = cell(table, "SimATTA (B ≤ 300)", "domain-wise now C")
+    assert found.figure == MeanStd(74.5, pytest.approx(0.5**0.5))
+    assert found.paper == PaperNumber(70.90)
+    assert cell(table, "SimATTA (B ≤ 500)", "random labels").figure == MeanStd(450.0, 0.0)
+    assert cell(table, "SimATTA (B ≤ 500)", "random labels").paper == PaperNumber(425)
+    assert cell(table, "Tent (steps=1)", "random after S").paper == PaperNumber(41.56)
 
 
 def test_means_are_over_segments_in_both_lines(make_comparison):
-    (sheet,) = lay_out("tta", make_comparison(seeds=(0,)))
+    (table,) = lay_out("tta", make_comparison(seeds=(0,)))
 
-    found = cell(sheet, "Tent (steps=1)", "domain-wise now mean")
-    assert found.figure == Figure(61.0)
+    found = cell(table, "Tent (steps=1)", "domain-wise now mean")
+    assert found.figure == MeanStd(61.0)
     assert found.paper.value == pytest.approx((67.29 + 64.59 + 44.67) / 3)
 
 
@@ -78,15 +78,15 @@ def test_whole_source_accuracy_takes_the_papers_number_from_the_held_out_one(mak
     (held_out,) = lay_out("tta", [make_suite_run("EATA")])
     (whole,) = lay_out("tta", [make_suite_run("EATA", source_accuracy_whole=99.0)])
 
-    assert cell(held_out, "EATA", "domain-wise after P held out").paper == Number(98.62)
-    assert cell(whole, "EATA", "domain-wise after P").paper == Number(98.62)
+    assert cell(held_out, "EATA", "domain-wise after P held out").paper == PaperNumber(98.62)
+    assert cell(whole, "EATA", "domain-wise after P").paper == PaperNumber(98.62)
     assert cell(whole, "EATA", "domain-wise after P held out").paper is None
 
 
 def test_missing_cells_are_dashes(make_suite_run):
     runs = [make_suite_run("EATA"), make_suite_run("CoTTA", order="random", post_adaptation=None)]
 
-    text = render_sheets(lay_out("tta", runs), "markdown")
+    text = render_tables(lay_out("tta", runs), "markdown")
 
     cotta = next(line for line in text.splitlines() if line.startswith("| CoTTA"))
     assert cotta.startswith("| CoTTA | – | – | – | – |")
@@ -97,11 +97,11 @@ def test_missing_cells_are_dashes(make_suite_run):
 def test_a_method_and_a_data_set_that_the_paper_lacks_have_no_second_line(make_suite_run):
     run = make_suite_run("mine", data_set="digits", domains=("day", "night"))
 
-    (sheet,) = lay_out("tta", [run])
+    (table,) = lay_out("tta", [run])
 
-    assert not sheet.has_paper
-    assert [head.title for head in sheet.heads][:3] == ["day", "night", "mean"]
-    assert "paper" not in render_sheets([sheet])
+    assert not any(row.has_paper for row in table.rows)
+    assert [head.title for head in table.columns][:3] == ["day", "night", "mean"]
+    assert "paper" not in render_tables([table])
 
 
 def test_budgets_are_told_where_one_method_has_several(make_suite_run):
@@ -110,23 +110,23 @@ def test_budgets_are_told_where_one_method_has_several(make_suite_run):
         for budget in (20, 3)
     ]
 
-    (sheet,) = lay_out("tta", runs)
+    (table,) = lay_out("tta", runs)
 
-    assert [line.label for line in sheet.lines] == ["mine (B ≤ 3)", "mine (B ≤ 20)"]
+    assert [line.label for line in table.rows] == ["mine (B ≤ 3)", "mine (B ≤ 20)"]
 
 
 def test_data_sets_get_a_sheet_each(make_suite_run):
     sheets = lay_out("tta", [make_suite_run("EATA"), make_suite_run("EATA", data_set="digits")])
 
-    assert [sheet.title for sheet in sheets] == ["TTA comparisons on PACS", "Comparison on digits"]
+    assert [table.title for table in sheets] == ["TTA comparisons on PACS", "Comparison on digits"]
 
 
 def test_the_enhanced_layout_takes_its_numbers_from_its_own_table(make_suite_run):
-    (sheet,) = lay_out("enhanced", [make_suite_run("Tent (steps=1)", labels=223)])
+    (table,) = lay_out("enhanced", [make_suite_run("Tent (steps=1)", labels=223)])
 
-    found = cell(sheet, "Tent (steps=1)", "domain-wise now A")
-    assert found.paper == Number(70.07)
-    assert cell(sheet, "Tent (steps=1)", "domain-wise labels").paper == Number(300)
+    found = cell(table, "Tent (steps=1)", "domain-wise now A")
+    assert found.paper == PaperNumber(70.07)
+    assert cell(table, "Tent (steps=1)", "domain-wise labels").paper == PaperNumber(300)
 
 
 def test_ada_averages_over_seeds_and_streams(make_suite_run):
@@ -136,22 +136,22 @@ def test_ada_averages_over_seeds_and_streams(make_suite_run):
     ]
     runs += [make_suite_run("CLUE", seed=seed, labels=300, base=72.0 + seed) for seed in (0, 1, 2)]
 
-    (sheet,) = lay_out("ada", runs)
+    (table,) = lay_out("ada", runs)
 
-    assert [line.label for line in sheet.lines] == ["CLUE (B = 300)", "SimATTA (B ≤ 300)"]
-    assert cell(sheet, "SimATTA (B ≤ 300)", "after A").figure.mean == 82.0
-    text = render_sheets([sheet])
+    assert [line.label for line in table.rows] == ["CLUE (B = 300)", "SimATTA (B ≤ 300)"]
+    assert cell(table, "SimATTA (B ≤ 300)", "after A").figure.mean == 82.0
+    text = render_tables([table])
     assert "| **83.0 (1.0)** | **84.0 (1.0)** | **85.0 (1.0)** |" in text
     assert "*83.97 (0.57)*" in text
-    assert "from 2 to 3 runs" in notes(sheet)
+    assert "from 2 to 3 runs" in notes(table)
 
 
 def test_a_pool_run_without_a_stream_fits_the_ada_layout(make_suite_run):
     run = make_suite_run("Random", labels=300, stream_accuracy=None, segments=None)
 
-    (sheet,) = lay_out("ada", [run])
+    (table,) = lay_out("ada", [run])
 
-    assert cell(sheet, "Random (B = 300)", "after S").figure == Figure(72.0)
+    assert cell(table, "Random (B = 300)", "after S").figure == MeanStd(72.0)
 
 
 def test_corruptions_count_seconds_on_noise_and_blur_only(make_suite_run):
@@ -160,23 +160,23 @@ def test_corruptions_count_seconds_on_noise_and_blur_only(make_suite_run):
         for label in ("EATA", "SimATTA (steps=10)")
     ]
 
-    (sheet,) = lay_out("corruptions", runs)
+    (table,) = lay_out("corruptions", runs)
 
     # Segments 1 and 2 take 0.75 and 1 second per batch of 100.
-    seconds = cell(sheet, "EATA", "domain-wise s/10,000")
-    assert seconds.figure == Figure(87.5)
-    assert seconds.paper == Number(93.14)
-    assert cell(sheet, "EATA", "domain-wise now brightness").paper is None
+    seconds = cell(table, "EATA", "domain-wise s/10,000")
+    assert seconds.figure == MeanStd(87.5)
+    assert seconds.paper == PaperNumber(93.14)
+    assert cell(table, "EATA", "domain-wise now brightness").paper is None
     # The paper leaves its source, brightness, out of the average.
-    mean = cell(sheet, "SimATTA (step=10)", "domain-wise now mean")
-    assert (mean.figure, mean.paper) == (Figure(22.0), Number(28.86))
-    assert cell(sheet, "EATA", "domain-wise labels").paper == Number(4500)
+    mean = cell(table, "SimATTA (step=10)", "domain-wise now mean")
+    assert (mean.figure, mean.paper) == (MeanStd(22.0), PaperNumber(28.86))
+    assert cell(table, "EATA", "domain-wise labels").paper == PaperNumber(4500)
 
 
 def test_seconds_of_other_streams_are_over_all_images(make_suite_run):
-    (sheet,) = lay_out("corruptions", [make_suite_run("EATA", data_set="digits")])
+    (table,) = lay_out("corruptions", [make_suite_run("EATA", data_set="digits")])
 
-    assert cell(sheet, "EATA", "domain-wise s/10,000").figure == Figure(75.0)
+    assert cell(table, "EATA", "domain-wise s/10,000").figure == MeanStd(75.0)
 
 
 def test_complete_results_follow_each_segment(make_suite_run):
@@ -185,39 +185,39 @@ def test_complete_results_follow_each_segment(make_suite_run):
         for order in ("domain_after_domain", "random")
     ]
 
-    (sheet,) = lay_out("complete", runs)
+    (table,) = lay_out("complete", runs)
 
-    assert sheet.title == "SimATTA (B ≤ 300) on PACS"
-    assert [line.label for line in sheet.lines] == [
+    assert table.title == "SimATTA (B ≤ 300) on PACS"
+    assert [line.label for line in table.rows] == [
         "current", "labels", "P", "P held out", "A", "C", "S"
     ]  # fmt: skip
-    assert cell(sheet, "current", "domain-wise C").figure == Figure(61.0)
-    assert cell(sheet, "current", "domain-wise before").figure is None
-    assert cell(sheet, "labels", "domain-wise C").figure == Figure(160.0)
-    assert cell(sheet, "labels", "domain-wise C").paper == Number(145)
-    assert cell(sheet, "A", "domain-wise before").figure == Figure(50.0)
-    assert cell(sheet, "A", "random before").paper == Number(59.38)
-    assert cell(sheet, "A", "domain-wise C").figure == Figure(61.5)
-    assert cell(sheet, "P", "random 2").figure == Figure(98.0)
+    assert cell(table, "current", "domain-wise C").figure == MeanStd(61.0)
+    assert cell(table, "current", "domain-wise before").figure is None
+    assert cell(table, "labels", "domain-wise C").figure == MeanStd(160.0)
+    assert cell(table, "labels", "domain-wise C").paper == PaperNumber(145)
+    assert cell(table, "A", "domain-wise before").figure == MeanStd(50.0)
+    assert cell(table, "A", "random before").paper == PaperNumber(59.38)
+    assert cell(table, "A", "domain-wise C").figure == MeanStd(61.5)
+    assert cell(table, "P", "random 2").figure == MeanStd(98.0)
     # At the end of the stream stands what the end line says.
-    assert cell(sheet, "S", "domain-wise S").figure == Figure(72.0)
-    assert cell(sheet, "S", "domain-wise S").paper == Number(81.52)
+    assert cell(table, "S", "domain-wise S").figure == MeanStd(72.0)
+    assert cell(table, "S", "domain-wise S").paper == PaperNumber(81.52)
 
 
 def test_complete_results_without_the_measurement_have_labels_and_dashes(make_suite_run):
-    (sheet,) = lay_out("complete", [make_suite_run("mine", labels=120)])
+    (table,) = lay_out("complete", [make_suite_run("mine", labels=120)])
 
-    assert sheet.title == "mine on pacs"
-    assert cell(sheet, "labels", "domain-wise art_painting").figure == Figure(40.0)
-    assert cell(sheet, "cartoon", "domain-wise art_painting").figure is None
-    assert cell(sheet, "cartoon", "domain-wise sketch").figure == Figure(71.0)
+    assert table.title == "mine on pacs"
+    assert cell(table, "labels", "domain-wise art_painting").figure == MeanStd(40.0)
+    assert cell(table, "cartoon", "domain-wise art_painting").figure is None
+    assert cell(table, "cartoon", "domain-wise sketch").figure == MeanStd(71.0)
 
 
 def test_an_unfinished_run_counts_with_what_it_has(make_suite_run):
-    (sheet,) = lay_out("tta", [make_suite_run("EATA", finished=False)])
+    (table,) = lay_out("tta", [make_suite_run("EATA", finished=False)])
 
-    assert cell(sheet, "EATA", "domain-wise now A").figure == Figure(60.0)
-    assert "1 of all 1 not finished" in notes(sheet)
+    assert cell(table, "EATA", "domain-wise now A").figure == MeanStd(60.0)
+    assert "1 of all 1 not finished" in notes(table)
 
 
 def test_the_conditions_are_told(make_comparison):
@@ -245,10 +245,10 @@ def test_unfair_conditions_are_told(make_suite_run):
 def test_runs_that_repeat_another_are_left_out_and_told(make_suite_run, label, labels):
     runs = [make_suite_run(label, labels=labels, base=base) for base in (60.0, 80.0)]
 
-    (sheet,) = lay_out("tta", runs)
+    (table,) = lay_out("tta", runs)
 
-    assert cell(sheet, label, "domain-wise now A").figure == Figure(60.0)
-    assert "Left out: 1 that repeat" in notes(sheet)
+    assert cell(table, label, "domain-wise now A").figure == MeanStd(60.0)
+    assert "Left out: 1 that repeat" in notes(table)
 
 
 def test_streams_of_other_settings_get_a_sheet_each_named_by_what_differs(make_suite_run):
@@ -256,12 +256,12 @@ def test_streams_of_other_settings_get_a_sheet_each_named_by_what_differs(make_s
 
     sheets = lay_out("tta", [*shares, make_suite_run("EATA", data_set="digits")])
 
-    assert [sheet.title for sheet in sheets] == [
+    assert [table.title for table in sheets] == [
         "TTA comparisons on PACS (share = 0.5)",
         "TTA comparisons on PACS (share = 1.0)",
         "Comparison on digits",
     ]
-    assert not any("Left out" in notes(sheet) for sheet in sheets)
+    assert not any("Left out" in notes(table) for table in sheets)
 
 
 def test_orders_with_other_settings_stand_side_by_side(make_suite_run):
@@ -271,10 +271,10 @@ def test_orders_with_other_settings_stand_side_by_side(make_suite_run):
         make_suite_run("EATA", order="random", base=70.0, stream=stream),
     ]
 
-    (sheet,) = lay_out("tta", runs)
+    (table,) = lay_out("tta", runs)
 
-    assert cell(sheet, "EATA", "random now 1").figure == Figure(60.0)
-    assert cell(sheet, "EATA", "random (splits=2) now 1").figure == Figure(70.0)
+    assert cell(table, "EATA", "random now 1").figure == MeanStd(60.0)
+    assert cell(table, "EATA", "random (splits=2) now 1").figure == MeanStd(70.0)
 
 
 @pytest.mark.parametrize(("label", "labels"), [("SimATTA (B ≤ 300)", 9), ("EATA", 0)])
@@ -285,13 +285,13 @@ def test_batch_sizes_of_one_method_are_not_averaged(make_suite_run, label, label
         for seed in (0, 1)
     ]
 
-    (sheet,) = lay_out("tta", runs)
+    (table,) = lay_out("tta", runs)
 
     names = [f"{label} (stream.batch_size={size})" for size in (50, 16)]
-    assert [line.label for line in sheet.lines] == names
-    assert cell(sheet, names[1], "domain-wise now A").figure == Figure(16.0, 0.0)
-    assert cell(sheet, names[1], "domain-wise now A").paper is not None
-    assert "Left out" not in notes(sheet)
+    assert [line.label for line in table.rows] == names
+    assert cell(table, names[1], "domain-wise now A").figure == MeanStd(16.0, 0.0)
+    assert cell(table, names[1], "domain-wise now A").paper is not None
+    assert "Left out" not in notes(table)
 
 
 def test_a_run_from_another_source_model_is_no_repeat(make_suite_run):
@@ -300,27 +300,27 @@ def test_a_run_from_another_source_model_is_no_repeat(make_suite_run):
         for model, base in zip("ab", (60.0, 80.0), strict=True)
     ]
 
-    (sheet,) = lay_out("tta", runs)
+    (table,) = lay_out("tta", runs)
 
-    assert cell(sheet, "EATA", "domain-wise now A").figure.mean == 70.0
-    assert "Source models DIFFER: a, b." in notes(sheet)
-    assert "Left out" not in notes(sheet)
+    assert cell(table, "EATA", "domain-wise now A").figure.mean == 70.0
+    assert "Source models DIFFER: a, b." in notes(table)
+    assert "Left out" not in notes(table)
 
 
 def test_of_a_repeated_run_the_finished_one_is_laid_out(make_suite_run):
-    (sheet,) = lay_out("tta", [make_suite_run("EATA", finished=False), make_suite_run("EATA")])
+    (table,) = lay_out("tta", [make_suite_run("EATA", finished=False), make_suite_run("EATA")])
 
-    assert "not finished" not in notes(sheet)
+    assert "not finished" not in notes(table)
 
 
 @pytest.mark.parametrize("layout", ["tta", "enhanced", "corruptions", "complete"])
 def test_layouts_of_streams_leave_pools_out_and_say_so(make_suite_run, layout):
     pools = [make_suite_run("CLUE", labels=300, pool=True, seed=seed) for seed in (0, 1)]
 
-    (sheet,) = lay_out(layout, [*pools, make_suite_run("EATA")])
+    (table,) = lay_out(layout, [*pools, make_suite_run("EATA")])
 
-    assert "CLUE" not in render_sheets([sheet])
-    assert "Left out: 2 runs over a pool; the layout ada shows them." in notes(sheet)
+    assert "CLUE" not in render_tables([table])
+    assert "Left out: 2 runs over a pool; the layout ada shows them." in notes(table)
     with pytest.raises(SettingError, match=r"all of the 2 runs given are over a pool.*'ada'"):
         lay_out(layout, pools)
 
@@ -328,16 +328,16 @@ def test_layouts_of_streams_leave_pools_out_and_say_so(make_suite_run, layout):
 def test_the_layout_of_pools_has_them_beside_streams(make_suite_run):
     runs = [make_suite_run("CLUE", labels=300, pool=True), make_suite_run("SimATTA", labels=223)]
 
-    (sheet,) = lay_out("ada", runs)
+    (table,) = lay_out("ada", runs)
 
-    assert [line.label for line in sheet.lines] == ["CLUE (B = 300)", "SimATTA (B ≤ 300)"]
-    assert "over a pool" not in notes(sheet)
+    assert [line.label for line in table.rows] == ["CLUE (B = 300)", "SimATTA (B ≤ 300)"]
+    assert "over a pool" not in notes(table)
 
 
 def test_latex_groups_columns_and_escapes_signs(make_suite_run):
     runs = [make_suite_run("a_b & 5%", base=80.0), make_suite_run("EATA")]
 
-    text = render_sheets(lay_out("tta", runs), "latex")
+    text = render_tables(lay_out("tta", runs), "latex")
 
     assert r"\multicolumn{4}{c}{domain-wise now}" in text
     assert r"\cmidrule(lr){2-5}" in text
@@ -350,7 +350,7 @@ def test_latex_groups_columns_and_escapes_signs(make_suite_run):
 
 
 def test_csv_parses_with_full_precision_and_the_papers_numbers(make_comparison):
-    text = render_sheets(lay_out("tta", make_comparison()), "csv")
+    text = render_tables(lay_out("tta", make_comparison()), "csv")
 
     tent, simatta, _ = csv.DictReader(io.StringIO(text))
     assert tent["method"] == "Tent (steps=1)"
@@ -364,7 +364,7 @@ def test_csv_parses_with_full_precision_and_the_papers_numbers(make_comparison):
 def test_csv_of_several_sheets_is_one_block(make_suite_run):
     runs = [make_suite_run("EATA"), make_suite_run("mine", data_set="digits", domains=("day",))]
 
-    pacs, digits = csv.DictReader(io.StringIO(render_sheets(lay_out("tta", runs), "csv")))
+    pacs, digits = csv.DictReader(io.StringIO(render_tables(lay_out("tta", runs), "csv")))
 
     assert [line["table"] for line in (pacs, digits)] == [
         "TTA comparisons on PACS",
@@ -379,17 +379,17 @@ def test_csv_of_several_sheets_is_one_block(make_suite_run):
 def test_layouts_that_tell_what_a_run_costs_tell_its_memory(make_suite_run, layout):
     runs = [make_suite_run("EATA", peak_memory_mb=1942.8), make_suite_run("CoTTA")]
 
-    (sheet,) = lay_out(layout, runs)
+    (table,) = lay_out(layout, runs)
 
     part = "" if layout == "ada" else "domain-wise "
-    assert cell(sheet, "EATA", f"{part}MB").figure == Figure(1942.8)
-    assert "| 1,943 |" in render_sheets([sheet])
-    assert "MB: peak memory of the process." in notes(sheet)
-    assert "MB" not in render_sheets(lay_out(layout, runs[1:]))
+    assert cell(table, "EATA", f"{part}MB").figure == MeanStd(1942.8)
+    assert "| 1,943 |" in render_tables([table])
+    assert "MB: peak memory of the process." in notes(table)
+    assert "MB" not in render_tables(lay_out(layout, runs[1:]))
 
 
 def test_markdown_rows_are_as_long_as_their_head(make_comparison):
-    text = render_sheets(lay_out("tta", make_comparison()))
+    text = render_tables(lay_out("tta", make_comparison()))
 
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len({row.count("|") for row in rows}) == 1
@@ -399,7 +399,8 @@ def test_markdown_rows_are_as_long_as_their_head(make_comparison):
 def test_a_narrow_terminal_shows_means_and_says_so(make_comparison):
     def printed(width):
         console = Console(file=io.StringIO(), width=width)
-        print_sheets(lay_out("tta", make_comparison()), console=console)
+        for table in lay_out("tta", make_comparison()):
+            print_table(table, console=console)
         return console.file.getvalue()
 
     assert "73.5 ± 0.7" in printed(200)
@@ -414,7 +415,7 @@ def test_a_narrow_terminal_shows_means_and_says_so(make_comparison):
 @pytest.mark.parametrize("form", ["markdown", "csv", "latex", "rich"])
 @pytest.mark.parametrize("layout", ["tta", "enhanced", "ada", "corruptions", "complete"])
 def test_every_layout_can_be_written_in_every_form(make_comparison, layout, form):
-    text = render_sheets(lay_out(layout, make_comparison()), form)
+    text = render_tables(lay_out(layout, make_comparison()), form)
 
     assert "250" in text
     assert text.endswith("\n")
@@ -426,4 +427,4 @@ def test_unknown_layouts_forms_and_no_runs_are_refused(make_suite_run):
     with pytest.raises(SettingError, match="at least one run"):
         lay_out("tta", [])
     with pytest.raises(SettingError, match="form must be one of"):
-        render_sheets([], "word")  # type: ignore[arg-type]
+        render_tables([], "word")  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from attakit.errors import UnknownName
 from attakit.paper import LAYOUTS, paper_number
 from attakit.paper.tables.numbers import find_table, paper_tables
-from attakit.report import Number
+from attakit.report import PaperNumber
 
 HALF_A_DIGIT = 0.005 + 1e-9
 COMPARISONS = ["table-2-pacs", "table-2-vlcs", "table-6"]
@@ -34,11 +34,11 @@ def value(table, row, column):
     ],
 )
 def test_numbers_are_found_under_table_method_and_column(table, method, column, printed):
-    assert paper_number(table, method, column) == Number(printed)
+    assert paper_number(table, method, column) == PaperNumber(printed)
 
 
 def test_a_deviation_comes_with_its_mean():
-    assert paper_number("table-4-vlcs", "CLUE (B = 300)", "C") == Number(85.70, 10.09)
+    assert paper_number("table-4-vlcs", "CLUE (B = 300)", "C") == PaperNumber(85.70, 10.09)
 
 
 def test_what_the_paper_does_not_print_is_none():
@@ -130,7 +130,7 @@ def test_the_known_contradictions_are_transcribed_as_printed():
         before = tuple(value(table, d, "domain-wise/R") for d in table.domains)
         assert before == (96.44, 57.07, 44.97, 73.15)
     for number in range(16, 24):
-        assert paper_number(f"table-{number}", "V", "domain-wise/C") == Number(49.08)
+        assert paper_number(f"table-{number}", "V", "domain-wise/C") == PaperNumber(49.08)
 
 
 def test_methods_without_labels_have_no_budgets_in_their_complete_tables():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attakit.paper import lay_out
-from attakit.report import compare, read_run, render, render_sheets
+from attakit.report import compare, read_run, render_tables
 from attakit.report.runs import find_runs
 
 ROOT = Path(__file__).parents[3]
@@ -23,13 +23,13 @@ def runs_in(*patterns):
 def test_the_plain_tables_are_those_of_the_kept_runs(stream):
     (found,) = compare(runs_in(f"results/pacs/{stream}"))
 
-    assert render(found.rows) in TEXT
+    assert render_tables([found.table]) in TEXT
 
 
 def test_the_table_of_pools_is_that_of_the_kept_runs():
     runs = runs_in("results/pacs-pool", "results/pacs/*/simatta-b-100-?")
 
-    table = render_sheets(lay_out("ada", runs)).split("\n\n")[1]
+    table = render_tables(lay_out("ada", runs)).split("\n\n")[1]
 
     assert table in TEXT
 

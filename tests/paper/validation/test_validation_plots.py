@@ -12,7 +12,7 @@ from attakit.paper.validation.entropy_plot import EntropyRow, draw_entropy_sets,
 from attakit.paper.validation.loss_surface import Surface
 from attakit.paper.validation.surface_plot import draw_surfaces
 from attakit.report.canvas import import_drawing, new_figure, save_figure
-from attakit.report.figures import Figure
+from attakit.report.summaries import MeanStd
 
 AXIS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MOST_BYTES = 150_000
@@ -31,11 +31,11 @@ def surface():
 def rows():
     names = ("low entropy", "high entropy")
     trained = [
-        EntropyRow(name, way, Figure(0.5, 0.1), Figure(1.25))
+        EntropyRow(name, way, MeanStd(0.5, 0.1), MeanStd(1.25))
         for way in ("retrain", "fine-tune")
         for name in names
     ]
-    return [*trained, EntropyRow("source model", "as it is", Figure(0.2), Figure(1.9))]
+    return [*trained, EntropyRow("source model", "as it is", MeanStd(0.2), MeanStd(1.9))]
 
 
 @pytest.fixture

@@ -320,7 +320,7 @@ def test_a_promoted_version_is_rolled_back_while_learning_is_paused(service):
     service.storage.key_values.set("paused", True)
 
     audit_answers(service, [0] * 12, settle=False)
-    learner.look()
+    learner.run_once()
 
     assert service.storage.versions.current().version == 0
 

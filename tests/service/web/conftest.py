@@ -53,7 +53,7 @@ class Live:
 
     @property
     def parts(self):
-        return self.client.app.state.parts
+        return self.client.app.state.service
 
     def save_version(self, number=1):
         """Save a version as the learner does; returns its file."""

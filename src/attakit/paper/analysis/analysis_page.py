@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from attakit.files import atomic_write
 from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
 from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory.divergence import Divergence
-from attakit.report.html import embed
+from attakit.report.html import embed, inline_assets
 
 Read = Callable[[StepAnalysis], float | Divergence | None]
 
@@ -41,16 +40,13 @@ CHARTS: dict[str, dict[str, Read]] = {
 
 def write_analysis(analysis: Analysis, path: Path) -> None:
     """Write one self-contained page about an analysis."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Moved into place whole, so that a browser never loads half a page.
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(render_analysis(analysis), encoding="utf-8")
-    os.replace(beside, path)
+    with atomic_write(path) as draft:  # so that a browser never loads half a page
+        draft.write_text(render_analysis(analysis), encoding="utf-8")
 
 
 def render_analysis(analysis: Analysis) -> str:
     """Make the page's text."""
-    loader = ChoiceLoader([PackageLoader("attakit.paper"), PackageLoader("attakit.report")])
+    loader = PackageLoader("attakit.paper")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     curves = {name: _curves(analysis, readers) for name, readers in CHARTS.items()}
     # The script of the report draws all charts; it looks for these names.
@@ -67,8 +63,7 @@ def render_analysis(analysis: Analysis) -> str:
         curves=curves,
         rows=[(step, is_source_like(step.distances)) for step in analysis.steps],
         data=embed(data),
-        style=Markup(loader.get_source(environment, "report.css")[0]),
-        script=Markup(loader.get_source(environment, "report.js")[0]),
+        **inline_assets(),
     )
 
 

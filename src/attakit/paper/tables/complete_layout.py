@@ -8,45 +8,49 @@ from typing import Any
 from attakit.paper.tables.measures import letter_of, row_title, segments_of, targets_of
 from attakit.paper.tables.notes import READ_COMPLETE, legend, paper_note
 from attakit.paper.tables.numbers import PaperTable, find_table
-from attakit.report.fairness import fairness
-from attakit.report.figures import Figure, Number, final_figures
+from attakit.report.fairness import fairness_notes
 from attakit.report.lineup import Entrant, final_of, orders_of, several_budgets
 from attakit.report.runs import RunRecord
-from attakit.report.sheets import Entry, Head, Line, Sheet
 from attakit.report.streams import stream_name
+from attakit.report.summaries import MeanStd, final_figures
+from attakit.report.tables import PaperNumber, ResultTable, TableCell, TableColumn, TableRow
 
 BEFORE = "before"
 
 
-def complete(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
-    """Complete results: a sheet per method and budget, with labels used so far."""
-    return [_sheet(data_set, entrant, entrants) for entrant in entrants]
+def complete(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
+    """Complete results: a table per method and budget, with labels used so far."""
+    return [_result_table(data_set, entrant, entrants) for entrant in entrants]
 
 
-def _sheet(data_set: str, entrant: Entrant, entrants: Sequence[Entrant]) -> Sheet:
+def _result_table(data_set: str, entrant: Entrant, entrants: Sequence[Entrant]) -> ResultTable:
     table = _table(data_set, entrant)
     with_budget = several_budgets(entrants, entrant.label)
     name = row_title(entrant, None, with_budget=with_budget)
     if table is not None and table.method:
         name = f"{table.method} ({entrant.variant})" if entrant.variant else table.method
-    places = [
+    moments = [
         (order, segment)
         for order in orders_of([entrant])
         for segment in (BEFORE, *segments_of([entrant], order))
     ]
-    heads = tuple(
-        Head(stream_name(order), "", segment if segment == BEFORE else letter_of(table, segment))
-        for order, segment in places
+    letters = [
+        segment if segment == BEFORE else letter_of(table, segment) for _, segment in moments
+    ]
+    columns = tuple(
+        TableColumn(stream_name(order), "", letter)
+        for (order, _), letter in zip(moments, letters, strict=True)
     )
-    rows = _rows(entrant, table)
-    lines = tuple(
-        Line(title, tuple(_entry(entrant, table, row, *place) for place in places))
-        for row, title in rows.items()
+    rows = tuple(
+        TableRow(title, tuple(_cell(entrant, table, row, *moment) for moment in moments))
+        for row, title in _rows(entrant, table).items()
     )
-    has_paper = any(line.has_paper for line in lines)
+    has_paper = any(row.has_paper for row in rows)
     notes = [READ_COMPLETE, *legend(table), *paper_note(table if has_paper else None)]
     title = f"{name} on {data_set if table is None else table.title.rpartition(' on ')[2]}"
-    return Sheet(title, heads, lines, (*notes, *fairness([entrant])), corner="", marks_best=False)
+    return ResultTable(
+        title, columns, rows, (*notes, *fairness_notes([entrant])), corner="", marks_best=False
+    )
 
 
 def _table(data_set: str, entrant: Entrant) -> PaperTable | None:
@@ -69,12 +73,14 @@ def _rows(entrant: Entrant, table: PaperTable | None) -> dict[str, str]:
     return rows | {name: letter_of(table, name) for name in names}
 
 
-def _entry(entrant: Entrant, table: PaperTable | None, row: str, order: str, segment: str) -> Entry:
-    figure = Figure.of(_read(run, row, segment) for run in entrant.runs.get(order, ()))
-    return Entry(figure, _printed(table, row, order, segment), 0 if row == "labels" else 1)
+def _cell(
+    entrant: Entrant, table: PaperTable | None, row: str, order: str, segment: str
+) -> TableCell:
+    figure = MeanStd.of(_read(run, row, segment) for run in entrant.runs.get(order, ()))
+    return TableCell(figure, _printed(table, row, order, segment), 0 if row == "labels" else 1)
 
 
-def _printed(table: PaperTable | None, row: str, order: str, segment: str) -> Number | None:
+def _printed(table: PaperTable | None, row: str, order: str, segment: str) -> PaperNumber | None:
     if table is None or row == "source_accuracy":
         return None
     part = stream_name(order)
@@ -103,18 +109,16 @@ def _read(run: RunRecord, row: str, segment: str) -> float | None:
 
 def _known(run: RunRecord, segment: str) -> Mapping[str, Any]:
     """What is known at the end of a segment; at the end of the stream also what the end says."""
-    places = [
-        place for place, step in enumerate(run.steps) if segment in (step.get("segments") or {})
-    ]
-    if not places:
+    members = [n for n, step in enumerate(run.steps) if segment in (step.get("segments") or {})]
+    if not members:
         return {}
-    step = run.steps[places[-1]]
-    if places[-1] < len(run.steps) - 1 or not run.is_finished:
+    step = run.steps[members[-1]]
+    if members[-1] < len(run.steps) - 1 or not run.is_finished:
         return step
     end = final_figures(run)
     last = {"received": end.get("labels"), "domains": end.get("post_adaptation")}
-    told = {name: end.get(name) for name in ("source_accuracy", "source_accuracy_whole")}
+    source = {name: end.get(name) for name in ("source_accuracy", "source_accuracy_whole")}
     return {
         **step,
-        **{name: value for name, value in {**last, **told}.items() if value is not None},
+        **{name: value for name, value in {**last, **source}.items() if value is not None},
     }

@@ -8,7 +8,6 @@ from dataclasses import replace
 from attakit.errors import SettingError, unknown_name
 from attakit.paper.tables.complete_layout import complete
 from attakit.paper.tables.measures import (
-    MEMORY,
     Measure,
     cost_measures,
     in_paper_order,
@@ -33,43 +32,50 @@ from attakit.paper.tables.notes import (
 )
 from attakit.paper.tables.numbers import PaperTable, find_table, paper_names
 from attakit.report.curves import step_segments
-from attakit.report.fairness import fairness
-from attakit.report.lineup import Entrant, final_of, line_up, orders_of, several_budgets
+from attakit.report.fairness import fairness_notes
+from attakit.report.lineup import (
+    Entrant,
+    final_of,
+    line_up,
+    orders_of,
+    several_budgets,
+    with_remark,
+)
 from attakit.report.runs import RunRecord
-from attakit.report.sheets import Head, Line, Sheet
 from attakit.report.streams import by_conditions, is_pool, stream_name
+from attakit.report.tables import MEMORY, ResultTable, TableColumn, TableRow
 from attakit.settings.suite import PLAIN, Suite
 
-Layout = Callable[[str, Sequence[Entrant]], list[Sheet]]
+Layout = Callable[[str, Sequence[Entrant]], list[ResultTable]]
 
 _OF_POOLS = "ada"
 _IMAGES = 10_000
 _TIMED = ("noise", "blur")  # the paper times these corruptions only
 
 
-def lay_out(name: str, runs: Sequence[RunRecord]) -> list[Sheet]:
-    """Fill one of the paper's layouts with runs: a sheet per data set and way to make its stream.
+def lay_out(name: str, runs: Sequence[RunRecord]) -> list[ResultTable]:
+    """Fill one of the paper's layouts with runs: a table per data set and way to make its stream.
 
     The orders of a stream stand side by side. Layouts of streams leave runs over a pool out.
 
     >>> end = {"stream_accuracy": 80.0, "segments": {"sketch": 80.0}, "labels": 0}
     >>> experiment = {"label": "EATA", "stream": {"name": "pacs"}}
-    >>> (sheet,) = lay_out("tta", [RunRecord(experiment, {}, ["sketch"], [], [], end)])
-    >>> sheet.lines[0].entries[0]
-    Entry(figure=Figure(mean=80.0, deviation=None), paper=Number(value=50.27, deviation=None),
-          decimals=1)
+    >>> (table,) = lay_out("tta", [RunRecord(experiment, {}, ["sketch"], [], [], end)])
+    >>> table.rows[0].cells[0]
+    TableCell(figure=MeanStd(mean=80.0, deviation=None),
+              paper=PaperNumber(value=50.27, deviation=None), decimals=1)
     """
     if name not in LAYOUTS:
         raise unknown_name("layout", name, LAYOUTS)
     if not runs:
         raise SettingError(f"The layout {name!r} needs at least one run, got none.")
     on_streams, notes = _without_pools(name, runs)
-    sheets: list[Sheet] = []
+    tables: list[ResultTable] = []
     for own in by_conditions(on_streams):
-        for sheet in LAYOUTS[name](own.data_set, line_up(own.runs)):
-            title = f"{sheet.title} ({own.told})" if own.told else sheet.title
-            sheets.append(replace(sheet, title=title, notes=(*sheet.notes, *notes)))
-    return sheets
+        for table in LAYOUTS[name](own.data_set, line_up(own.runs)):
+            title = with_remark(str(table.title), own.description)
+            tables.append(replace(table, title=title, notes=(*table.notes, *notes)))
+    return tables
 
 
 def _without_pools(
@@ -89,17 +95,17 @@ def _without_pools(
     return [run for run in runs if not is_pool(run)], (note,)
 
 
-def tta(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
+def tta(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
     """TTA comparison: accuracy along the stream and after it, domain-wise and random."""
     return _comparison("tta", data_set, entrants)
 
 
-def enhanced(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
+def enhanced(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
     """The same for TTA methods that are given randomly chosen labels."""
     return _comparison("enhanced", data_set, entrants)
 
 
-def _comparison(layout: str, data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
+def _comparison(layout: str, data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
     table = find_table(layout, data_set)
     columns: list[Measure] = []
     for order in orders_of(entrants):
@@ -109,7 +115,7 @@ def _comparison(layout: str, data_set: str, entrants: Sequence[Entrant]) -> list
         columns += target_measures(entrants, table, part, order)
         columns += cost_measures(entrants, part, order, printed_labels(order))
     title = table.title if table is not None else f"Comparison on {data_set}"
-    return [_sheet(title, columns, entrants, table, READ_COMPARISON)]
+    return [_result_table(title, columns, entrants, table, READ_COMPARISON)]
 
 
 def _now_measures(
@@ -123,18 +129,20 @@ def _now_measures(
         _now_measure(part, letter, name, order, path)
         for name, letter, path in zip(names, letters, paths, strict=True)
     ]
-    mean = Measure(Head(part, "now", "mean"), mean_of("segments", names), order, printed_at(*paths))
+    mean = Measure(
+        TableColumn(part, "now", "mean"), mean_of("segments", names), order, printed_at(*paths)
+    )
     return [*columns, mean] if len(names) > 1 else columns
 
 
 def _now_measure(
     part: str, letter: str, segment: str, order: str, path: str | None = None
 ) -> Measure:
-    head, read = Head(part, "now", letter), final_of("segments", segment)
+    head, read = TableColumn(part, "now", letter), final_of("segments", segment)
     return Measure(head, read, order, printed_at(letter if path is None else path))
 
 
-def ada(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
+def ada(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
     """Active domain adaptation: mean (deviation) on whole domains after adaptation."""
     table = find_table("ada", data_set)
     columns = [
@@ -143,10 +151,10 @@ def ada(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
         *cost_measures(entrants, "", None),
     ]
     title = table.title if table is not None else f"Active domain adaptation on {data_set}"
-    return [_sheet(title, columns, entrants, table, READ_POOL, pooled=True)]
+    return [_result_table(title, columns, entrants, table, READ_POOL, pooled=True)]
 
 
-def corruptions(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
+def corruptions(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
     """Corruptions: seconds per 10,000 images and accuracy under each corruption."""
     table = find_table("corruptions", data_set)
     columns: list[Measure] = []
@@ -155,15 +163,15 @@ def corruptions(data_set: str, entrants: Sequence[Entrant]) -> list[Sheet]:
         names = segments_of(entrants, order)
         # The paper streams brightness, its source, but leaves it out of its table and average.
         counted = [name for name in names if table is None or table.letter(name)] or names
-        seconds = Head(part, "", "s/10,000", is_accuracy=False)
+        seconds = TableColumn(part, "", "s/10,000", is_accuracy=False)
         columns.append(Measure(seconds, seconds_per_images, order, printed_at("seconds")))
         columns += [_now_measure(part, letter_of(table, name), name, order) for name in names]
-        mean = Head(part, "now", "mean")
+        mean = TableColumn(part, "now", "mean")
         columns.append(Measure(mean, mean_of("segments", counted), order, printed_at("average")))
         columns.append(labels_measure(part, order, printed_labels(order)))
         columns += memory_measures(entrants, part, order)
     title = table.title if table is not None else f"Corruptions of {data_set}"
-    return [_sheet(title, columns, entrants, table, READ_CORRUPTIONS)]
+    return [_result_table(title, columns, entrants, table, READ_CORRUPTIONS)]
 
 
 def seconds_per_images(run: RunRecord) -> float | None:
@@ -179,28 +187,29 @@ def seconds_per_images(run: RunRecord) -> float | None:
     return _IMAGES * sum(step.get("seconds") or 0.0 for step in steps) / images if images else None
 
 
-def _sheet(
+def _result_table(
     title: str,
-    columns: Sequence[Measure],
+    measures: Sequence[Measure],
     entrants: Sequence[Entrant],
     table: PaperTable | None,
     reading: str,
     *,
     pooled: bool = False,
-) -> Sheet:
-    lines = []
+) -> ResultTable:
+    rows = []
     for entrant in in_paper_order(entrants, table):
         with_budget = several_budgets(entrants, entrant.label)
-        entries = tuple(column.entry(entrant, table) for column in columns)
-        lines.append(Line(row_title(entrant, table, with_budget=with_budget), entries))
-    has_paper = any(line.has_paper for line in lines)
-    memory = [READ_MEMORY] if any(column.head.title == MEMORY for column in columns) else []
+        cells = tuple(measure.cell(entrant, table) for measure in measures)
+        rows.append(TableRow(row_title(entrant, table, with_budget=with_budget), cells))
+    columns = tuple(measure.column for measure in measures)
+    has_paper = any(row.has_paper for row in rows)
+    memory = [READ_MEMORY] if any(column.title == MEMORY for column in columns) else []
     notes = [reading, *memory, *legend(table), *paper_note(table if has_paper else None)]
-    return Sheet(
+    return ResultTable(
         title,
-        tuple(column.head for column in columns),
-        tuple(lines),
-        (*notes, *fairness(entrants, pooled=pooled)),
+        columns,
+        tuple(rows),
+        (*notes, *fairness_notes(entrants, pooled=pooled)),
         deviation="()" if pooled else "±",
     )
 

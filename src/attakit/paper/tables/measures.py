@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from attakit.paper.tables.numbers import PaperTable
-from attakit.report.figures import Figure, Number, final_figures
 from attakit.report.lineup import Entrant, RunReader, final, final_of, with_remark
 from attakit.report.runs import RunRecord
-from attakit.report.sheets import Entry, Head
 from attakit.report.streams import setting, stream_name
+from attakit.report.summaries import MeanStd, final_figures
+from attakit.report.tables import MEMORY, PaperNumber, TableCell, TableColumn
 
-MEMORY = "MB"
-Printed = Callable[[PaperTable, str], Number | None]  # table, row
+Printed = Callable[[PaperTable, str], PaperNumber | None]  # table, row
 
 
 def _nothing(_table: PaperTable, _row: str) -> None:
@@ -27,8 +26,8 @@ class Measure:
 
     Parameters
     ----------
-    head
-        Head of the column.
+    column
+        Its titles.
     read
         Takes our figure from a run.
     order
@@ -40,28 +39,29 @@ class Measure:
 
     Examples
     --------
-    >>> column = Measure(Head("", "", "labels", is_accuracy=False), final("labels"), decimals=0)
+    >>> column = TableColumn("", "", "labels", is_accuracy=False)
+    >>> measure = Measure(column, final("labels"), decimals=0)
     >>> run = RunRecord({"label": "tent"}, {}, [], [], [], {"labels": 12})
-    >>> column.entry(Entrant("tent", 300, {"random": (run,)}), None).figure.mean
+    >>> measure.cell(Entrant("tent", 300, {"random": (run,)}), None).figure.mean
     12.0
     """
 
-    head: Head
+    column: TableColumn
     read: RunReader
     order: str | None = None
     printed: Printed = _nothing
     decimals: int = 1
 
-    def entry(self, entrant: Entrant, table: PaperTable | None) -> Entry:
+    def cell(self, entrant: Entrant, table: PaperTable | None) -> TableCell:
         """The cell of a method in this column."""
         row = table.row_name(entrant.label, entrant.budget) if table is not None else None
         paper = self.printed(table, row) if table is not None and row is not None else None
-        return Entry(self._figure(entrant), paper, self.decimals)
+        return TableCell(self._figure(entrant), paper, self.decimals)
 
-    def _figure(self, entrant: Entrant) -> Figure | None:
+    def _figure(self, entrant: Entrant) -> MeanStd | None:
         if self.order is not None:
             return entrant.figure(self.order, self.read)
-        return Figure.of(self.read(run) for run in entrant.all_runs)
+        return MeanStd.of(self.read(run) for run in entrant.all_runs)
 
 
 def mean_of(name: str, keys: Sequence[str]) -> RunReader:
@@ -76,12 +76,12 @@ def mean_of(name: str, keys: Sequence[str]) -> RunReader:
 def printed_at(*columns: str) -> Printed:
     """The paper's number in a column, or its mean over several columns."""
 
-    def printed(table: PaperTable, row: str) -> Number | None:
+    def printed(table: PaperTable, row: str) -> PaperNumber | None:
         numbers = [table.number(row, column) for column in columns]
         if len(numbers) == 1:
             return numbers[0]
         mean = _mean(None if number is None else number.value for number in numbers)
-        return None if mean is None else Number(mean)
+        return None if mean is None else PaperNumber(mean)
 
     return printed
 
@@ -89,10 +89,10 @@ def printed_at(*columns: str) -> Printed:
 def printed_labels(order: str) -> Printed:
     """The labels that the paper says a row used on a stream."""
 
-    def printed(table: PaperTable, row: str) -> Number | None:
+    def printed(table: PaperTable, row: str) -> PaperNumber | None:
         counts = table.labels.get(row, ())
         place = {"domain-wise": 0, "random": 1}.get(stream_name(order), len(counts))
-        return Number(counts[place]) if place < len(counts) else None
+        return PaperNumber(counts[place]) if place < len(counts) else None
 
     return printed
 
@@ -136,10 +136,10 @@ def source_measures(
     whole, held_out = final("source_accuracy_whole"), final("source_accuracy")
     columns = []
     if is_known(entrants, whole):
-        columns.append(Measure(Head(part, "after", letter), whole, order, printed))
+        columns.append(Measure(TableColumn(part, "after", letter), whole, order, printed))
         printed = _nothing
     if is_known(entrants, held_out):
-        head = Head(part, "after", f"{letter} held out")
+        head = TableColumn(part, "after", f"{letter} held out")
         columns.append(Measure(head, held_out, order, printed))
     return columns
 
@@ -153,11 +153,11 @@ def target_measures(
     for name in names:
         letter = letter_of(table, name)
         printed = printed_at(f"{part}/after/{letter}" if part else letter)
-        head = Head(part, "after", letter)
+        head = TableColumn(part, "after", letter)
         columns.append(Measure(head, final_of("post_adaptation", name), order, printed))
     unlabelled = mean_of("post_adaptation_unlabelled", names)
     if is_known(entrants, unlabelled):
-        columns.append(Measure(Head(part, "after", "no label"), unlabelled, order))
+        columns.append(Measure(TableColumn(part, "after", "no label"), unlabelled, order))
     return columns
 
 
@@ -165,7 +165,7 @@ def cost_measures(
     entrants: Sequence[Entrant], part: str, order: str | None, printed: Printed = _nothing
 ) -> list[Measure]:
     """Labels used, seconds taken and, where it was measured, peak memory."""
-    seconds = Head(part, "", "seconds", is_accuracy=False)
+    seconds = TableColumn(part, "", "seconds", is_accuracy=False)
     return [
         labels_measure(part, order, printed),
         Measure(seconds, final("seconds"), order, decimals=0),
@@ -175,14 +175,14 @@ def cost_measures(
 
 def labels_measure(part: str, order: str | None, printed: Printed = _nothing) -> Measure:
     """Labels used."""
-    head = Head(part, "", "labels", is_accuracy=False)
+    head = TableColumn(part, "", "labels", is_accuracy=False)
     return Measure(head, final("labels"), order, printed, decimals=0)
 
 
 def memory_measures(entrants: Sequence[Entrant], part: str, order: str | None) -> list[Measure]:
     """Peak memory of the process in megabytes, where any run knows it."""
     memory = final("peak_memory_mb")
-    head = Head(part, "", MEMORY, is_accuracy=False)
+    head = TableColumn(part, "", MEMORY, is_accuracy=False)
     known = is_known(entrants, memory)
     return [Measure(head, memory, order, decimals=0)] if known else []
 

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from attakit.errors import unknown_name
-from attakit.report.figures import Number
+from attakit.report.tables import PaperNumber
 
 FILE = "paper.toml"
 _WITHOUT_NUMBERS = ("figure-13",)  # the ablation, which a suite may repeat all the same
@@ -45,7 +45,7 @@ class PaperTable:
     >>> table.row_name("simatta", 300), table.letter("art_painting")
     ('SimATTA (B ≤ 300)', 'A')
     >>> table.number("EATA", "random/after/S")
-    Number(value=54.26, deviation=None)
+    PaperNumber(value=54.26, deviation=None)
     """
 
     name: str
@@ -59,14 +59,14 @@ class PaperTable:
     labels: Mapping[str, Sequence[int]] = field(default_factory=dict)
     method: str | None = None
 
-    def number(self, row: str, column: str) -> Number | None:
+    def number(self, row: str, column: str) -> PaperNumber | None:
         """A number of the table; None where it has none."""
         if row not in self.rows or column not in self.columns:
             return None
         printed = self.rows[row][self.columns.index(column)]
         if isinstance(printed, str):  # "N/A"
             return None
-        return Number(*printed) if isinstance(printed, list) else Number(printed)
+        return PaperNumber(*printed) if isinstance(printed, list) else PaperNumber(printed)
 
     def row_name(self, label: str, budget: object = None) -> str | None:
         """The row of a method, whose budget may be part of the paper's name for it."""
@@ -102,13 +102,13 @@ def paper_names() -> list[str]:
     return list(dict.fromkeys([*whole, *paper_tables(), *_WITHOUT_NUMBERS]))
 
 
-def paper_number(table: str, method: str, column: str) -> Number | None:
+def paper_number(table: str, method: str, column: str) -> PaperNumber | None:
     """A number of the paper; None where the table has none.
 
     >>> paper_number("table-2-pacs", "Tent (steps=1)", "domain-wise/A")
-    Number(value=67.29, deviation=None)
+    PaperNumber(value=67.29, deviation=None)
     >>> paper_number("table-4-pacs", "CLUE (B = 300)", "S")
-    Number(value=86.91, deviation=0.26)
+    PaperNumber(value=86.91, deviation=0.26)
     """
     if table not in paper_tables():
         raise unknown_name("table", table, paper_tables())

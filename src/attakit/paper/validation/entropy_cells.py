@@ -23,7 +23,7 @@ from attakit.paper.validation.entropy_plot import EntropyRow
 from attakit.paper.validation.fitting import Fitting, fit, measure
 from attakit.paper.validation.testbed import Material, Testbed, load_material
 from attakit.randomness import generator
-from attakit.report.figures import Figure
+from attakit.report.summaries import MeanStd
 from attakit.stream.samples import Samples, Subset
 
 Kind = Literal["low", "high", "random"]
@@ -155,8 +155,8 @@ def _is(cell: EntropyCell, kind: Kind, way: Way) -> bool:
 
 
 def _row(samples: str, way: str, results: Sequence[Result]) -> EntropyRow:
-    source = Figure.of(result["source_loss"] for result in results)
-    target = Figure.of(result["target_loss"] for result in results)
+    source = MeanStd.of(result["source_loss"] for result in results)
+    target = MeanStd.of(result["target_loss"] for result in results)
     assert source is not None
     assert target is not None
     return EntropyRow(samples, way, source, target)

@@ -20,7 +20,7 @@ from attakit.report.canvas import (
     save_figure,
     soften,
 )
-from attakit.report.figures import Figure
+from attakit.report.summaries import MeanStd
 
 _WIDTH, _BETWEEN = 0.36, 0.03  # of a bar, and of the gap to the other of its pair
 
@@ -31,14 +31,14 @@ class EntropyRow:
 
     samples: str
     way: str
-    source: Figure
-    target: Figure
+    source: MeanStd
+    target: MeanStd
 
 
 def entropy_table(rows: Sequence[EntropyRow], *, title: str | None = None) -> Table:
     """The rows as a table for the terminal.
 
-    >>> rows = [EntropyRow("low entropy", "retrain", Figure(0.5), Figure(0.8, 0.1))]
+    >>> rows = [EntropyRow("low entropy", "retrain", MeanStd(0.5), MeanStd(0.8, 0.1))]
     >>> entropy_table(rows).row_count
     1
     """
@@ -53,7 +53,7 @@ def entropy_table(rows: Sequence[EntropyRow], *, title: str | None = None) -> Ta
     return table
 
 
-def _told(figure: Figure) -> str:
+def _told(figure: MeanStd) -> str:
     spread = "" if figure.deviation is None else f" ± {figure.deviation:.3f}"
     return f"{figure.mean:.3f}{spread}"
 
@@ -117,7 +117,7 @@ def _draw_bars(axes: Any, way: str, rows: Sequence[EntropyRow]) -> None:
         axes.spines[side].set_visible(False)
 
 
-def _spread(figures: Sequence[Figure]) -> list[float] | None:
+def _spread(figures: Sequence[MeanStd]) -> list[float] | None:
     """Deviations, or nothing where there is one model of each kind."""
     spread = [figure.deviation or 0.0 for figure in figures]
     return spread if any(spread) else None

@@ -12,8 +12,7 @@ from attakit.errors import LabelError, UnknownQuestion
 from attakit.service.storage.asking import drop_surplus_leases, give_lease
 from attakit.service.storage.deciding import Decision, Vote, decide
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import AnswerKind, LabelRules, Outcome, Question
-from attakit.service.storage.rows import to_question
+from attakit.service.storage.records import AnswerKind, LabelRules, Outcome, Question, read_row
 from attakit.service.storage.sql_values import is_number, is_text
 from attakit.service.storage.tables import answers, leases, questions, samples
 from attakit.service.storage.votes import is_vote, votes_on
@@ -113,7 +112,7 @@ def take_back(
     known = connection.execute(select(answers).where(answers.c.key == key)).one_or_none()
     if known is not None:  # the same click, come twice
         is_same = known.kind == "undo" and known.annotator == annotator
-        return to_question(find_question(connection, known.question)) if is_same else None
+        return read_row(Question, find_question(connection, known.question)) if is_same else None
     newest = _newest_open_vote(connection, annotator, answer)
     if newest is None:
         return None
@@ -135,7 +134,7 @@ def take_back(
     drop_surplus_leases(connection, newest.question, max(decision.wanted - 1, 0), now)
     if decision.wanted:
         give_lease(connection, newest.question, annotator, rules, now, besides)
-    return to_question(find_question(connection, newest.question))
+    return read_row(Question, find_question(connection, newest.question))
 
 
 def drop_lease(connection: Connection, question: int, annotator: str) -> None:

@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, se
 
 from attakit.errors import LabelError
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import LabelRules, Lease, Question
-from attakit.service.storage.rows import to_question
+from attakit.service.storage.records import LabelRules, Lease, Question, read_row
 from attakit.service.storage.tables import answers, leases, questions, samples
 from attakit.service.storage.votes import is_vote
 
@@ -88,7 +87,7 @@ def lease_question(
     if row is None:
         return None
     until = give_lease(connection, row.question, annotator, rules, now, besides)
-    return Lease(to_question(row), annotator, until)
+    return Lease(read_row(Question, row), annotator, until)
 
 
 def give_lease(

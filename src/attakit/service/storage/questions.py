@@ -27,9 +27,9 @@ from attakit.service.storage.records import (
     Outcome,
     Question,
     QuestionCounts,
+    read_row,
 )
 from attakit.service.storage.retention import is_audited
-from attakit.service.storage.rows import to_answer, to_question
 from attakit.service.storage.settling import is_due, settle_due
 from attakit.service.storage.tables import answers, questions
 from attakit.service.storage.votes import is_vote, is_withdrawn
@@ -135,7 +135,7 @@ class QuestionStore:
     def get(self, ids: Sequence[int]) -> tuple[Question, ...]:
         """Questions by number, in the order given; raises `UnknownQuestion` for a wrong number."""
         with self._database.read() as connection:
-            return tuple(to_question(find_question(connection, one)) for one in ids)
+            return tuple(read_row(Question, find_question(connection, one)) for one in ids)
 
     def of_turn(self, turn: int) -> tuple[Question, ...]:
         """Questions that a turn of the learner put, in the order of asking."""
@@ -171,8 +171,8 @@ class QuestionStore:
             .order_by(answers.c.answer)
         )
         with self._database.read() as connection:
-            asked = to_question(find_question(connection, question))
-            given = [to_answer(row) for row in connection.execute(query)]
+            asked = read_row(Question, find_question(connection, question))
+            given = [read_row(GivenAnswer, row) for row in connection.execute(query)]
         return mark_counting(self._rules, asked, given)
 
     def audited(self, window: int) -> tuple[Question, ...]:
@@ -182,7 +182,7 @@ class QuestionStore:
 
     def _find(self, query: Select[Any]) -> tuple[Question, ...]:
         with self._database.read() as connection:
-            return tuple(to_question(row) for row in connection.execute(query))
+            return tuple(read_row(Question, row) for row in connection.execute(query))
 
     def _count(self, condition: ColumnElement[bool]) -> int:
         with self._database.read() as connection:

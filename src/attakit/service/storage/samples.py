@@ -12,7 +12,6 @@ from attakit.service.storage.database import Database
 from attakit.service.storage.forgetting import forget_sample
 from attakit.service.storage.records import SampleState, Served
 from attakit.service.storage.retention import remove_contents
-from attakit.service.storage.rows import to_served
 from attakit.service.storage.sql_values import is_text
 from attakit.service.storage.tables import questions, samples, turns
 
@@ -34,10 +33,8 @@ class SampleStore:
         """One sample with its content, if it is known."""
         if not is_text(sample):
             return None
-        query = select(samples).where(samples.c.sample == sample)
-        with self._database.read() as connection:
-            row = connection.execute(query).one_or_none()
-        return None if row is None else to_served(row)
+        found = self._database.find(Served, select(samples).where(samples.c.sample == sample))
+        return found[0] if found else None
 
     def contents(self, names: Sequence[str]) -> dict[str, bytes]:
         """Contents by sample; those that were removed are left out."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import Gate, Promotion, Version
-from attakit.service.storage.rows import pack_numbers, to_promotion, to_version
+from attakit.service.storage.records import Gate, Promotion, Version, read_row
 from attakit.service.storage.sql_values import is_number
 from attakit.service.storage.tables import gates, promotions, versions
 
@@ -31,7 +31,7 @@ class VersionStore:
                 _versions().where(versions.c.turn == version.turn)
             ).one_or_none()
             if known is not None:
-                return to_version(known)
+                return _read_version(known)
             return _add(connection, version, self._database.clock())
 
     def next_number(self) -> int:
@@ -144,18 +144,27 @@ class VersionStore:
 
     def promotions(self, limit: int) -> tuple[Promotion, ...]:
         """The newest promotions, newest first."""
-        query = select(promotions).order_by(promotions.c.promotion.desc()).limit(limit)
-        with self._database.read() as connection:
-            return tuple(to_promotion(row) for row in connection.execute(query))
+        return self._database.find(Promotion, _promotions().limit(limit))
 
     def _find(self, query: Select[Any]) -> tuple[Version, ...]:
         with self._database.read() as connection:
-            return tuple(to_version(row) for row in connection.execute(query))
+            return tuple(_read_version(row) for row in connection.execute(query))
 
 
 def _versions() -> Select[Any]:
-    proven = (gates.c.passed, gates.c.reason, gates.c.numbers, gates.c.at.label("gated"))
+    proven = [column.label(f"gate_{column.name}") for column in gates.c]
     return select(versions, *proven).outerjoin(gates, gates.c.version == versions.c.number)
+
+
+def _promotions() -> Select[Any]:
+    """All promotions, newest first."""
+    number = promotions.c.promotion.label("number")
+    return select(promotions, number).order_by(promotions.c.promotion.desc())
+
+
+def _read_version(row: Row[Any]) -> Version:
+    gate = None if row.gate_version is None else read_row(Gate, row, "gate_")
+    return replace(read_row(Version, row), gate=gate)
 
 
 def _add(connection: Connection, version: Version, now: float) -> Version:
@@ -177,7 +186,7 @@ def _add(connection: Connection, version: Version, now: float) -> Version:
     )
     told = {"version": version.number, "turn": version.turn, "weights": version.weights}
     add_event(connection, now, "version", LEARNER, **told)
-    return to_version(
+    return _read_version(
         connection.execute(_versions().where(versions.c.number == version.number)).one()
     )
 
@@ -191,7 +200,7 @@ def _add_gate(connection: Connection, number: int, gate: Gate, now: float) -> bo
             version=number,
             passed=gate.passed,
             reason=gate.reason,
-            numbers=pack_numbers(gate.numbers),
+            numbers=gate.numbers,
             at=gate.at or now,
         )
     )
@@ -210,9 +219,8 @@ def _add_promotion(
 
 
 def _newest_promotion(connection: Connection) -> Promotion | None:
-    query = select(promotions).order_by(promotions.c.promotion.desc()).limit(1)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else to_promotion(row)
+    row = connection.execute(_promotions().limit(1)).one_or_none()
+    return None if row is None else read_row(Promotion, row)
 
 
 def _next_number(connection: Connection) -> int:

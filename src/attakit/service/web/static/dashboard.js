@@ -1,10 +1,10 @@
 /* The dashboard: asks the service every two seconds and shows what changed. */
 
 import { get, post } from "./api.js";
-import { Chart } from "./charts.js";
 import { find, make, onChange, write } from "./dom.js";
 import { showNumbers } from "./numbers.js";
 import { showRecent } from "./recent.js";
+import { TurnChart } from "./turn_chart.js";
 import { showVersions } from "./versions.js";
 import { ago, clock, percent } from "./words.js";
 
@@ -19,7 +19,7 @@ const charts = [
   [{ name: "Entropy", about: "How unsure the model is, on average", limits: [0, Infinity] }, (turn) => turn.entropy],
   [{ name: "Change of the predicted mix", about: "How far the predicted classes have moved", limits: [0, Infinity] }, (turn) => turn.drift?.mix],
   [{ name: "Distance of features", about: "How far the features have moved", limits: [0, Infinity] }, (turn) => turn.drift?.distance],
-].map(([options, value]) => ({ chart: new Chart(find("#charts"), options), value }));
+].map(([options, value]) => ({ chart: new TurnChart(find("#charts"), options), value }));
 
 const admin = document.body.dataset.role === "admin";
 let classes = [];

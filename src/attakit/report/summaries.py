@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,37 +12,29 @@ from attakit.report.runs import Group, RunRecord, group_runs
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    """A number as printed in the paper, with its standard deviation where one is printed."""
-
-    value: float
-    deviation: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
+class MeanStd:
     """A mean over runs with its standard deviation (None for a single run)."""
 
     mean: float
     deviation: float | None = None
 
     @staticmethod
-    def of(values: Iterable[float | None]) -> Figure | None:
-        """Average what is there; None when nothing is.
+    def of(values: Iterable[float | None]) -> MeanStd | None:
+        """Average the known values; None if there are none.
 
-        >>> Figure.of([1.0, None, 3.0])
-        Figure(mean=2.0, deviation=1.4142135623730951)
+        >>> MeanStd.of([1.0, None, 3.0])
+        MeanStd(mean=2.0, deviation=1.4142135623730951)
         """
         known = [float(value) for value in values if value is not None]
         if not known:
             return None
         deviation = statistics.stdev(known) if len(known) > 1 else None
-        return Figure(statistics.fmean(known), deviation)
+        return MeanStd(statistics.fmean(known), deviation)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One method in a table; accuracies in percent.
+class MethodSummary:
+    """The results of one method, averaged over its runs; accuracies in percent.
 
     Parameters
     ----------
@@ -62,44 +54,44 @@ class Row:
     Examples
     --------
     >>> run = RunRecord({"label": "tent"}, {}, [], [], [], {"labels": 12, "seconds": 3.5})
-    >>> (row,) = summarise([run])
-    >>> row.labels, row.stream
-    (Figure(mean=12.0, deviation=None), None)
+    >>> (summary,) = summarise([run])
+    >>> summary.labels, summary.stream
+    (MeanStd(mean=12.0, deviation=None), None)
     """
 
     label: str
     runs: int
     unfinished: int
-    stream: Figure | None
-    segments: Mapping[str, Figure]
-    source: Figure | None
-    source_before: Figure | None
-    labels: Figure | None
-    seconds: Figure | None
-    memory_mb: Figure | None
-    after: Mapping[str, Figure]
+    stream: MeanStd | None
+    segments: Mapping[str, MeanStd]
+    source: MeanStd | None
+    source_before: MeanStd | None
+    labels: MeanStd | None
+    seconds: MeanStd | None
+    memory_mb: MeanStd | None
+    after: Mapping[str, MeanStd]
 
 
-def summarise(runs: Sequence[RunRecord]) -> list[Row]:
-    """Make one row per method, averaged over seeds.
+def summarise(runs: Sequence[RunRecord]) -> list[MethodSummary]:
+    """Summarise each method, averaged over seeds.
 
     Runs that are not finished count with what they have so far.
 
     >>> end = {"kind": "end", "stream_accuracy": 80.0}
     >>> run = RunRecord({"seed": 1, "method": {"name": "tent"}}, {}, [], [], [], end)
-    >>> [(row.label, row.stream) for row in summarise([run])]
-    [('tent', Figure(mean=80.0, deviation=None))]
+    >>> [(one.label, one.stream) for one in summarise([run])]
+    [('tent', MeanStd(mean=80.0, deviation=None))]
     """
-    return [_row(group) for group in group_runs(runs)]
+    return [_summary(group) for group in group_runs(runs)]
 
 
-def _row(group: Group) -> Row:
+def _summary(group: Group) -> MethodSummary:
     ends = [final_figures(run) for run in group.runs]
 
-    def figure(name: str) -> Figure | None:
-        return Figure.of(end.get(name) for end in ends)
+    def figure(name: str) -> MeanStd | None:
+        return MeanStd.of(end.get(name) for end in ends)
 
-    return Row(
+    return MethodSummary(
         group.label,
         len(group.runs),
         sum(not run.is_finished for run in group.runs),
@@ -114,14 +106,14 @@ def _row(group: Group) -> Row:
     )
 
 
-def _per_name(values: Sequence[Mapping[str, float | None]]) -> dict[str, Figure]:
+def _per_name(values: Sequence[Mapping[str, float | None]]) -> dict[str, MeanStd]:
     names = list(dict.fromkeys(name for mapping in values for name in mapping))
-    figures = {name: Figure.of(mapping.get(name) for mapping in values) for name in names}
+    figures = {name: MeanStd.of(mapping.get(name) for mapping in values) for name in names}
     return {name: figure for name, figure in figures.items() if figure is not None}
 
 
 def final_figures(run: RunRecord) -> dict[str, Any]:
-    """What the end line says, and where it says nothing, what the steps tell."""
+    """The figures of a run's end line; where it lacks some, those of the steps so far."""
     last = run.steps[-1] if run.steps else {}
     figures: dict[str, Any] = {
         "stream_accuracy": last.get("stream_accuracy"),
@@ -132,8 +124,8 @@ def final_figures(run: RunRecord) -> dict[str, Any]:
         "seconds": sum(step.get("seconds") or 0.0 for step in run.steps),
         "peak_memory_mb": last.get("memory_mb"),
     }
-    told = {name: value for name, value in (run.end or {}).items() if value is not None}
-    return {**figures, **told}
+    end = {name: value for name, value in (run.end or {}).items() if value is not None}
+    return {**figures, **end}
 
 
 def _segment_accuracy(steps: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
@@ -147,18 +139,3 @@ def _segment_accuracy(steps: Sequence[Mapping[str, Any]]) -> dict[str, float | N
 
 def _last_known(steps: Sequence[Mapping[str, Any]], name: str) -> float | None:
     return next((s[name] for s in reversed(steps) if s.get(name) is not None), None)
-
-
-def best_rows(rows: Sequence[Row], pick: Callable[[Row], Figure | None]) -> set[int]:
-    """Positions of the rows with the highest mean, as far as one decimal shows it.
-
-    A single row has no rival, so nothing is best.
-    """
-    means = {
-        place: round(figure.mean, 1)
-        for place, row in enumerate(rows)
-        if (figure := pick(row)) is not None
-    }
-    if len(means) < 2:
-        return set()
-    return {place for place, mean in means.items() if mean == max(means.values())}
