@@ -40,6 +40,12 @@ def read_row(record: type[Record], row: Row[Any], prefix: str = "") -> Record:
     return record(**{name: found[prefix + name] for name in names})
 
 
+def row_values(record: DataclassInstance, *without: str) -> dict[str, Any]:
+    """The fields of a record by name, to be written as a row, without those the database gives."""
+    names = [one.name for one in fields(record) if one.name not in without]
+    return {name: getattr(record, name) for name in names}
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """A sample that came in a request, with what was answered."""
