@@ -30,8 +30,8 @@ def test_a_stopped_pool_run_gives_the_model_of_its_last_round(small_run):
 
     model, facts = run_model(folder)
 
-    state = load_state(folder / SNAPSHOT)["adaptation"]
-    saved = state["learner"]["model"]
+    state = load_state(folder / SNAPSHOT)["method"]
+    saved = state["model"]
     assert torch.equal(model.head.weight, saved["model.head.weight"])
     assert facts.origin == "pool, uniform on digits, seed 0, not finished"
 

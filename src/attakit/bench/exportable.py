@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attakit.bench.pool_run import saved_learner
 from attakit.bench.run import saved_method
 from attakit.bench.run_folder import DONE, MODEL_FILE, has_snapshot
 from attakit.bench.saved_model import adapted_model
@@ -35,7 +34,6 @@ def _saved_model(folder: Path) -> Exportable:
     run = read_run(folder)
     settings = {name: value for name, value in run.experiment.items() if name != "label"}
     experiment = parse_experiment(settings)
-    find = saved_method if experiment.pool is None else saved_learner
-    method, task = find(experiment, folder)
+    method, task = saved_method(experiment, folder)
     origin = f"{run.label} on {experiment.stream.name}, seed {experiment.seed}, not finished"
     return adapted_model(method), describe_model(experiment, task, origin)

@@ -14,10 +14,10 @@ from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory.divergence import Divergence
 from attakit.report.html import embed, inline_assets
 
-Read = Callable[[StepAnalysis], float | Divergence | None]
+StepReader = Callable[[StepAnalysis], float | Divergence | None]
 
 _DECIMALS = 2
-CHARTS: dict[str, dict[str, Read]] = {
+CHARTS: dict[str, dict[str, StepReader]] = {
     "weights": {
         "λ₀, share of source-like samples": lambda step: step.low_share,
         "w₀, their weight": lambda step: step.low_weight,
@@ -67,11 +67,11 @@ def render_analysis(analysis: Analysis) -> str:
     )
 
 
-def _curves(analysis: Analysis, readers: dict[str, Read]) -> list[dict[str, Any]]:
+def _curves(analysis: Analysis, readers: dict[str, StepReader]) -> list[dict[str, Any]]:
     return [_curve(name, analysis.steps, read) for name, read in readers.items()]
 
 
-def _curve(name: str, steps: tuple[StepAnalysis, ...], read: Read) -> dict[str, Any]:
+def _curve(name: str, steps: tuple[StepAnalysis, ...], read: StepReader) -> dict[str, Any]:
     known = [(step.samples, value) for step in steps if (value := read(step)) is not None]
     x, values = [at for at, _ in known], [value for _, value in known]
     ranges = [value for value in values if isinstance(value, Divergence)]

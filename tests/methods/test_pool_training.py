@@ -4,13 +4,18 @@ import pytest
 import torch
 from torch import nn
 
-from attakit.engine import PoolLearner
 from attakit.errors import ModelError, SettingError
+from attakit.methods import PoolAdaptation
 from attakit.queries import Answer, Query
+from attakit.select import Uniform
 from attakit.stream import ArraySamples
 from attakit.testing import tiny_batch, tiny_classifier
 
 LR, MOMENTUM = 0.1, 0.9
+
+
+def pool_learner(model, samples, **settings):
+    return PoolAdaptation(model, samples, selector=Uniform(), budget=8, **settings)
 
 
 def answers(samples, labels, step=0):
@@ -35,7 +40,7 @@ def gradient(weight, bias, row, label):
 def test_updates_are_momentum_sgd_and_each_training_starts_without_momentum():
     row = torch.tensor([1.0, 2.0])
     pool = ArraySamples(row[None], [0])
-    learner = PoolLearner(linear(), pool, updates=2, lr=LR, momentum=MOMENTUM)
+    learner = pool_learner(linear(), pool, updates=2, lr=LR, momentum=MOMENTUM)
     weight, bias = torch.zeros(3, 2), torch.zeros(3)
     for _training in range(2):
         speed = torch.zeros(3, 2), torch.zeros(3)
@@ -51,9 +56,9 @@ def test_updates_are_momentum_sgd_and_each_training_starts_without_momentum():
 
 def test_all_labels_come_before_any_comes_again():
     pool = ArraySamples(torch.arange(6.0)[:, None].repeat(1, 4), [0] * 6)
-    learner = PoolLearner(tiny_classifier(), pool, updates=3, batch_size=2)
+    learner = pool_learner(tiny_classifier(), pool, updates=3, batch_size=2)
     drawn = []
-    learner.images = lambda names: drawn.append(names) or PoolLearner.images(learner, names)
+    learner.images = lambda names: drawn.append(names) or PoolAdaptation.images(learner, names)
 
     learner.learn(answers(pool, dict.fromkeys(range(6), 1)))
 
@@ -62,7 +67,7 @@ def test_all_labels_come_before_any_comes_again():
 
 def test_only_new_labels_start_a_training():
     pool = ArraySamples(tiny_batch().inputs, [0] * 8)
-    learner = PoolLearner(tiny_classifier(), pool, updates=2)
+    learner = pool_learner(tiny_classifier(), pool, updates=2)
 
     counts = [
         learner.learn(given).updates
@@ -76,7 +81,7 @@ def test_only_new_labels_start_a_training():
 @pytest.mark.parametrize("norm", ["frozen", "batch", "running"])
 def test_only_running_statistics_move(norm):
     pool = ArraySamples(tiny_batch().inputs, [0] * 8)
-    learner = PoolLearner(tiny_classifier(), pool, updates=2, norm=norm)
+    learner = pool_learner(tiny_classifier(), pool, updates=2, norm=norm)
     before = learner.adapted_model[1].running_mean.clone()
 
     learner.learn(answers(pool, {0: 0, 1: 1, 2: 2}))
@@ -88,7 +93,7 @@ def test_only_what_is_trainable_trains_and_the_callers_model_stays():
     model = tiny_classifier()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     pool = ArraySamples(tiny_batch().inputs, [0] * 8)
-    learner = PoolLearner(model, pool, updates=2, trainable="head")
+    learner = pool_learner(model, pool, updates=2, trainable="head")
 
     learner.learn(answers(pool, {0: 0, 1: 1}))
 
@@ -102,9 +107,9 @@ def test_a_loss_that_is_no_number_is_named():
     pool = ArraySamples(1e30 * tiny_batch().inputs, [0] * 8)
 
     with pytest.raises(
-        ModelError, match=r"PoolLearner: the loss became .* Lower lr \(now 1e\+30\)"
+        ModelError, match=r"PoolAdaptation: the loss became .* Lower lr \(now 1e\+30\)"
     ):
-        PoolLearner(tiny_classifier(), pool, lr=1e30).learn(answers(pool, {0: 0, 1: 1}))
+        pool_learner(tiny_classifier(), pool, lr=1e30).learn(answers(pool, {0: 0, 1: 1}))
 
 
 @pytest.mark.parametrize(
@@ -112,5 +117,5 @@ def test_a_loss_that_is_no_number_is_named():
 )
 def test_settings_are_checked(settings):
     (name,) = settings
-    with pytest.raises(SettingError, match=f"PoolLearner: {name}"):
-        PoolLearner(tiny_classifier(), ArraySamples(torch.zeros(1, 4), [0]), **settings)
+    with pytest.raises(SettingError, match=f"PoolAdaptation: {name}"):
+        pool_learner(tiny_classifier(), ArraySamples(torch.zeros(1, 4), [0]), **settings)
