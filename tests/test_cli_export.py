@@ -1,5 +1,4 @@
 import json
-import sys
 
 import pytest
 import torch
@@ -7,11 +6,12 @@ from typer.testing import CliRunner
 
 from attakit.bench.run import run_experiment
 from attakit.cli import app
-from attakit.errors import SettingError, StateError
+from attakit.errors import MissingExtra, SettingError, StateError
 from attakit.nn import SmallCNN, named_model, read_facts, save_weights, weights_hash
-from attakit.service.saved_settings import keep_settings
+from attakit.service.saved_settings import save_settings
 from attakit.service.storage import Version, open_storage
 from attakit.settings.service import ServiceSettings
+from needed import hide_package
 
 
 def call(*arguments):
@@ -25,7 +25,7 @@ def call(*arguments):
 def live(tmp_path):
     """Folder of a service with the versions 0, 1 and 2, of which 1 answers and 2 has no file."""
     folder = tmp_path / "live"
-    keep_settings(
+    save_settings(
         ServiceSettings(
             folder=folder,
             classes=("a", "b"),
@@ -76,7 +76,7 @@ def test_a_version_whose_weights_are_gone_is_told(live, tmp_path):
 
 
 def test_a_service_that_promoted_nothing_says_so(tmp_path):
-    keep_settings(ServiceSettings(folder=tmp_path / "new", classes=("a", "b")))
+    save_settings(ServiceSettings(folder=tmp_path / "new", classes=("a", "b")))
 
     with pytest.raises(StateError, match="promoted no version yet"):
         call(tmp_path / "new", tmp_path / "model.ts")
@@ -138,8 +138,10 @@ def test_a_file_that_is_there_is_kept_unless_it_may_go(live, tmp_path):
     assert read_facts(file).version == 1
 
 
-def test_runs_are_exported_without_the_packages_of_the_service(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+def test_only_services_need_the_packages_of_the_service(live, tmp_path, monkeypatch):
+    hide_package(monkeypatch, "sqlalchemy", ("attakit.cli.export", "attakit.service"))
 
     with pytest.raises(SettingError, match="neither the folder of a run"):
         call(tmp_path, tmp_path / "model.ts")
+    with pytest.raises(MissingExtra, match=r"sqlalchemy.*pip install 'attakit\[service\]'"):
+        call(live, tmp_path / "model.ts")

@@ -7,12 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.cli import app, main
-from attakit.cli.extra_parts import import_service
 from attakit.errors import MissingExtra, SettingError, StateError
-from attakit.service.saved_database import SETTINGS_FILE
-from attakit.service.saved_settings import keep_settings
+from attakit.service.saved_settings import SETTINGS_FILE, save_settings
 from attakit.service.storage import Question, Served, open_storage
 from attakit.settings.service import ServiceSettings
+from needed import hide_package
 
 CLASSES = ("Maus", "größte Katze")
 
@@ -37,7 +36,7 @@ def fill(folder, url=None):
 def live(tmp_path):
     """Folder of a service that has put two questions and is not running."""
     folder = tmp_path / "live"
-    keep_settings(ServiceSettings(folder=folder, classes=CLASSES))
+    save_settings(ServiceSettings(folder=folder, classes=CLASSES))
     fill(folder)
     return folder
 
@@ -135,7 +134,7 @@ def test_a_file_appears_only_when_it_is_whole(live, tmp_path, monkeypatch):
         began.append(len(list(tmp_path.glob(".out.jsonl.*"))))
         raise StateError("The database is away.")
 
-    monkeypatch.setattr(import_service("exchange"), "write_questions", fail)
+    monkeypatch.setattr("attakit.cli.questions.write_questions", fail)
     with pytest.raises(StateError):
         call("export", live, "-o", file, "--replace")
 
@@ -182,7 +181,7 @@ def test_the_password_of_a_database_is_not_kept(tmp_path):
     url = "postgresql://ada:geheim@host/labels"
     settings = ServiceSettings(folder=tmp_path, classes=CLASSES, database=url)
 
-    keep_settings(settings)
+    save_settings(settings)
 
     assert "geheim" not in (tmp_path / SETTINGS_FILE).read_text()
     with pytest.raises(SettingError, match=r"ada:\*\*\*@host.*ATTAKIT_DATABASE"):
@@ -201,9 +200,7 @@ def test_the_interface_for_label_studio_is_printed(live):
 
 
 def test_a_missing_package_is_named_with_the_command_that_gets_it(live, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("attakit.service")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    hide_package(monkeypatch, "sqlalchemy", ("attakit.cli.questions", "attakit.service"))
 
     with pytest.raises(MissingExtra, match=r"sqlalchemy.*pip install 'attakit\[service\]'"):
         call("export", live)

@@ -4,7 +4,9 @@ import sys
 import pytest
 import torch
 
-from attakit.build.methods import build_ledger, build_method, build_oracle, construct
+from attakit.build.construct import construct
+from attakit.build.methods import build_method
+from attakit.build.oracles import build_ledger, build_oracle
 from attakit.errors import SettingError, UnknownName
 from attakit.label import Delayed, Expiring, KnownLabels, Noisy, Skipping, Terminal
 from attakit.methods import METHODS, ReferenceSimATTA, SourceOnly, Tent

@@ -38,7 +38,7 @@ def answer(batch: Batch, method: Method, allowance: Allowance) -> tuple[Step, fl
             f"{type(method).__name__}: step must return a Step, got {type(step).__name__}. "
             f"docs/add-a-method.md shows one."
         )
-    return step, seconds
+    return step, seconds if step.seconds is None else step.seconds
 
 
 def learn(
@@ -53,7 +53,7 @@ def learn(
     training = method.learn(answers)
     seconds += time.perf_counter() - began
     return StepResult(
-        batch=batch,
+        batch=batch if step.batch is None else step.batch,
         step=step,
         answers=answers,
         training=training,

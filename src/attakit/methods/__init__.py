@@ -6,6 +6,7 @@ from attakit.methods.batch_norm import BatchNorm
 from attakit.methods.cotta import CoTTA
 from attakit.methods.eata import EATA
 from attakit.methods.enhanced import Enhanced
+from attakit.methods.pool import Pool, PoolAdaptation
 from attakit.methods.reference import ReferenceSimATTA
 from attakit.methods.sar import SAR
 from attakit.methods.simatta import SimATTA
@@ -33,6 +34,8 @@ __all__ = [
     "BatchNorm",
     "CoTTA",
     "Enhanced",
+    "Pool",
+    "PoolAdaptation",
     "ReferenceSimATTA",
     "SimATTA",
     "SourceOnly",

@@ -6,20 +6,22 @@ import contextlib
 import copy
 import inspect
 import io
-import pickle
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attakit.errors import ModelError
+from attakit.errors import ModelError, StateError
 from attakit.protocols import Asks, Method, ShowsModel
 from attakit.queries import Allowance, Answer, Query
 from attakit.records import Batch, Step
+from attakit.store.tensor_file import load_state, save_state
 from attakit.testing.tiny import CLASSES, tiny_batch, tiny_classifier
 
 Factory = Callable[[nn.Module], Method]
@@ -242,12 +244,11 @@ def same_state(one: Any, other: Any) -> bool:
 
 
 def _saved_and_loaded(state: dict[str, Any]) -> Any:
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    buffer.seek(0)
     try:
-        return torch.load(buffer, weights_only=True)
-    except pickle.UnpicklingError as error:
+        with TemporaryDirectory() as folder:
+            save_state(Path(folder, "state.safetensors"), state)
+            return load_state(Path(folder, "state.safetensors"))
+    except StateError as error:
         raise AssertionError(
             "state_dict holds more than tensors, numbers, strings, lists and dictionaries"
         ) from error

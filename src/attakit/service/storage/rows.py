@@ -1,102 +1,219 @@
-"""Rows of the tables as records, and numbers as JSON can keep them."""
+"""The rows of the database as frozen records, without torch and without the database's types."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from sqlalchemy import Row
+from attakit.errors import check_choice, check_count, check_range
+from attakit.queries import AnswerKind, AnswerOutcome, QuestionState
 
-from attakit.service.storage.records import (
-    Event,
-    Gate,
-    GivenAnswer,
-    Promotion,
-    Question,
-    Served,
-    Turn,
-    Version,
-)
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from sqlalchemy import Row
 
+Record = TypeVar("Record", bound="DataclassInstance")
 
-def to_served(row: Row[Any]) -> Served:
-    return Served(
-        sample=row.sample,
-        content=row.content,
-        version=row.version,
-        guess=row.guess,
-        confidence=row.confidence,
-        entropy=row.entropy,
-        at=row.at,
-        number=row.number,
-    )
+Purpose = Literal["learn", "audit"]
+Role = Literal["predict", "label", "admin"]
+Policy = Literal["first", "majority", "newest"]
+SampleState = Literal["undecided", "asked", "not asked", "forgotten"]
 
 
-def to_question(row: Row[Any]) -> Question:
-    return Question(
-        question=row.question,
-        sample=row.sample,
-        turn=row.turn,
-        purpose=row.purpose,
-        version=row.version,
-        score=row.score,
-        guesses=tuple((label, probability) for label, probability in row.guesses),
-        at=row.at,
-        state=row.state,
-        label=row.label,
-        settled=row.settled,
-    )
+def read_row(record: type[Record], row: Row[Any], prefix: str = "") -> Record:
+    """Make a record from a row: each field from the column of that name, if there is one.
 
-
-def to_answer(row: Row[Any]) -> GivenAnswer:
-    return GivenAnswer(
-        answer=row.answer,
-        question=row.question,
-        annotator=row.annotator,
-        kind=row.kind,
-        label=row.label,
-        at=row.at,
-        withdrawn=row.withdrawn,
-        outcome=row.outcome,
-    )
-
-
-def to_turn(row: Row[Any]) -> Turn:
-    return Turn(
-        number=row.number,
-        samples=tuple(row.samples),
-        allowance=row.allowance,
-        audit=tuple(row.audit),
-        settled=tuple(row.settled),
-        forgotten=tuple(row.forgotten),
-        at=row.at,
-    )
-
-
-def to_version(row: Row[Any]) -> Version:
-    gate = None
-    if row.passed is not None:
-        gate = Gate(row.passed, row.reason, unpack_numbers(row.numbers), row.gated)
-    return Version(row.number, row.turn, row.file, row.weights, row.labels, row.at, gate)
-
-
-def to_promotion(row: Row[Any]) -> Promotion:
-    return Promotion(row.promotion, row.version, row.reason, row.who, row.at)
-
-
-def to_event(row: Row[Any]) -> Event:
-    return Event(row.number, row.at, row.kind, row.who, row.details)
-
-
-def pack_numbers(numbers: Mapping[str, float]) -> dict[str, float | None]:
-    """Numbers for JSON, which knows neither infinity nor what is not a number.
-
-    >>> pack_numbers({"loss": float("nan"), "labels": 3})
-    {'loss': None, 'labels': 3.0}
+    Parameters
+    ----------
+    record
+        The class of the record.
+    row
+        What a query found.
+    prefix
+        In front of the columns' names, where a query joins tables that share names.
     """
-    return {name: float(value) if math.isfinite(value) else None for name, value in numbers.items()}
+    found = row._mapping
+    names = [one.name for one in fields(record) if prefix + one.name in found]
+    return record(**{name: found[prefix + name] for name in names})
 
 
-def unpack_numbers(packed: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: math.nan if value is None else value for name, value in packed.items()}
+def field_values(record: DataclassInstance, *without: str) -> dict[str, Any]:
+    """The fields of a record by name, for a row or for a response, without those named."""
+    names = [one.name for one in fields(record) if one.name not in without]
+    return {name: getattr(record, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A sample that came in a request, with what was answered."""
+
+    sample: str
+    content: bytes | None  # an image file as it came, or an .npy array; None once it is removed
+    version: int  # of the model that answered
+    guess: int  # class index
+    confidence: float
+    entropy: float
+    at: float  # seconds since 1970
+    number: int = 0  # in the order of arrival, from 1; given by the database
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which class is this sample?"""
+
+    question: int
+    sample: str
+    turn: int
+    purpose: str  # see `Purpose`; migration 0002 made others of questions that were put twice
+    version: int  # that the asking model was made from
+    score: float  # entropy of the asking model
+    guesses: tuple[tuple[int, float], ...]  # class index and probability, likeliest first
+    at: float
+    state: QuestionState = "open"
+    label: int | None = None  # that counts, once it is settled
+    settled: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A question that is shown to one annotator until a time."""
+
+    question: Question
+    annotator: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswer:
+    """What one person said, as the log keeps it."""
+
+    answer: int
+    question: int
+    annotator: str
+    kind: AnswerKind
+    label: int | None
+    at: float
+    withdrawn: bool = False
+    outcome: AnswerOutcome = "accepted"  # only accepted answers count
+    counts: bool = True  # accepted, not withdrawn, and not overruled by other answers
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionCounts:
+    """How many questions were put, and what became of them."""
+
+    asked: int = 0
+    open: int = 0
+    answered: int = 0
+    skipped: int = 0
+    none: int = 0
+    expired: int = 0
+    forgotten: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """All that a turn of the learner depends on; written before the turn is taken."""
+
+    number: int
+    samples: tuple[str, ...]
+    allowance: int
+    audit: tuple[str, ...] = ()  # of the samples, to be asked about whatever the method thinks
+    settled: tuple[int, ...] = ()  # questions whose outcome is learned from in this turn
+    forgotten: tuple[str, ...] = ()  # samples that must leave the learner's memory first
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A model that was saved, and what became of it."""
+
+    number: int  # 0 is the source model
+    turn: int
+    file: str  # name within the folder of versions
+    weights: str  # hash of the weights
+    labels: int  # received when it was made
+    at: float
+    gate: Gate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a candidate had to prove, and whether it did."""
+
+    passed: bool
+    reason: str  # one sentence for people
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """From when on which version answers requests."""
+
+    number: int
+    version: int
+    reason: str
+    who: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of the log of everything that happened."""
+
+    number: int
+    at: float
+    kind: str  # "question", "answer", "alarm", "promotion", "forgotten", …
+    who: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Who may do what; the token itself is not kept."""
+
+    name: str
+    role: Role
+    created: float
+    revoked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRules:
+    """When an answer counts, and how long things take.
+
+    Parameters
+    ----------
+    policy
+        Which of several answers counts: the first, that of most people, or the newest.
+    answers
+        People who answer each question, for the majority.
+    lease_seconds
+        So long a question is shown to one person only.
+    settle_seconds
+        So long after the answer that decides a question it can be undone.
+    expiry_seconds
+        A question without a decision is closed after so long.
+    classes
+        Of the model, to refuse labels that are none of them; None where it is not known.
+    """
+
+    policy: Policy = "first"
+    answers: int = 1
+    lease_seconds: float = 60.0
+    settle_seconds: float = 5.0
+    expiry_seconds: float = 86_400.0
+    classes: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("LabelRules", "policy", self.policy, get_args(Policy))
+        check_count("LabelRules", "answers", self.answers)
+        for name in ("lease_seconds", "settle_seconds", "expiry_seconds"):
+            check_range("LabelRules", name, getattr(self, name), at_least=0)
+
+    @property
+    def places(self) -> int:
+        """People who are asked about each question, if they agree."""
+        return self.answers if self.policy == "majority" else 1

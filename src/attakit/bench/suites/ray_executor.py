@@ -1,0 +1,243 @@
+"""Jobs on a Ray cluster, through the same code as on one machine.
+
+Nodes need attakit and the data, but no file system in common: a task works in a temporary folder,
+gets the source model and what was saved of the run, and hands back the files it has written.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from attakit.bench.run_folder import RUN_FILES
+from attakit.bench.suites.sources import NoSource, Source
+from attakit.bench.suites.work import CellEnd, CellProgress, CellResult, Event, Job, do_job
+from attakit.build.data import DATA_VARIABLE
+from attakit.errors import MissingExtra, SettingError
+from attakit.processes.interrupt import Interrupted
+
+Files = dict[str, bytes]
+ADDRESS_VARIABLE = "RAY_ADDRESS"
+_RETRIES = 3  # of a task whose node dies
+_PATIENCE = 5.0  # seconds until a cluster counts as not there
+_CLIENT = "ray://"  # before the address of a cluster that is spoken to from outside
+
+
+class RayExecutor:
+    """Runs cells on a Ray cluster. Use it in a `with` block.
+
+    Parameters
+    ----------
+    sources
+        The source model of each cell, by the cell's name; it is sent to the nodes.
+    address
+        Of the cluster. None takes $RAY_ADDRESS, a cluster that runs on this machine, or starts one.
+    """
+
+    has_room = True  # Ray keeps what it has no room for
+
+    def __init__(self, sources: Mapping[str, Source], *, address: str | None = None) -> None:
+        self._ray = _import_ray()
+        self._address = address
+        self._sources = sources
+        self._sent: dict[Path, Any] = {}
+        self._running: dict[Any, Job] = {}
+
+    def __enter__(self) -> RayExecutor:
+        ray = self._ray
+        self._is_ours = not ray.is_initialized()
+        if self._is_ours:
+            _connect(ray, self._address)
+        # A fresh process for every cell, so that the peak memory a run reports is its own.
+        self._task = ray.remote(max_calls=1, max_retries=_RETRIES)(do_job_away)
+        # Here, because a node that dies takes its actors along.
+        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
+        self._board = ray.remote(num_cpus=0, scheduling_strategy=here)(Board).remote()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for task in self._running:
+            self._ray.cancel(task, force=True)
+        self._ray.kill(self._board)
+        if self._is_ours:
+            self._ray.shutdown()
+
+    def start(self, job: Job) -> None:
+        source = self._sources[job.cell]
+        assert not isinstance(source, NoSource), "a cell without a source model is not started"
+        if source.file not in self._sent:
+            self._sent[source.file] = self._ray.put(source.file.read_bytes())
+        task = self._task.options(num_cpus=job.experiment.threads or 1, name=job.cell).remote(
+            job,
+            source.file.suffix,
+            self._sent[source.file],
+            {} if job.anew else read_files(job.experiment.report.folder),
+            _Surroundings.here(),
+            self._board,
+        )
+        self._running[task] = job
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        tasks = list(self._running)
+        ended, _ = self._ray.wait(tasks, timeout=seconds) if tasks else ([], [])
+        # Steps first: those of a cell that has ended are no news after its end.
+        events: list[Event] = list(self._ray.get(self._board.read.remote()))
+        return events + [self._end(task) for task in ended]
+
+    def stop(self) -> None:
+        self._ray.get(self._board.stop.remote())
+
+    def _end(self, task: Any) -> CellEnd:
+        job = self._running.pop(task)
+        try:
+            outcome, files = self._ray.get(task)
+        except self._ray.exceptions.RayTaskError as error:
+            last_line = str(error).strip().splitlines()[-1]
+            return CellEnd(job.cell, CellResult("failed", f"Ray: {last_line}", str(error)))
+        except self._ray.exceptions.RayError as error:
+            first_line = str(error).strip().partition("\n")[0]
+            return CellEnd(job.cell, CellResult("lost", f"Ray lost this cell: {first_line}"))
+        write_files(job.experiment.report.folder, files)
+        return CellEnd(job.cell, outcome)
+
+
+class Board:
+    """Where tasks tell how far they are, and learn that they should stop. A Ray actor.
+
+    Examples
+    --------
+    >>> board = Board()
+    >>> board.tell(CellProgress("a", 1, 2))
+    False
+    >>> board.stop()
+    >>> board.tell(CellProgress("a", 2, 2)), len(board.read()), len(board.read())
+    (True, 2, 0)
+    """
+
+    def __init__(self) -> None:
+        self._steps: list[CellProgress] = []
+        self._stopped = False
+
+    def tell(self, step: CellProgress) -> bool:
+        """Note a step; say whether to stop."""
+        self._steps.append(step)
+        return self._stopped
+
+    def read(self) -> list[CellProgress]:
+        """The steps since the last time."""
+        steps, self._steps = self._steps, []
+        return steps
+
+    def stop(self) -> None:
+        """From now on, everybody is told to stop."""
+        self._stopped = True
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    """What a task must know of the place where the command was given, to find data and methods."""
+
+    folder: Path
+    data: str | None
+
+    @staticmethod
+    def here() -> _Surroundings:
+        return _Surroundings(Path.cwd(), os.environ.get(DATA_VARIABLE))
+
+    def enter(self) -> None:
+        """Make this process, which does one task only, look for things where the command would."""
+        if self.folder.is_dir():
+            os.chdir(self.folder)
+            sys.path.append("")
+        if self.data is not None:
+            os.environ[DATA_VARIABLE] = self.data
+
+
+def do_job_away(
+    job: Job, suffix: str, weights: bytes, files: Files, around: _Surroundings, board: Any
+) -> tuple[CellResult, Files]:
+    """Do a job in a temporary folder; return its outcome and the files it wrote."""
+    ray = _import_ray()
+    around.enter()
+
+    def tell(step: CellProgress) -> None:
+        if ray.get(board.tell.remote(step)):
+            raise Interrupted("Stopped. The last snapshot counts.")
+
+    with TemporaryDirectory(prefix="attakit-") as place:
+        folder, model = Path(place) / "run", Path(place) / f"source{suffix}"
+        model.write_bytes(weights)
+        write_files(folder, files)
+        outcome = do_job(replace(job, folder=folder, weights=model), tell)
+        return outcome, read_files(folder)
+
+
+def read_files(folder: Path) -> Files:
+    """The files of a run."""
+    return {name: (folder / name).read_bytes() for name in RUN_FILES if (folder / name).exists()}
+
+
+def write_files(folder: Path, files: Files) -> None:
+    """Put the files of a run into a folder; those that a run may have but this one has not, go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in RUN_FILES:
+        if name in files:
+            (folder / name).write_bytes(files[name])
+        else:
+            (folder / name).unlink(missing_ok=True)
+
+
+def check_answers(address: str, *, patience: float = _PATIENCE) -> None:
+    """Raise `SettingError` where nobody listens at HOST:PORT; Ray itself would try for minutes.
+
+    Words that Ray knows, such as "auto", are left to Ray.
+    """
+    host, _, port = address.removeprefix(_CLIENT).rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=patience).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    named = address or os.environ.get(ADDRESS_VARIABLE)
+    if named:
+        check_answers(named)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (ValueError, ConnectionError, RuntimeError) as error:
+        raise _no_cluster(named, error) from error
+
+
+def _no_cluster(address: str | None, error: Exception) -> SettingError:
+    reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+    if address is None:
+        return SettingError(
+            f"--ray: no cluster was found or could be started here ({reason}). Start one with "
+            f"`ray start --head`, or leave out --ray."
+        )
+    return SettingError(
+        f"--ray: no cluster answers at {address} ({reason}). Start one with `ray start --head`, "
+        f"or leave the address out, also that in ${ADDRESS_VARIABLE}."
+    )
+
+
+def _import_ray() -> Any:
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise MissingExtra(
+            f"--ray needs Ray, which cannot be imported ({error}). Install it with: "
+            f"pip install 'attakit[ray]'"
+        ) from error

@@ -1,0 +1,261 @@
+"""What a service answers: it makes its responses from these bodies, and the client reads them."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+
+from attakit.queries import AnswerKind, AnswerOutcome, QuestionState
+
+Asked = Literal["undecided", "yes", "no", "forgotten"]
+Learning = Literal["running", "paused", "stopped"]
+
+# `class` is a keyword of Python.
+_Class = AliasChoices("class", "class_name")
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+# JSON knows neither infinity nor NaN.
+Finite = Annotated[float | None, BeforeValidator(_finite)]
+
+
+class ResponseBody(BaseModel):
+    """A response, made from keywords, from records with attributes of the same names, or JSON.
+
+    Keys that a newer service adds are left out.
+    """
+
+    model_config = ConfigDict(from_attributes=True, frozen=True)
+
+
+class Problem(ResponseBody):
+    """What went wrong, and what to do."""
+
+    error: str
+
+
+class PredictionBody(ResponseBody):
+    """What the model says about one input."""
+
+    sample: str
+    class_name: str = Field(
+        validation_alias=_Class,
+        serialization_alias="class",
+        description="Name of the likeliest class",
+    )
+    label: int = Field(description="Its number")
+    probabilities: dict[str, float]
+    entropy: float = Field(description="In nats; high when the model is not sure")
+    version: int
+    asked: Literal["undecided", "no"] = Field(
+        description="Undecided: the learner looks at it within seconds; ask /v1/samples/{sample}"
+    )
+
+
+class Predictions(ResponseBody):
+    predictions: list[PredictionBody]
+
+
+class SampleBody(ResponseBody):
+    """A sample and what became of it."""
+
+    sample: str
+    at: float = Field(description="Seconds since 1970")
+    class_name: str | None = Field(
+        validation_alias=_Class, serialization_alias="class", description="null once forgotten"
+    )
+    confidence: float | None
+    entropy: float | None
+    version: int
+    asked: Asked
+
+
+class Classes(ResponseBody):
+    classes: list[str]
+
+
+class GuessBody(ResponseBody):
+    label: int
+    class_name: str = Field(validation_alias=_Class, serialization_alias="class")
+    probability: float
+
+
+class LeaseBody(ResponseBody):
+    """A question that is yours until a time."""
+
+    question: int
+    sample: str
+    image: str = Field(description="Address of the picture")
+    guesses: list[GuessBody] = Field(description="Likeliest first")
+    until: float
+    open: int = Field(description="Questions that wait for an answer")
+    answered_by_you: int = Field(description="Answers in all")
+    budget_left: int | None = Field(description="Labels that may be asked for; null: no limit")
+
+
+class OutcomeBody(ResponseBody):
+    outcome: AnswerOutcome
+
+
+class Done(ResponseBody):
+    """It was done."""
+
+    done: Literal[True] = True
+
+
+class GivenAnswerBody(ResponseBody):
+    who: str = Field(validation_alias=AliasChoices("who", "annotator"))
+    kind: AnswerKind
+    label: int | None
+    at: float
+    outcome: AnswerOutcome = Field(description="What became of it; only accepted answers can count")
+    withdrawn: bool = Field(description="Whether it was taken back")
+    counts: bool = Field(
+        description="Accepted, not taken back, and not overruled by other people's answers"
+    )
+
+
+class QuestionBody(ResponseBody):
+    """A question as the log has it."""
+
+    question: int
+    sample: str
+    at: float
+    version: int
+    score: float
+    state: QuestionState
+    label: int | None
+    settled: float | None
+    guesses: list[GuessBody]
+    answers: list[GivenAnswerBody]
+
+
+class Questions(ResponseBody):
+    questions: list[QuestionBody]
+
+
+class LearningBody(ResponseBody):
+    paused: bool
+
+
+class GateBody(ResponseBody):
+    passed: bool
+    reason: str
+    numbers: dict[str, Finite]
+    at: float
+
+
+class VersionBody(ResponseBody):
+    """A model that was saved, and what became of it."""
+
+    version: int = Field(validation_alias=AliasChoices("version", "number"))
+    turn: int
+    labels: int = Field(description="Labels received when it was made")
+    at: float
+    gate: GateBody | None = Field(description="Null before it was tried, and for the source model")
+    kept: bool = Field(description="Whether its weights are there, so that it can answer")
+    promoted: bool = Field(description="Whether it ever answered requests")
+    current: bool
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether it passed its gate; None before it was tried."""
+        return None if self.gate is None else self.gate.passed
+
+    @property
+    def reason(self) -> str | None:
+        """Why it passed or not, in one sentence; None before it was tried."""
+        return None if self.gate is None else self.gate.reason
+
+
+class Versions(ResponseBody):
+    versions: list[VersionBody]
+
+
+class LabelsBody(ResponseBody):
+    asked: int
+    answered: int
+    open: int
+    expired: int
+    skipped: int
+    budget: int | None = Field(description="Null: no limit")
+    left: int | None
+
+
+class AccuracyBody(ResponseBody):
+    """Estimated on the samples that were drawn uniformly."""
+
+    value: float
+    low: float
+    high: float
+    count: int
+
+
+class AlarmBody(ResponseBody):
+    at: float
+    what: str
+    text: str
+
+
+class StatusBody(ResponseBody):
+    """How the service is doing."""
+
+    version: int | None = Field(description="Promoted last")
+    answering: int | None = Field(
+        description="Version whose answers are given; another one for a moment after a promotion, "
+        "or where the file of the promoted one cannot be used"
+    )
+    promoted_at: float | None
+    learning: Learning
+    throughput: float = Field(description="Images per second over the last minute")
+    served: int = Field(description="Images answered: kept ones before the start, all since")
+    waiting: int = Field(description="Samples the learner has not looked at")
+    labels: LabelsBody
+    accuracy: AccuracyBody | None
+    agreement: float | None = Field(
+        description="How often people agree with the source model where it is sure"
+    )
+    alarms: list[AlarmBody]
+    turn: int
+
+
+class DriftBody(ResponseBody):
+    entropy: float | None
+    mix: float | None
+    distance: float | None
+
+
+class TurnBody(ResponseBody):
+    turn: int
+    at: float
+    entropy: float | None
+    drift: DriftBody
+    labels: int | None
+    accuracy: float | None
+
+
+class Series(ResponseBody):
+    turns: list[TurnBody]
+    alarms: list[AlarmBody]
+
+
+class HealthBody(ResponseBody):
+    status: Literal["ok"]
+
+
+class ImportBody(ResponseBody):
+    """What became of the answers of a file."""
+
+    taken: int = Field(description="Answers that count now")
+    repeated: int = Field(description="Said before, so nothing changed")
+    late: int = Field(description="To questions that are closed")
+    conflicting: int = Field(description="Something else was said before that counts")
+    unknown: int = Field(description="To questions that were never asked")
+    refused: int = Field(description="Lines that cannot be understood")
+    blank: int = Field(description="Lines that are not filled in")
+    problems: list[str] = Field(description="A sentence for each unknown or refused line")
