@@ -256,7 +256,7 @@ def test_ctrl_c_saves_every_cell_that_is_running(tmp_path, program_environment, 
         process.communicate()
 
     assert process.returncode == 130
-    assert errors.startswith("Stopped. What was running is saved")
+    assert errors.startswith("Stopped. Running cells are saved.")
     assert "Traceback" not in errors
     for folder in folders:
         assert (folder / "snapshot.safetensors").exists()

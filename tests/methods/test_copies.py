@@ -11,7 +11,7 @@ from attakit.testing import tiny_batch, tiny_classifier
 
 # The adapting model, and what a paper wants besides: SimATTA the source model, which
 # pseudo-labels; CoTTA (Wang et al. 2022) a teacher, and the source weights to restore from.
-COPIES = {"simatta": 2, "cotta": 3}
+COPIES = {"simatta": 2, "simatta_reference": 2, "cotta": 3}
 
 
 def tensors_in(part, seen):

@@ -110,23 +110,13 @@ def test_a_sample_exactly_at_the_high_bound_is_asked_only_when_included(include,
     assert len(method.step(batch(), Allowance(10)).queries) == asked
 
 
-@pytest.mark.parametrize(("both", "kept"), [(False, {"sure1"}), (True, {"sure0", "sure1"})])
-def test_an_asked_sample_is_also_trusted_only_when_both_sets_are_allowed(both, kept):
-    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.0, both_sets=both)
+def test_an_asked_sample_is_not_trusted_too():
+    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.0)
 
     step = turn(method, batch(), allowance=1)
 
     assert [query.sample for query in step.queries] == ["sure0"]
-    assert set(method.low_entropy_anchors.rows.samples) == kept
-
-
-@pytest.mark.parametrize(("limit", "kept"), [(1, 1), ("unlimited", 2)])
-def test_at_most_the_limit_of_trusted_samples_enters_per_batch(limit, kept):
-    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.1, low_entropy_limit=limit)
-
-    turn(method, batch())
-
-    assert len(method.low_entropy_anchors) == kept
+    assert set(method.low_entropy_anchors.rows.samples) == {"sure1"}
 
 
 @pytest.mark.parametrize(("capacity", "kept"), [(3, 3), ("unlimited", 20)])
@@ -252,7 +242,6 @@ def test_learning_reports_anchor_counts_and_weights():
     ("settings", "message"),
     [
         ({"low_entropy_capacity": 0}, "low_entropy_capacity must be at least 1, got 0"),
-        ({"low_entropy_limit": "all"}, "low_entropy_limit must be a number or 'unlimited'"),
         ({"low_entropy_bound": "high"}, "low_entropy_bound must be a number or 'auto'"),
         ({"norm": "group"}, "norm must be one of frozen, batch, running, got 'group'"),
         ({"trainable": "some"}, "some"),

@@ -15,7 +15,7 @@ from attakit.report.panels import (
     source_after,
     split_mean,
 )
-from attakit.report.plots import look
+from attakit.report.plots import line_style
 
 VARIANTS = [f"IC={ic}, LE={le}" for ic in (1, 0) for le in (1, 0)]
 
@@ -135,7 +135,7 @@ def test_pools_are_not_drawn_among_streams(make_suite_run, tmp_path):
 
 @pytest.mark.parametrize("kind", ["dash", "stroke"])
 def test_no_two_of_many_methods_look_alike(kind):
-    looks = [look(place) for place in range(60)]
+    looks = [line_style(number) for number in range(60)]
 
     assert len({(each.colour, getattr(each, kind)) for each in looks}) == 60
 

@@ -1,4 +1,4 @@
-"""The progress of a suite: one bar for the grid, one line for every cell that is running."""
+"""Progress of a suite: one bar for the grid, one line per running cell."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class GridDisplay:
     Parameters
     ----------
     title
-        Name of the suite.
+        The suite's name.
     cells
-        How many cells it has.
+        Number of cells in the suite.
     quiet
         Show nothing.
 
     Examples
     --------
     >>> with GridDisplay("pacs", 12, quiet=True) as display:
-    ...     display.callbacks(CellProgress("random/tent-0", 1, 10))
+    ...     display.show(CellProgress("random/tent-0", 1, 10))
     """
 
     def __init__(self, title: str, cells: int, *, quiet: bool = False) -> None:
@@ -61,8 +61,8 @@ class GridDisplay:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def callbacks(self, event: Event) -> None:
-        """Show what happened."""
+    def show(self, event: Event) -> None:
+        """Update the bars after an event of the grid."""
         if isinstance(event, CellProgress):
             self._step(event)
         else:

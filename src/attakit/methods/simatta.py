@@ -3,12 +3,11 @@
 Gui, Li and Ji, "Active Test-Time Adaptation: Theoretical Analyses and An Algorithm", ICLR 2024,
 section 4, Algorithms 1 and 2. https://openreview.net/forum?id=YHUGlwTzFB
 
-Deliberate differences from the public code, each with a setting that brings the public behaviour
-back (`experiments/reference/simatta.toml` switches them all on): the budget is a hard cap; no
-sample is asked twice; a cluster's question is its own member nearest the centroid; an anchor
-gains weight from new samples only; a sample people are asked about is not also pseudo-labelled;
-source-like anchors are bounded in number; training has a cap on updates; entropy bounds fit
-themselves to the model.
+Deliberate differences from the public code, which `attakit.methods.reference` imitates: the budget
+is a hard cap; no sample is asked twice; a cluster's question is its own member nearest the
+centroid; an anchor gains weight from new samples only; a sample people are asked about is not also
+pseudo-labelled; source-like anchors are bounded in number; training has a cap on updates; entropy
+bounds fit themselves to the model.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -61,12 +60,8 @@ class SimATTA(AskingMethod):
         Statistics of batch-norm layers: "frozen" (the source's), "batch" or "running".
     low_entropy_capacity
         Source-like anchors kept, as a uniform draw from all seen; or "unlimited".
-    low_entropy_limit
-        Source-like samples taken from one batch, surest first; or "unlimited".
     include_bound
-        Count a sample exactly at e_h as uncertain.
-    both_sets
-        Let a sample that is asked about also enter the source-like set with its pseudo-label.
+        Count a sample exactly at e_h as uncertain. With e_h = 0 every sample may then be asked.
     seed
         Of all random choices.
 
@@ -79,7 +74,7 @@ class SimATTA(AskingMethod):
     2
     """
 
-    stateful = (
+    stateful: ClassVar[tuple[str, ...]] = (
         "model",
         "low_entropy_anchors",
         "high_entropy_anchors",
@@ -100,19 +95,15 @@ class SimATTA(AskingMethod):
         trainable: str = "all",
         norm: NormPolicy = "frozen",
         low_entropy_capacity: Capacity = 200,
-        low_entropy_limit: Capacity = "unlimited",
         include_bound: bool = False,
-        both_sets: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__(model, selector=selector or IncrementalClustering(seed=seed))
         self.source_model = copy.deepcopy(self.model)
         self.bounds = EntropyBounds(low_entropy_bound, high_entropy_bound)
         self.trainer = trainer or BalancedTrainer(seed=seed)
-        self.low_entropy_limit = _limit("low_entropy_limit", low_entropy_limit)
         self.include_bound = include_bound
-        self.both_sets = both_sets
-        capacity = _limit("low_entropy_capacity", low_entropy_capacity)
+        capacity = _capacity(low_entropy_capacity)
         self.low_entropy_anchors = Anchors(capacity=capacity, seed=seed)
         self.high_entropy_anchors = Anchors()
         self.model.use_norm(norm)
@@ -168,21 +159,24 @@ class SimATTA(AskingMethod):
             return
         source = self.answer(self.source_model, batch.inputs)
         entropy = softmax_entropy(source.logits)
-        surest_first = [
-            place
-            for place in entropy.argsort(stable=True).tolist()
-            if self.both_sets or batch.samples[place] not in asked
-        ][: self.low_entropy_limit]
+        trusted = self._trusted(batch, entropy, asked)
         self.bounds.observe_source(entropy.tolist())
-        below = [place for place in surest_first if entropy[place] < self.bounds.low]
+        below = [place for place in trusted if entropy[place] < self.bounds.low]
         rows = waiting_rows(batch, source).take(below)
         self.low_entropy_anchors.add(replace(rows, labels=rows.logits.argmax(dim=1)))
 
+    def _trusted(self, batch: Batch, entropy: Tensor, asked: set[SampleId]) -> list[int]:
+        """Who may get a pseudo-label, surest first: samples that people are not asked about."""
+        order = entropy.argsort(stable=True).tolist()
+        return [place for place in order if batch.samples[place] not in asked]
 
-def _limit(name: str, value: Capacity) -> int | None:
+
+def _capacity(value: Capacity) -> int | None:
     if value == "unlimited":
         return None
     if isinstance(value, str):
-        raise SettingError(f"SimATTA: {name} must be a number or 'unlimited', got {value!r}.")
-    check_count("SimATTA", name, value)
+        raise SettingError(
+            f"SimATTA: low_entropy_capacity must be a number or 'unlimited', got {value!r}."
+        )
+    check_count("SimATTA", "low_entropy_capacity", value)
     return value

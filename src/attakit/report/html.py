@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from attakit.charts import inline_script, inline_style
 from attakit.errors import SettingError
 from attakit.files import atomic_write
 from attakit.report.comparisons import Comparison, compare
@@ -76,9 +78,15 @@ def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
     return environment.get_template("report.html.j2").render(
         title=title,
         views=[_view(one, runs, _GALLERY_BYTES // len(found)) for one in found],
-        style=_asset(environment, "report.css"),
-        script=_asset(environment, "report.js"),
+        **inline_assets(),
     )
+
+
+def inline_assets() -> dict[str, Markup]:
+    """Read the style and the script that a page with charts holds in itself, as template values."""
+    folder = files("attakit.report") / "templates"
+    style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    return {"style": Markup(inline_style(style)), "script": Markup(inline_script(script))}
 
 
 def _view(
@@ -117,13 +125,6 @@ def embed(value: Any) -> Markup:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)
-
-
-def _asset(environment: Environment, name: str) -> Markup:
-    """A file of ours, put into the page as it is."""
-    loader = environment.loader
-    assert loader is not None, "the environment was made with a loader"
-    return Markup(loader.get_source(environment, name)[0])
 
 
 def _with_pictures(group: Group, runs: Sequence[tuple[RunRecord, Path]]) -> Shown:

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from attakit.service.storage.key_values import KeyValueStore
 from attakit.service.storage.questions import QuestionStore
+from attakit.service.storage.storage import KeyValueStore
 from attakit.service.worker import Worker
 
 log = logging.getLogger(__name__)

@@ -200,6 +200,23 @@ def test_the_page_is_whole_and_holds_every_chart(analysed, tmp_path):
     assert not list((tmp_path / "new").glob(".*"))
 
 
+@pytest.mark.browser
+def test_a_browser_draws_the_charts_and_reads_their_values(analysed, tmp_path, chromium):
+    write_analysis(analysed(), tmp_path / "page.html")
+    tab, complaints = chromium.new_page(), []
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+
+    tab.goto((tmp_path / "page.html").as_uri())
+    chart = tab.locator("[data-chart=distances] svg")
+    chart.focus()
+    chart.press("ArrowLeft")
+
+    assert chart.locator("path.line").count() == chart.locator("path.range").count() == 4
+    assert "30 samples" in tab.locator("#tip").text_content()
+    assert complaints == []
+
+
 def test_names_cannot_break_the_page(analysed):
     page = render_analysis(replace(analysed(), label="<script>alert(1)</script>"))
 

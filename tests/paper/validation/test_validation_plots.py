@@ -9,7 +9,7 @@ from rich.console import Console
 from attakit.errors import MissingExtra, SettingError
 from attakit.paper.validation.clustering_plot import ClusterStep, draw_clustering
 from attakit.paper.validation.entropy_plot import EntropyRow, draw_entropy_sets, entropy_table
-from attakit.paper.validation.loss_surface import Surface
+from attakit.paper.validation.loss_surface import LossSurface
 from attakit.paper.validation.surface_plot import draw_surfaces
 from attakit.report.canvas import import_drawing, new_figure, save_figure
 from attakit.report.summaries import MeanStd
@@ -24,7 +24,7 @@ def surface():
     share, weight = np.meshgrid(AXIS, AXIS, indexing="ij")
     losses = (weight - share + 0.25) ** 2 + share
     losses[0, 1:] = losses[-1, :-1] = np.nan
-    return Surface("Target loss, 40 samples", AXIS, AXIS, losses)
+    return LossSurface("Target loss, 40 samples", AXIS, AXIS, losses)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_lowest_of_all_may_be_in_a_column_without_choice(surface):
 def test_without_a_choice_there_is_no_shift():
     only = np.array([[1.0, np.nan], [np.nan, 2.0]])
 
-    assert np.isnan(Surface("", (0.0, 1.0), (0.0, 1.0), only).mean_shift())
+    assert np.isnan(LossSurface("", (0.0, 1.0), (0.0, 1.0), only).mean_shift())
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -87,7 +87,7 @@ def test_surfaces_become_a_small_picture(surface, tmp_path, count):
 
 
 def test_a_flat_surface_can_be_drawn(tmp_path):
-    flat = Surface("flat", AXIS, AXIS, np.ones((5, 5)))
+    flat = LossSurface("flat", AXIS, AXIS, np.ones((5, 5)))
 
     draw_surfaces([flat], tmp_path / "flat.png")
 
@@ -103,7 +103,7 @@ def test_marks_stand_in_the_picture(surface, tmp_path):
 
 
 def test_a_surface_without_models_is_told(tmp_path):
-    nothing = Surface("Target loss", AXIS, AXIS, np.full((5, 5), np.nan))
+    nothing = LossSurface("Target loss", AXIS, AXIS, np.full((5, 5), np.nan))
 
     with pytest.raises(SettingError, match="Target loss: no cell could be trained"):
         draw_surfaces([nothing], tmp_path / "surface.png")

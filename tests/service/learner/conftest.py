@@ -13,7 +13,7 @@ import torch
 from attakit.nn.classifier import Classifier
 from attakit.service.learner.live import LiveLearner
 from attakit.service.saved_settings import open_service
-from attakit.service.storage.records import Served
+from attakit.service.storage.rows import Served
 from attakit.settings.service import ServiceSettings
 from attakit.testing import tiny_classifier
 

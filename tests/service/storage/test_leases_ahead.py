@@ -6,7 +6,7 @@ import pytest
 
 from attakit.service.storage import LabelRules, open_storage
 from attakit.service.storage.asking import MOST_LEASES
-from attakit.service.storage.records import Question, Served
+from attakit.service.storage.rows import Question, Served
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_questions_held_besides_survive_an_undo(storage):
     second = storage.questions.lease("ada", [first]).question.question
     storage.questions.answer(first, "ada", "label", 0, "k1")
 
-    assert storage.questions.undo("ada", "k2", [second]).question == first
+    assert storage.questions.undo("ada", "k2", [second]).question.question == first
 
     assert samples(storage.questions.lease("ada", [second])) == ["a"]
     assert samples(storage.questions.lease("bob")) == ["c"]
@@ -101,7 +101,7 @@ def test_taking_answers_back_gives_nobody_more_than_they_may_hold(storage):
     held = hold(storage, "ada", MOST_LEASES)
 
     for one in reversed(answered):
-        held.insert(0, storage.questions.undo("ada", f"u{one}", held).question)
+        held.insert(0, storage.questions.undo("ada", f"u{one}", held).question.question)
 
     assert held == [1, 2, 3, 4, 5, 6, 7, 8]
     assert samples(*(storage.questions.lease(name) for name in ("bob", "eve", "dan"))) == [

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from attakit.service.storage.records import Gate, Version
+from attakit.service.storage.rows import Gate, Version
 from live_site import PHONE, wait_until_shown
 
 pytestmark = pytest.mark.browser
@@ -91,7 +91,7 @@ def test_an_answer_that_counts_already_is_not_undone(start_site, visit):
 
     page.keyboard.press("u")
 
-    page.locator("#told", has_text="no answer that can still be taken back").wait_for()
+    page.locator("#notice", has_text="no answer that can still be taken back").wait_for()
     assert site.said(question) == [("label", 0)]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import has_begun, has_run
-from attakit.messages import USER_ERRORS, explain
+from attakit.messages import explain, is_user_error
 from attakit.processes.interrupt import Interrupted
 from attakit.records import StepResult
 from attakit.settings.experiment import Experiment
@@ -125,7 +125,7 @@ def do_job(job: Job, tell: Tell) -> CellResult:
 
 def failure(error: Exception) -> CellResult:
     """A failed cell's outcome, with a traceback where the fault may be the program's."""
-    if isinstance(error, USER_ERRORS):
+    if is_user_error(error):
         return CellResult("failed", explain(error))
     return CellResult("failed", explain(error), "".join(traceback.format_exception(error)))
 

@@ -6,19 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from attakit.files import atomic_write
 from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
 from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory.divergence import Divergence
-from attakit.report.html import embed
+from attakit.report.html import embed, inline_assets
 
-Read = Callable[[StepAnalysis], float | Divergence | None]
+StepReader = Callable[[StepAnalysis], float | Divergence | None]
 
 _DECIMALS = 2
-CHARTS: dict[str, dict[str, Read]] = {
+CHARTS: dict[str, dict[str, StepReader]] = {
     "weights": {
         "λ₀, share of source-like samples": lambda step: step.low_share,
         "w₀, their weight": lambda step: step.low_weight,
@@ -47,7 +46,7 @@ def write_analysis(analysis: Analysis, path: Path) -> None:
 
 def render_analysis(analysis: Analysis) -> str:
     """Make the page's text."""
-    loader = ChoiceLoader([PackageLoader("attakit.paper"), PackageLoader("attakit.report")])
+    loader = PackageLoader("attakit.paper")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     curves = {name: _curves(analysis, readers) for name, readers in CHARTS.items()}
     # The script of the report draws all charts; it looks for these names.
@@ -64,16 +63,15 @@ def render_analysis(analysis: Analysis) -> str:
         curves=curves,
         rows=[(step, is_source_like(step.distances)) for step in analysis.steps],
         data=embed(data),
-        style=Markup(loader.get_source(environment, "report.css")[0]),
-        script=Markup(loader.get_source(environment, "report.js")[0]),
+        **inline_assets(),
     )
 
 
-def _curves(analysis: Analysis, readers: dict[str, Read]) -> list[dict[str, Any]]:
+def _curves(analysis: Analysis, readers: dict[str, StepReader]) -> list[dict[str, Any]]:
     return [_curve(name, analysis.steps, read) for name, read in readers.items()]
 
 
-def _curve(name: str, steps: tuple[StepAnalysis, ...], read: Read) -> dict[str, Any]:
+def _curve(name: str, steps: tuple[StepAnalysis, ...], read: StepReader) -> dict[str, Any]:
     known = [(step.samples, value) for step in steps if (value := read(step)) is not None]
     x, values = [at for at, _ in known], [value for _, value in known]
     ranges = [value for value in values if isinstance(value, Divergence)]

@@ -225,5 +225,5 @@ def _finite(value: float) -> Number:
 def _last_source_accuracy(run: RunRecord, place: int) -> Number:
     """On held-out source samples, at the step or the last time before that it was measured."""
     lines: Sequence[Mapping[str, Any]] = [run.before, *run.steps[: place + 1]]
-    told = [line["source_accuracy"] for line in lines if line.get("source_accuracy") is not None]
-    return told[-1] if told else None
+    known = [line["source_accuracy"] for line in lines if line.get("source_accuracy") is not None]
+    return known[-1] if known else None

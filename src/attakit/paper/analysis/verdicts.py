@@ -41,8 +41,8 @@ def is_source_like(distances: Distances) -> str | None:
 
 def _about_source_like(analysis: Analysis) -> list[str]:
     answers = [is_source_like(step.distances) for step in analysis.steps]
-    told = [answer for answer in answers if answer is not None]
-    if not told:
+    known = [answer for answer in answers if answer is not None]
+    if not known:
         return []
     now = analysis.steps[-1].distances
     lines = []
@@ -51,7 +51,7 @@ def _about_source_like(analysis: Analysis) -> list[str]:
             f"source-like set is source-like: {answers[-1]} "
             f"({_compared(now.source_low, now.source_stream, answers[-1])})"
         )
-    share = f"{told.count('yes')} of {len(told)}"
+    share = f"{known.count('yes')} of {len(known)}"
     lines.append(f"the condition of Corollary 4 held clearly at {share} analysed steps")
     return lines
 
@@ -65,15 +65,15 @@ def _compared(low: Divergence, stream: Divergence, answer: str) -> str:
 def _about_weights(analysis: Analysis, step: StepAnalysis) -> list[str]:
     if step.low_weight is None or step.low_share is None:
         return ["there are no anchor sets to weigh at the last analysed step"]
-    told = (
+    sentence = (
         f"weight of the source-like set: {step.low_weight:.2f} used, its share is "
         f"{step.low_share:.2f} ({step.low_count} of {_count(step)} samples)"
     )
     if step.best_weight is None or step.distances.low_stream is None:
-        return [told]
+        return [sentence]
     gap = (analysis.complexity / _count(step)) ** 0.5
     return [
-        f"{told}, the bound is lowest at {step.best_weight:.2f} "
+        f"{sentence}, the bound is lowest at {step.best_weight:.2f} "
         f"(A = {step.distances.low_stream.value:.2f}, B = {gap:.2f})"
     ]
 

@@ -26,19 +26,19 @@ from attakit.randomness import generator
 from attakit.report.summaries import MeanStd
 from attakit.stream.samples import Samples, Subset
 
-Kind = Literal["low", "high", "random"]
-Way = Literal["retrain", "fine-tune"]
+EntropyKind = Literal["low", "high", "random"]
+TrainingWay = Literal["retrain", "fine-tune"]
 
-KINDS: dict[Kind, str] = {"low": "low entropy", "high": "high entropy", "random": "random"}
-WAYS: tuple[Way, ...] = ("retrain", "fine-tune")
+KINDS: dict[EntropyKind, str] = {"low": "low entropy", "high": "high entropy", "random": "random"}
+WAYS: tuple[TrainingWay, ...] = ("retrain", "fine-tune")
 
 
 @dataclass(frozen=True)
 class EntropyCell:
     """One model: trained on so many samples of a kind; fine-tuned, or from before the source."""
 
-    kind: Kind
-    way: Way
+    kind: EntropyKind
+    way: TrainingWay
     samples: int
     seed: int
 
@@ -71,7 +71,7 @@ class EntropySettings:
 
     def cells(self) -> list[EntropyCell]:
         """All models."""
-        counts: dict[Way, int] = {"retrain": self.retrain, "fine-tune": self.fine_tune}
+        counts: dict[TrainingWay, int] = {"retrain": self.retrain, "fine-tune": self.fine_tune}
         return [
             EntropyCell(kind, way, counts[way], seed)
             for kind in KINDS
@@ -106,7 +106,7 @@ def compare_entropy_sets(
     """
     material = load_material(testbed)
     _check_enough(settings, material)
-    material.model(pretrained=False)  # missing weights are told before any work
+    material.model(pretrained=False)  # missing weights raise before any work
     file = CellFile(path, "entropy", {**material.settings(), **asdict(fitting)})
     work = partial(train_on_kind, testbed, fitting)
     results = complete_cells(file, settings.cells(), work, workers=workers, progress=progress)
@@ -130,7 +130,7 @@ def train_on_kind(testbed: Testbed, fitting: Fitting, cell: EntropyCell) -> Resu
     return _losses(model, material)
 
 
-def choose(material: Material, kind: Kind, count: int, seed: int) -> Samples:
+def choose(material: Material, kind: EntropyKind, count: int, seed: int) -> Samples:
     """Target samples of a kind, by the entropy of what the source model says."""
     samples = material.target_train
     if kind == "random":
@@ -150,7 +150,7 @@ def _losses(model: Classifier, material: Material) -> Result:
     return {"source_loss": source.loss, "target_loss": target.loss}
 
 
-def _is(cell: EntropyCell, kind: Kind, way: Way) -> bool:
+def _is(cell: EntropyCell, kind: EntropyKind, way: TrainingWay) -> bool:
     return (cell.kind, cell.way) == (kind, way)
 
 

@@ -19,7 +19,7 @@ class Lowest:
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
+class LossSurface:
     """Losses of models trained with shares λ₀ and weights w₀.
 
     Parameters
@@ -34,7 +34,7 @@ class Surface:
     Examples
     --------
     >>> losses = np.array([[1.0, 3.0, 5.0], [4.0, 2.0, 3.0], [5.0, 4.0, 3.0]])
-    >>> surface = Surface("loss", (0.25, 0.5, 0.75), (0.25, 0.5, 0.75), losses)
+    >>> surface = LossSurface("loss", (0.25, 0.5, 0.75), (0.25, 0.5, 0.75), losses)
     >>> surface.lowest()
     Lowest(share=0.25, weight=0.25, loss=1.0)
     >>> [low.weight for low in surface.lowest_per_share()]

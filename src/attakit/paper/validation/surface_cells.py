@@ -28,19 +28,19 @@ import torch
 from attakit.errors import check_choice, check_count
 from attakit.paper.validation.cell_file import CellFile, Result, complete_cells
 from attakit.paper.validation.fitting import Fitting, fit, measure
-from attakit.paper.validation.loss_surface import Surface
+from attakit.paper.validation.loss_surface import LossSurface
 from attakit.paper.validation.testbed import Material, Testbed, load_material
 from attakit.randomness import generator
 from attakit.stream.joined import Joined
 from attakit.stream.samples import Samples, Subset
 
-Measure = Literal["target", "source", "combined"]
+LossName = Literal["target", "source", "combined"]
 
 _DECIMALS = 6  # of shares and weights: 0.1 + 0.2 and 0.3 are the same cell
 
 
 @dataclass(frozen=True)
-class Cell:
+class SurfaceCell:
     """One model: trained on so many samples, from which start, with which λ₀ and w₀."""
 
     samples: int
@@ -56,7 +56,7 @@ class Plan:
 
     is_large: bool  # 2,000 samples in the paper, otherwise 500
     pretrained: bool
-    measure: Measure
+    measure: LossName
 
     def title(self, samples: int) -> str:
         start = "with" if self.pretrained else "without"
@@ -120,7 +120,7 @@ def compute_surfaces(
     fitting: Fitting,
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> dict[str, Surface]:
+) -> dict[str, LossSurface]:
     """Train the models of some surfaces, those that are not in the file yet.
 
     Parameters
@@ -143,7 +143,7 @@ def compute_surfaces(
     material = load_material(testbed)
     plans = {name: PLANS[name] for name in names}
     for plan in plans.values():
-        material.model(pretrained=plan.pretrained)  # missing weights are told before any work
+        material.model(pretrained=plan.pretrained)  # missing weights raise before any work
     wanted = (cell for plan in plans.values() for cell in _cells(plan, settings, material))
     cells = list(dict.fromkeys(wanted))  # three of the surfaces are of the same models
     file = CellFile(path, "surfaces", {**material.settings(), **asdict(fitting)})
@@ -152,7 +152,7 @@ def compute_surfaces(
     return {name: _surface(plan, settings, results) for name, plan in plans.items()}
 
 
-def train_cell(testbed: Testbed, fitting: Fitting, cell: Cell) -> Result:
+def train_cell(testbed: Testbed, fitting: Fitting, cell: SurfaceCell) -> Result:
     """Train one model and measure its losses on source and target."""
     material = load_material(testbed)
     model = material.model(pretrained=cell.pretrained)
@@ -200,12 +200,12 @@ def sample_weights(count: int, from_source: int, weight: float) -> torch.Tensor:
     return weights
 
 
-def _cells(plan: Plan, settings: SurfaceSettings, material: Material) -> Iterator[Cell]:
+def _cells(plan: Plan, settings: SurfaceSettings, material: Material) -> Iterator[SurfaceCell]:
     count = settings.samples(plan)
     for share, weight in product(settings.axis, settings.axis):
         if _can_be_trained(share, weight, count, material):
             for seed in range(settings.seeds):
-                yield Cell(count, plan.pretrained, share, weight, seed)
+                yield SurfaceCell(count, plan.pretrained, share, weight, seed)
 
 
 def _can_be_trained(share: float, weight: float, count: int, material: Material) -> bool:
@@ -216,19 +216,22 @@ def _can_be_trained(share: float, weight: float, count: int, material: Material)
     return enough and (source > 0 or weight == 0) and (target > 0 or weight == 1)
 
 
-def _surface(plan: Plan, settings: SurfaceSettings, results: Mapping[Cell, Result]) -> Surface:
+def _surface(
+    plan: Plan, settings: SurfaceSettings, results: Mapping[SurfaceCell, Result]
+) -> LossSurface:
     count = settings.samples(plan)
     losses = np.full((settings.points, settings.points), np.nan)
     for (row, share), (column, weight) in product(enumerate(settings.axis), repeat=2):
         cells = [
-            Cell(count, plan.pretrained, share, weight, seed) for seed in range(settings.seeds)
+            SurfaceCell(count, plan.pretrained, share, weight, seed)
+            for seed in range(settings.seeds)
         ]
         if cells[0] in results:
             losses[row, column] = np.mean([_loss(plan.measure, results[cell]) for cell in cells])
-    return Surface(plan.title(count), settings.axis, settings.axis, losses)
+    return LossSurface(plan.title(count), settings.axis, settings.axis, losses)
 
 
-def _loss(wanted: Measure, result: Result) -> float:
+def _loss(wanted: LossName, result: Result) -> float:
     if wanted == "combined":
         return (result["target_loss"] + result["source_loss"]) / 2
     return result[f"{wanted}_loss"]

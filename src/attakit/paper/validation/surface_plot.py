@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attakit.errors import SettingError
-from attakit.paper.validation.loss_surface import Surface, edges
+from attakit.paper.validation.loss_surface import LossSurface, edges
 from attakit.report.canvas import EMPTY, FAINT, INK, import_drawing, new_figure, save_figure, soften
 
 _LINE, _LOW, _LOWEST = "#ff8c1a", "#e0193c", "#19d219"
@@ -19,7 +19,7 @@ _PANEL = (4.5, 4.1)  # inches
 _COLUMNS = 3
 
 
-def draw_surfaces(surfaces: Sequence[Surface], path: Path) -> None:
+def draw_surfaces(surfaces: Sequence[LossSurface], path: Path) -> None:
     """Draw one surface, or several side by side, into a file.
 
     Parameters
@@ -44,7 +44,7 @@ def draw_surfaces(surfaces: Sequence[Surface], path: Path) -> None:
     save_figure(figure, path)
 
 
-def _draw_surface(figure: Any, axes: Any, surface: Surface) -> None:
+def _draw_surface(figure: Any, axes: Any, surface: LossSurface) -> None:
     if not np.isfinite(surface.losses).any():
         raise SettingError(
             f"{surface.title}: no cell could be trained, because the data set has too few samples "
@@ -64,7 +64,7 @@ def _draw_surface(figure: Any, axes: Any, surface: Surface) -> None:
     axes.set_ylabel("w₀, weight of their loss", fontsize=9, color=FAINT)
 
 
-def _draw_losses(axes: Any, surface: Surface, x: Any, y: Any) -> Any:
+def _draw_losses(axes: Any, surface: LossSurface, x: Any, y: Any) -> Any:
     losses = np.ma.masked_invalid(surface.losses.T)
     known = losses.compressed()
     top = float(np.percentile(known, _BRIGHTEST))
@@ -75,7 +75,7 @@ def _draw_losses(axes: Any, surface: Surface, x: Any, y: Any) -> Any:
     )
 
 
-def _mark(axes: Any, surface: Surface) -> None:
+def _mark(axes: Any, surface: LossSurface) -> None:
     effects = import_drawing("matplotlib.patheffects")
     halo = [effects.withStroke(linewidth=3, foreground="#00000055")]
     axes.plot([0, 1], [0, 1], color=_LINE, linewidth=2, label="w₀ = λ₀", path_effects=halo)

@@ -9,11 +9,9 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from attakit.service.storage.database import Database
-from attakit.service.storage.forgetting import forget_sample
-from attakit.service.storage.records import SampleState, Served
-from attakit.service.storage.retention import remove_contents
-from attakit.service.storage.sql_values import is_text
-from attakit.service.storage.tables import questions, samples, turns
+from attakit.service.storage.retention import forget_sample, remove_contents
+from attakit.service.storage.rows import SampleState, Served, field_values
+from attakit.service.storage.tables import is_text, questions, samples, turns
 
 
 class SampleStore:
@@ -71,8 +69,7 @@ class SampleStore:
 
     def count(self) -> int:
         """How many samples ever came, also those that were removed since."""
-        with self._database.read() as connection:
-            return int(connection.scalar(select(func.max(samples.c.number))) or 0)
+        return int(self._database.scalar(select(func.max(samples.c.number))) or 0)
 
     def state(self, sample: str) -> SampleState | None:
         """What became of a sample; None if it is not known."""
@@ -148,8 +145,7 @@ class SampleStore:
             return tuple(connection.scalars(query))
 
     def _scalar(self, value: ColumnElement[Any]) -> Any:
-        with self._database.read() as connection:
-            return connection.scalar(select(value).select_from(samples).where(_untaken()))
+        return self._database.scalar(select(value).select_from(samples).where(_untaken()))
 
 
 def _untaken() -> ColumnElement[bool]:
@@ -162,13 +158,4 @@ def _insert(connection: Connection) -> Any:
 
 
 def _values(served: Served) -> dict[str, Any]:
-    return {
-        "sample": served.sample,
-        "content": served.content,
-        "size": len(served.content or b""),
-        "version": served.version,
-        "guess": served.guess,
-        "confidence": served.confidence,
-        "entropy": served.entropy,
-        "at": served.at,
-    }
+    return {**field_values(served, "number"), "size": len(served.content or b"")}

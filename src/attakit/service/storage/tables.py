@@ -32,6 +32,7 @@ metadata = MetaData()
 
 # SQLite counts up by itself only for a plain INTEGER.
 Number = BigInteger().with_variant(Integer, "sqlite")
+_LARGEST_NUMBER = 2**63 - 1
 
 
 class Numbers(TypeDecorator[Mapping[str, float]]):
@@ -78,6 +79,30 @@ def required(**kinds: Any) -> list[Column[Any]]:
 def optional(**kinds: Any) -> list[Column[Any]]:
     """Columns that may be null, by name."""
     return [Column(name, kind) for name, kind in kinds.items()]
+
+
+def is_text(value: str) -> bool:
+    """Whether both databases can keep a text: no zero character, no halves of characters.
+
+    >>> is_text("cat"), is_text("c\\x00t"), is_text("\\ud800")
+    (True, False, False)
+    """
+    if "\x00" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_number(value: int) -> bool:
+    """Whether a number can be one that the database gave.
+
+    >>> is_number(7), is_number(-1), is_number(10**30)
+    (True, False, False)
+    """
+    return 0 <= value <= _LARGEST_NUMBER
 
 
 # Where Alembic keeps the revision of the tables, under a name that no other program uses.

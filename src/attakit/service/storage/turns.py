@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from sqlalchemy import Connection, bindparam, func, select
 
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
-from attakit.service.storage.records import Turn, read_row
+from attakit.service.storage.rows import Turn, field_values, read_row
 from attakit.service.storage.tables import questions, samples, turns
 
 
@@ -31,7 +31,7 @@ class TurnStore:
         """
         with self._database.write() as connection:
             if not _is_planned(connection, turn):
-                connection.execute(turns.insert().values(asdict(turn)))
+                connection.execute(turns.insert().values(field_values(turn)))
                 _take(connection, turn, passed)
 
     def after(self, number: int) -> tuple[Turn, ...]:

@@ -11,9 +11,8 @@ from sqlalchemy import Connection, Row, Select, func, select
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import Gate, Promotion, Version, read_row
-from attakit.service.storage.sql_values import is_number
-from attakit.service.storage.tables import gates, promotions, versions
+from attakit.service.storage.rows import Gate, Promotion, Version, field_values, read_row
+from attakit.service.storage.tables import gates, is_number, promotions, versions
 
 LEARNER = "learner"
 
@@ -66,8 +65,10 @@ class VersionStore:
             _check_known(connection, number)
             newest = _newest_promotion(connection)
             if newest is not None and newest.number != after.number:
-                told = f"{newest.who} chose version {newest.version} while it was judged"
-                gate = Gate(False, f"Held back: {told}.", gate.numbers, gate.at)
+                reason = (
+                    f"Held back: {newest.who} chose version {newest.version} while it was judged."
+                )
+                gate = Gate(False, reason, gate.numbers, gate.at)
             if _add_gate(connection, number, gate, now) and gate.passed:
                 _add_promotion(connection, number, gate.reason, LEARNER, now)
         return gate
@@ -174,18 +175,9 @@ def _add(connection: Connection, version: Version, now: float) -> Version:
             f"Versions: number {version.number} cannot be added, the next one is {expected}. "
             f"Let only one learner work on a database."
         )
-    connection.execute(
-        versions.insert().values(
-            number=version.number,
-            turn=version.turn,
-            file=version.file,
-            weights=version.weights,
-            labels=version.labels,
-            at=version.at,
-        )
-    )
-    told = {"version": version.number, "turn": version.turn, "weights": version.weights}
-    add_event(connection, now, "version", LEARNER, **told)
+    connection.execute(versions.insert().values(field_values(version, "gate")))
+    details = {"version": version.number, "turn": version.turn, "weights": version.weights}
+    add_event(connection, now, "version", LEARNER, **details)
     return _read_version(
         connection.execute(_versions().where(versions.c.number == version.number)).one()
     )
@@ -195,17 +187,10 @@ def _add_gate(connection: Connection, number: int, gate: Gate, now: float) -> bo
     known = select(gates.c.version).where(gates.c.version == number)
     if connection.scalar(known) is not None:
         return False
-    connection.execute(
-        gates.insert().values(
-            version=number,
-            passed=gate.passed,
-            reason=gate.reason,
-            numbers=gate.numbers,
-            at=gate.at or now,
-        )
-    )
-    told = {"version": number, "passed": gate.passed, "reason": gate.reason}
-    add_event(connection, now, "gate", LEARNER, **told)
+    values = {**field_values(gate), "version": number, "at": gate.at or now}
+    connection.execute(gates.insert().values(values))
+    details = {"version": number, "passed": gate.passed, "reason": gate.reason}
+    add_event(connection, now, "gate", LEARNER, **details)
     return True
 
 

@@ -8,9 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from threading import Lock
 
-from attakit.service.storage import Storage
-from attakit.service.storage.records import Event, QuestionCounts, Turn
-from attakit.service.web.bodies import (
+from attakit.client.bodies import (
     AccuracyBody,
     AlarmBody,
     DriftBody,
@@ -20,6 +18,8 @@ from attakit.service.web.bodies import (
     StatusBody,
     TurnBody,
 )
+from attakit.service.storage import Storage
+from attakit.service.storage.rows import Event, QuestionCounts, Turn
 from attakit.service.worker import Worker
 from attakit.settings.service import LabelTable, ServiceSettings
 
@@ -192,7 +192,10 @@ class Overview(Worker):
 
 
 def labels_body(counts: QuestionCounts, table: LabelTable) -> LabelsBody:
-    """What became of the questions; one that brings no label costs nothing in the end.
+    """Count the questions by state, and compute the budget that is left.
+
+    A question without a label costs nothing in the end. The learner's ledger computes the same
+    from its log of turns, which is behind these counts between two turns.
 
     >>> counts = QuestionCounts(asked=5, open=1, answered=2, skipped=2)
     >>> labels_body(counts, LabelTable(budget=10)).left

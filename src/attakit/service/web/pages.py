@@ -15,7 +15,8 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from attakit.service.storage.records import Role
+from attakit.charts import read_assets
+from attakit.service.storage.rows import Role
 from attakit.service.web.reference import read_reference
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -51,7 +52,9 @@ class Pages:
 
     def __init__(self) -> None:
         folder = files("attakit.service.web") / "static"
-        self.files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        own = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        shared = {name: text.encode() for name, text in read_assets().items()}
+        self.files = shared | own
         content = b"".join(name.encode() + self.files[name] for name in sorted(self.files))
         self.mark = hashlib.sha256(content).hexdigest()[:12]
         self._templates = Environment(

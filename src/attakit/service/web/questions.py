@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from attakit.service.storage.asking import MOST_LEASES
-from attakit.service.storage.records import GivenAnswer, Lease, Question
-from attakit.service.web.bodies import (
+from attakit.client.bodies import (
     Done,
-    GivenAnswerBody,
     GuessBody,
     LeaseBody,
-    LeaseRequest,
-    NewAnswer,
     OutcomeBody,
     QuestionBody,
-    QuestionNumber,
     Questions,
+)
+from attakit.service.storage.asking import MOST_LEASES
+from attakit.service.storage.rows import Lease, Question, field_values
+from attakit.service.web.errors import documented, refuse
+from attakit.service.web.requests import (
+    LeaseRequest,
+    NewAnswer,
+    QuestionNumber,
     UndoRequest,
 )
-from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Labelling
 from attakit.service.web.state import AppState, Service
 
@@ -42,13 +42,8 @@ def recent(
     limit: Annotated[int, Query(ge=1, le=1000, description="How many at most")] = 50,
 ) -> Questions:
     """Newest first, with who answered what and when, and which answers count."""
-    questions = service.storage.questions.recent(limit)
-    return Questions(
-        questions=[
-            _question(service, one, service.storage.questions.answers(one.question))
-            for one in questions
-        ]
-    )
+    found = service.storage.questions.recent(limit)
+    return Questions(questions=[_question(service, one) for one in found])
 
 
 @router.post(
@@ -71,14 +66,11 @@ def lease(
 def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
     """Possible until the answer counts, some seconds after it was given; the question is yours
     again."""
-    question = service.storage.questions.undo(
-        caller.name, body.key, body.besides, answer=body.answer
-    )
-    if question is None:
+    found = service.storage.questions.undo(caller.name, body.key, body.besides, answer=body.answer)
+    if found is None:
         raise refuse(409, "You gave no answer that can still be taken back. Go on with the next.")
     service.overview.changed()
-    until = service.clock() + service.settings.labels.lease_seconds
-    return _lease(service, Lease(question, caller.name, until))
+    return _lease(service, found)
 
 
 @router.post("/{question}/answer", responses=documented(404), summary="Answer a question")
@@ -90,7 +82,6 @@ def answer(
     The outcome is "repeated" for a key that was posted before, "late" after the question was
     closed, and "conflict" if another answer counts already.
     """
-    _check_label(body, len(service.settings.classes))
     outcome = service.storage.questions.answer(
         question, caller.name, body.kind, body.label, body.key
     )
@@ -101,67 +92,38 @@ def answer(
 @router.post("/{question}/release", responses=documented(404), summary="Give a question back")
 def release(question: QuestionNumber, service: Service, caller: Labelling) -> Done:
     """Let somebody else have it."""
-    service.storage.questions.get([question])  # which must have been asked
     service.storage.questions.release(question, caller.name)
     return Done()
 
 
-def _check_label(body: NewAnswer, classes: int) -> None:
-    if body.kind == "label" and (body.label is None or body.label >= classes):
-        raise refuse(
-            422,
-            f"An answer of kind 'label' needs a label from 0 to {classes - 1}. See /v1/classes.",
-        )
-    if body.kind != "label" and body.label is not None:
-        raise refuse(422, f"An answer of kind {body.kind!r} has no label. Send label: null.")
-
-
 def _lease(service: AppState, found: Lease) -> LeaseBody:
     question = found.question
-    status = service.overview.status()
-    return LeaseBody(
-        question=question.question,
-        sample=question.sample,
-        image=f"/v1/samples/{question.sample}/image",
-        guesses=_guesses(service, question),
-        until=found.until,
-        open=service.storage.questions.counts().open,
-        answered_by_you=service.storage.questions.answered_by(found.annotator),
-        budget_left=status.labels.left,
+    return LeaseBody.model_validate(
+        {
+            **field_values(question),
+            "image": f"/v1/samples/{question.sample}/image",
+            "guesses": _guesses(service, question),
+            "until": found.until,
+            "open": service.storage.questions.counts().open,
+            "answered_by_you": service.storage.questions.answered_by(found.annotator),
+            "budget_left": service.overview.status().labels.left,
+        }
     )
 
 
 def _guesses(service: AppState, question: Question) -> list[GuessBody]:
     classes = service.settings.classes
     return [
-        GuessBody(label=label, class_=classes[label], probability=probability)
+        GuessBody(label=label, class_name=classes[label], probability=probability)
         for label, probability in question.guesses
     ]
 
 
-def _question(
-    service: AppState, question: Question, answers: Sequence[GivenAnswer]
-) -> QuestionBody:
-    return QuestionBody(
-        question=question.question,
-        sample=question.sample,
-        at=question.at,
-        version=question.version,
-        score=question.score,
-        state=question.state,
-        label=question.label,
-        settled=question.settled,
-        guesses=_guesses(service, question),
-        answers=[
-            GivenAnswerBody(
-                who=one.annotator,
-                kind=one.kind,
-                label=one.label,
-                at=one.at,
-                outcome=one.outcome,
-                withdrawn=one.withdrawn,
-                counts=one.counts,
-            )
-            for one in answers
-        ],
+def _question(service: AppState, question: Question) -> QuestionBody:
+    return QuestionBody.model_validate(
+        {
+            **field_values(question),
+            "guesses": _guesses(service, question),
+            "answers": service.storage.questions.answers(question.question),
+        }
     )

@@ -1,4 +1,4 @@
-/* Brings kept answers to the server, one after the other, again and again until it has them. */
+/* Sends stored answers to the server in order, and retries until it has them. */
 
 import { get, post, Refused, Unreachable } from "./api.js";
 import { undoKey } from "./outbox.js";
@@ -6,7 +6,7 @@ import { undoKey } from "./outbox.js";
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 15_000;
 
-export class Courier {
+export class AnswerSender {
   state = "online"; // or "offline", "busy", "logged out"
   #outbox;
   #report;
@@ -17,8 +17,8 @@ export class Courier {
   #timer = 0;
 
   /**
-   * `report(answer, outcome, error)` is told about each answer, `onState()` whenever something changed;
-   * `holding()` says which questions the page holds.
+   * `report(answer, outcome, error)` is called for each answer, `onState()` on every change of state;
+   * `holding()` returns the questions that the page holds.
    */
   constructor(outbox, report, onState, holding) {
     this.#holding = holding;
@@ -56,7 +56,7 @@ export class Courier {
     clearTimeout(this.#timer);
     try {
       for (let answer; (answer = this.#outbox.all()[0]); ) await this.#sendOne(answer);
-      if (this.state !== "online") await this.#knock();
+      if (this.state !== "online") await this.#ping();
     } catch (error) {
       this.lost(error);
       return false;
@@ -65,8 +65,8 @@ export class Courier {
     return true;
   }
 
-  /** With nothing to send, only asking tells whether the server is there. */
-  async #knock() {
+  /** With nothing to send, a request is the only way to learn whether the server is up. */
+  async #ping() {
     await get("/v1/classes");
   }
 

@@ -1,41 +1,16 @@
-"""What the numbers of the theory must be: finite, in range, and shares that add up."""
+"""Checks of the numbers that bounds take: chances, sizes, and shares that add up to 1."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from attakit.errors import SettingError
-
-Numbers = NDArray[np.float64]
+from attakit.train.optimal_weight import Numbers, check_numbers
 
 _SUM_TOLERANCE = 1e-6  # of shares and weights that add up to 1
-
-
-def check_numbers(
-    name: str, values: Any, *, at_least: float = 0.0, at_most: float = np.inf
-) -> Numbers:
-    """Turn values into an array, or raise `SettingError` unless all are finite and in range.
-
-    >>> check_numbers("gap", -1)
-    Traceback (most recent call last):
-        ...
-    attakit.errors.SettingError: theory: gap must be finite and at least 0, got -1.
-    """
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise SettingError(f"theory: {name} must be numbers, got {values!r}.") from error
-    if not np.all(np.isfinite(numbers) & (numbers >= at_least) & (numbers <= at_most)):
-        wanted = (
-            f"finite and at least {at_least:g}"
-            if np.isinf(at_most)
-            else f"between {at_least:g} and {at_most:g}"
-        )
-        raise SettingError(f"theory: {name} must be {wanted}, got {values!r}.")
-    return numbers
 
 
 def check_delta(delta: Any) -> Numbers:
