@@ -1,8 +1,9 @@
 import csv
 import io
 import json
+import os
+import signal
 import sys
-from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from torch import OutOfMemoryError
@@ -401,11 +402,12 @@ def test_the_demo_gives_up_when_a_run_fails(work, quick_demo, monkeypatch, capsy
     assert "today" in errors
 
 
-def test_the_demo_says_so_when_a_process_is_killed(work, quick_demo, monkeypatch, capsys):
-    def die(*_, **__):
-        raise BrokenProcessPool
+def die(_job):
+    os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("attakit.bench.demo.run_experiment", die)
-    code, errors = run_main(monkeypatch, capsys, "demo", "--quiet", *quick_demo)
+
+def test_the_demo_says_so_when_a_process_is_killed(work, quick_digits, monkeypatch, capsys):
+    monkeypatch.setattr("attakit.bench.demo._run_chain", die)
+    code, errors = run_main(monkeypatch, capsys, "demo", "--quiet", "--seeds", "1")
     assert code == 2
     assert "was killed from outside" in errors

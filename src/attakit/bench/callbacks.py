@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from attakit.build.models import Progress
-from attakit.build.task import Counting, count_silently
+from attakit.build.models import TrainingCallback
+from attakit.build.task import ProgressCallback, no_progress
 from attakit.protocols import Reporter
 from attakit.report.accuracy import Accuracy
 
@@ -36,6 +36,6 @@ class RunCallbacks:
 
     observers: Observers = lambda _stream, _accuracy, _start: ()
     write: Callable[[str], None] | None = None
-    training: Progress | None = None
-    checking: Counting = count_silently
-    scoring: Counting = count_silently
+    training: TrainingCallback | None = None
+    checking: ProgressCallback = no_progress
+    scoring: ProgressCallback = no_progress

@@ -36,7 +36,7 @@ from attakit.build.methods import build_method
 from attakit.build.models import source_classifier
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.pools import build_pool, check_pool
-from attakit.build.task import Counting, Task
+from attakit.build.task import ProgressCallback, Task
 from attakit.engine.loop import drain, run
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device
@@ -230,7 +230,9 @@ def _fingerprints(state: RunState) -> dict[str, str]:
     return {"model": state.source_hash, **stream}
 
 
-def _finish(state: RunState, folder: Path, lines: JsonLines, scoring: Counting) -> dict[str, Any]:
+def _finish(
+    state: RunState, folder: Path, lines: JsonLines, scoring: ProgressCallback
+) -> dict[str, Any]:
     late = drain(
         state.method,
         state.oracle,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from attakit.build.models import DIGITS_TRAINING
-from attakit.build.task import Counting
+from attakit.build.task import ProgressCallback
 from attakit.report.console import WorkBar, format_metrics
 
 
@@ -35,7 +35,7 @@ def training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], N
 
 
 @contextmanager
-def counting_bar(title: str, note: str, *, quiet: bool) -> Iterator[Counting]:
+def counting_bar(title: str, note: str, *, quiet: bool) -> Iterator[ProgressCallback]:
     """A bar for pieces that are only counted, with one note about all of them."""
     with late_bar(title, quiet=quiet) as show:
         yield lambda done, total: show(done, total, note)
