@@ -1,4 +1,4 @@
-"""Who is told what happens while a run goes on."""
+"""Callbacks of a run, for progress bars and questions."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Observers = Callable[[Any, Accuracy, int], Sequence[Reporter]]
 
 @dataclass(frozen=True, kw_only=True)
 class RunCallbacks:
-    """Who is told what happens while a run goes on; nobody, if not given.
+    """Functions that are called while a run goes on; by default nothing is called.
 
     Parameters
     ----------
     observers
-        Makes further reporters from the stream (or the rounds of a pool), the accuracy and the
-        first step to come, for example a progress bar.
+        Makes further reporters, for example a progress bar, from the stream, the accuracy and the
+        first step to come.
     write
         Where questions go when a person answers in the terminal.
     training
-        Called while a source model is trained, which is done once.
+        Called with (update, numbers) while a source model is trained.
     checking
-        Called with (files done, files in all) while files are checked that may be corrupt.
+        Called with (files done, files in total) while files are checked that may be corrupt.
     scoring
-        Called with (samples done, samples in all) while samples are scored before and after the
+        Called with (samples done, samples in total) while samples are scored before and after the
         stream.
     """
 
