@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
+from attakit.class_names import plain_name
 from attakit.errors import LabelError, UnknownQuestion, check_choice
-from attakit.label.class_names import plain_name
 from attakit.queries import AnswerKind
 from attakit.service.exchange.json_lines import read_lines
 from attakit.service.exchange.label_studio import NONE, read_annotations
