@@ -134,7 +134,7 @@ def test_it_runs_and_its_run_is_shown(method, tmp_path, quick_digits):
 
 
 def test_a_suite_multiplies_it_by_budgets(method, tmp_path, quick_digits, monkeypatch):
-    monkeypatch.setattr("attakit.cli.bench.Processes", Here)
+    monkeypatch.setattr("attakit.cli.bench.LocalExecutor", Here)
     (tmp_path / "suite.toml").write_text(
         f'name = "small"\n[base]\nthreads = 1\nstream = {STREAM}\nreport = {REPORT}\n'
         f'[grid]\nbudgets = [2, 4]\n[[grid.methods]]\nlabel = "Anchored"\n'
@@ -156,7 +156,7 @@ def test_a_service_learns_with_it_within_its_limits(method, tmp_path):
         model=tiny_classifier().eval(),
         method={"name": method},
         labels={"budget": 100, "per_class": 2, "audit_share": 0.3},
-        gate={"every": 1, "audit_needed": 1},
+        gate={"every": 1, "audit_needed": 1, "trust": 0.0, "audit_margin": 1.0},
     )
     learner = service.start()
     for number in range(6):
