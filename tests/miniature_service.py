@@ -25,7 +25,7 @@ def decode(content):
 
 
 class Miniature:
-    """One service folder; the learner can be dropped and made anew, as after a crash."""
+    """One service folder; the learner can be dropped and made again, as after a crash."""
 
     def __init__(self, folder, model=None, url=None, **tables):
         tables.setdefault("learning", {"batch_size": 10, "checkpoint_every": 3})

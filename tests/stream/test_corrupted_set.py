@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attakit import files as files_module
 from attakit.errors import MissingExtra, SettingError, StreamError, UnknownName
 from attakit.stream import ImageFolders, Recipe, Written, corrupted_set, write_corrupted
 
@@ -111,7 +112,7 @@ def test_an_image_that_cannot_be_written_leaves_nothing_behind(clean, out, monke
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(corrupted_set.os, "replace", fail)
+    monkeypatch.setattr(files_module.os, "replace", fail)
 
     with pytest.raises(OSError, match="disk full"):
         write_corrupted(clean, out, corruptions=QUICK)

@@ -16,7 +16,7 @@ Observers = Callable[[Any, Accuracy, int], Sequence[Reporter]]
 
 @dataclass(frozen=True, kw_only=True)
 class RunCallbacks:
-    """Functions that are called while a run goes on; by default nothing is called.
+    """Functions that a run calls on its way; by default none.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ def import_named(name: str, kind: str) -> Callable[..., Any]:
     except (Exception, SystemExit) as error:  # whatever a user's module does
         raise SettingError(
             f"The {kind} {name!r} cannot be imported, since its module fails: "
-            f"{type(error).__name__}: {error}. Mend the module."
+            f"{type(error).__name__}: {error}. Fix the module."
         ) from error
     if not callable(found):
         raise SettingError(f"The {kind} {name!r} is no class but a {type(found).__name__}.")

@@ -89,7 +89,7 @@ def _source_input_count(kind: Callable[..., Any], settings: Mapping[str, Any]) -
 
 
 def draw_inputs(source: Samples, seed: int, count: int) -> Tensor:
-    """Load inputs of at most so many samples, drawn at random."""
+    """Load the inputs of at most `count` samples, drawn at random."""
     order = generator(seed, "source inputs").permutation(len(source))
     return source.load(order[:count].tolist())
 

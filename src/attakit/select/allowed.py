@@ -17,6 +17,7 @@ def select_allowed(
 
     The class of a candidate is the one that the asking model predicts.
 
+    >>> import torch
     >>> from attakit.select.uniform import Uniform
     >>> rows = Rows(("a", "b"), torch.zeros(2, 1), torch.eye(2), torch.ones(2))
     >>> none = Rows((), torch.zeros(0, 1), torch.zeros(0, 2), torch.zeros(0))

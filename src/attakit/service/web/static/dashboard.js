@@ -129,7 +129,7 @@ async function refresh() {
     console.debug(error);
     failing = true;
     pause = Math.min(2 * pause, SLOWEST_POLL);
-    notify(error.needsLogin ? "You are logged out. Log in again to see what goes on." : "The service does not answer. What you see is what it said last; trying again by itself.", false);
+    notify(error.needsLogin ? "You are logged out. Log in again to see what happens." : "The service does not answer. What you see is what it said last; trying again by itself.", false);
   }
   if (!document.hidden) timer = setTimeout(refresh, pause);
 }
