@@ -72,7 +72,7 @@ def upgrade_tables(connection: Connection, migrations: Sequence[Script], name: s
     ----------
     connection
         A transaction that no other writer shares. On SQLite foreign keys must be off: a table is
-        changed by copying it into a new one, and removing the old one would remove what refers to it.
+        copied into a new one, and removing the old one would remove what refers to it.
     migrations
         What to run, oldest first.
     name
