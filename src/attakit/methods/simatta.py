@@ -58,7 +58,8 @@ class SimATTA(BaseMethod):
     trainable
         Which parameters train: "all", "norm", "head" or "last:N".
     norm
-        Statistics of batch-norm layers: "frozen" (the source's), "batch" or "running".
+        Statistics of batch-norm layers: "frozen" (the source's), "batch", "running" or "blended"
+        (the source's mixed with those of recent batches).
     low_entropy_capacity
         Source-like anchors kept, as a uniform draw from all seen; or "unlimited".
     low_entropy_limit
@@ -125,6 +126,8 @@ class SimATTA(BaseMethod):
         inputs = self.place(batch.inputs)
         self.step_count = batch.step
         prediction = self.answer(self.model, inputs)
+        if len(batch):
+            self.model.keep_statistics()
         entropy = softmax_entropy(prediction.logits)
         self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
         uncertain = waiting_rows(batch, inputs, prediction).take(self._unsure(entropy))
