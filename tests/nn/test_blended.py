@@ -156,5 +156,7 @@ def test_an_exported_model_has_the_blend_frozen(tmp_path: Path):
 
 
 def test_a_share_above_one_is_refused():
-    with pytest.raises(SettingError, match=r"source_share must be at least 0 and at most 1, got 1\.5"):
+    with pytest.raises(
+        SettingError, match=r"source_share must be at least 0 and at most 1, got 1\.5"
+    ):
         classifier(source_share=1.5)

@@ -160,7 +160,7 @@ def _memory(tensor: Tensor) -> int:
 
 
 def _layer(model: nn.Module, name: str) -> nn.Module:
-    layers = dict(model.named_modules())
+    layers: dict[str, nn.Module] = dict(model.named_modules())
     if not name or name not in layers:
         raise ModelError(
             f"depths: the model has no layer named {name!r}.{nearest_hint(name, list(layers))}"

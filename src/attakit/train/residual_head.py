@@ -154,8 +154,8 @@ class _Problem:
     ) -> Tensor:
         """Weights in the basis that minimise the penalised loss."""
         # In these units the curvature is about the same in every direction, which CG likes.
-        curvature = targets.weights @ self.scores.square() / self.offsets.shape[1]
-        scale = (curvature + penalty).rsqrt()[:, None]
+        usual = targets.weights @ self.scores.square() / self.offsets.shape[1]
+        scale = (usual + penalty).rsqrt()[:, None]
         scores, ridge = self.scores * scale.T, penalty * scale.square()
         if start is None:
             start = self.scores.new_zeros(self.scores.shape[1], self.offsets.shape[1])
