@@ -40,14 +40,13 @@ class Recent:
 
     def add(self, samples: Sequence[SampleId], features: Tensor, logits: Tensor) -> None:
         """Remember samples; the oldest ones make room for them."""
-        last, given = (
-            self.last(self.capacity, features, logits),
-            slice(-self.capacity or None, None),
-        )
-        self.samples = (*self.samples, *samples)[given] if self.capacity else ()
+        if self.capacity == 0:
+            return
+        before, kept = self.last(self.capacity, features, logits), slice(-self.capacity, None)
+        self.samples = (*self.samples, *samples)[kept]
         # Half precision is enough for similarities and halves what is saved.
-        self._features = torch.cat([last[0].half(), features.half()])[given]
-        self._logits = torch.cat([last[1], logits.float()])[given]
+        self._features = torch.cat([before[0].half(), features.half()])[kept]
+        self._logits = torch.cat([before[1], logits.float()])[kept]
 
     def last(self, count: int, features: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Features and logits of the last samples, at most so many, in types like the given."""

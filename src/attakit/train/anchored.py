@@ -15,7 +15,7 @@ from attakit.train.targets import Targets
 Penalty = float | Literal["auto"]
 
 USUAL_PENALTY = 1 / 144
-GRID = tuple(USUAL_PENALTY * factor for factor in (16.0, 4.0, 1.0, 0.25))
+_OTHERS = tuple(USUAL_PENALTY * factor for factor in (16.0, 4.0, 0.25))
 _ENOUGH = 30  # anchors before cross-validation says more than experience does
 _GROWTH = 1.25  # cross-validate again when there are this many times the anchors
 
@@ -26,8 +26,8 @@ class ResidualHead:
     Parameters
     ----------
     penalty
-        How strongly the head is held to the network's answer. "auto" begins with 1/144 and
-        chooses by cross-validation once there are 30 anchors.
+        How strongly the head is held to the network's answer. "auto" is 1/144, unless
+        cross-validation speaks for another one once there are 30 anchors.
 
     Examples
     --------
@@ -59,7 +59,9 @@ class ResidualHead:
             return
         targets = Targets.of_labels(rows.labels, rows.logits.shape[1], rows.weights)
         if self.automatic and len(rows) >= max(_ENOUGH, _GROWTH * self.chosen_at):
-            self.penalty = choose_penalty(rows.features, rows.logits, targets, GRID)
+            self.penalty = choose_penalty(
+                rows.features, rows.logits, targets, usual=USUAL_PENALTY, others=_OTHERS
+            )
             self.chosen_at = len(rows)
         found = fit_head(
             rows.features, rows.logits, targets, penalty=self.penalty, start=self.weights

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attakit.errors import ModelError, SettingError, check_range
+from attakit.errors import ModelError, check_range
 from attakit.train.newton import minimise
 from attakit.train.targets import Targets
 
@@ -73,20 +73,28 @@ def head_logits(features: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
 
 
 def choose_penalty(
-    features: Tensor, offsets: Tensor, targets: Targets, grid: Sequence[float], *, folds: int = 5
+    features: Tensor,
+    offsets: Tensor,
+    targets: Targets,
+    *,
+    usual: float,
+    others: Sequence[float],
+    folds: int = 5,
 ) -> float:
     """The penalty with the best likelihood of held-out anchors, by cross-validation.
 
-    Of penalties within one standard error of the best, the strongest counts: few anchors say
-    little, and a strong penalty stays near the network. Fold numbers go round in the order of the
-    rows, so the result depends on the arguments alone.
+    Few anchors say little, so the usual penalty stays unless the best one beats it by more than a
+    standard error. Fold numbers go round in the order of the rows, so the result depends on the
+    arguments alone.
 
     Parameters
     ----------
     features, offsets, targets
         As in `fit_head`.
-    grid
-        Penalties to compare.
+    usual
+        The penalty to take where cross-validation does not clearly speak for another.
+    others
+        Penalties to compare it with.
     folds
         Parts; each is held out once.
 
@@ -94,14 +102,12 @@ def choose_penalty(
     --------
     >>> features = torch.tensor([[1.0], [-1.0]]).repeat(20, 1)
     >>> targets = Targets.of_labels(torch.tensor([0, 1]).repeat(20), classes=2)
-    >>> choose_penalty(features, torch.zeros(40, 2), targets, [0.1, 100.0])
+    >>> choose_penalty(features, torch.zeros(40, 2), targets, usual=100.0, others=[0.1])
     0.1
     """
-    if not grid:
-        raise SettingError("choose_penalty: the grid must name at least one penalty.")
-    falling = sorted(grid, reverse=True)
+    falling = sorted({usual, *others}, reverse=True)
     if len(features) < folds:
-        return falling[0]
+        return usual
     problem = _Problem.of(features, offsets)
     losses = problem.scores.new_zeros(len(falling), len(features))
     fold = torch.arange(len(features), device=features.device) % folds
@@ -112,10 +118,10 @@ def choose_penalty(
         for row, penalty in enumerate(falling):
             solution = training.solve(targets.take(inside), penalty, _ROUGH, solution)
             losses[row, outside] = targets.take(outside).losses(held_out.logits(solution))
-    gaps = losses - losses[losses.mean(dim=1).argmin()]
-    errors = gaps.std(dim=1, unbiased=False) / len(features) ** 0.5
-    near = (gaps.mean(dim=1) <= errors).nonzero().flatten()
-    return falling[int(near[0])]
+    best = int(losses.mean(dim=1).argmin())
+    gain = losses[falling.index(usual)] - losses[best]
+    error = gain.std(unbiased=False) / len(features) ** 0.5
+    return falling[best] if bool(gain.mean() > error) else usual
 
 
 @dataclass(frozen=True, slots=True)
