@@ -9,8 +9,9 @@ from pathlib import Path
 
 from attakit.bench.score import sample_accuracy
 from attakit.build.data import build_stream, load_task
-from attakit.build.methods import build_ledger, build_method, build_oracle
+from attakit.build.methods import build_method
 from attakit.build.models import source_classifier
+from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.task import Task
 from attakit.engine.loop import run
 from attakit.methods import SimATTA

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,6 @@ from attakit.nn import Classifier
 from attakit.nn.devices import prepare
 from attakit.nn.named import OWN_MODELS, named_model
 from attakit.nn.weights import save_weights
-from attakit.service.demo import beside
 
 CLASSES = 10
 BATCH = 32
@@ -101,6 +100,21 @@ def bare_seconds(model: Classifier, size: int, channels: int, seconds: float) ->
 
 
 @contextmanager
+def in_threads(*works: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Inside, functions run in threads; at the end their event asks them to stop."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=work, args=(stop,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """A service in a process of its own; gives its address."""
     command = [sys.executable, "-m", "attakit", "serve", "service.toml", "--port", "0"]
@@ -130,7 +144,7 @@ def full_load(address: str, files: list[bytes], seconds: float) -> float:
                 done[number] += IMAGES
 
     works = [lambda stop, number=number: send(number, stop) for number in range(CLIENTS)]
-    with beside(*works):
+    with in_threads(*works):
         time.sleep(seconds / 4)  # until all are under way
         before, began = sum(done), time.perf_counter()
         time.sleep(seconds)
@@ -190,7 +204,7 @@ def main() -> None:
             loaded = full_load(address, files, options.seconds)
             idle = latencies(address, files, options.requests)
             client.resume()
-            with beside(lambda stop: answer_all(address, stop)):
+            with in_threads(lambda stop: answer_all(address, stop)):
                 before, began = learner_seconds(folder), time.perf_counter()
                 training = latencies(address, files, options.requests)
                 busy = (learner_seconds(folder) - before) / (time.perf_counter() - began)

@@ -161,19 +161,20 @@ class SimulatedService:
         folder = settings.folder / VERSIONS
         self.files = VersionFiles(folder, self.storage.versions, source_model(settings))
         self.predictor = Predictor(None, batch_seconds=0.0)
+        self.predictor.start()
         self.follower = Follower(self.storage.versions, self.predictor, self.files.load)
         self.truth: dict[str, int] = {}
         self._clock = clock
 
     def close(self) -> None:
-        self.predictor.close()
+        self.predictor.stop()
         self.storage.close()
 
     def serve(self, sent: Sequence[Picture]) -> list[Graded]:
         """Answer a request with the promoted version, and keep what came."""
         if not sent:
             return []
-        self.follower.look()
+        self.follower.sync()
         inputs = self.inputs.stack([self.inputs.decode(one.content) for one in sent])
         answered = self.predictor.predict(inputs)
         served = self._served(sent, answered)
@@ -187,7 +188,7 @@ class SimulatedService:
 
     def grade(self, unseen: Sequence[Picture]) -> list[Graded]:
         """How the promoted version does on what was never sent; keeps nothing."""
-        self.follower.look()
+        self.follower.sync()
         inputs = self.inputs.stack([self.inputs.decode(one.content) for one in unseen])
         guesses = self.predictor.predict(inputs).logits.argmax(dim=1).tolist()
         frozen = self._frozen_guesses(inputs)

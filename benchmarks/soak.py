@@ -52,7 +52,7 @@ from attakit.build.data import Task, load_task
 from attakit.build.models import digits_model
 from attakit.service.demo import demo_tables
 from attakit.settings.experiment import StreamTable
-from attakit.settings.load_service import parse_settings
+from attakit.settings.load import parse_service
 from attakit.settings.service import ServiceSettings
 
 CLEAN_SECONDS = 60.0
@@ -82,7 +82,7 @@ def soak_settings(folder: Path, world: World, **tables: Mapping[str, Any]) -> Se
         "retention": {"images": 600, "days": 1 / 96},
     }
     merged = {name: {**usual.get(name, {}), **tables.get(name, {})} for name in {*usual, *tables}}
-    return parse_settings({**demo_tables(folder), **merged, "seed": world.seed})
+    return parse_service({**demo_tables(folder), **merged, "seed": world.seed})
 
 
 class Soak:
@@ -153,7 +153,7 @@ class Soak:
         self.people.act()
         if self.clock.now - self._looked >= self.world.turn_seconds:
             self._looked = self.clock.now
-            self.service.learner.look()
+            self.service.learner.run_once()
             self.measured.violations += budget_violations(self.service)
         if self.clock.now - self._cleaned >= CLEAN_SECONDS:
             self._cleaned = self.clock.now

@@ -14,9 +14,10 @@ import argparse
 from pathlib import Path
 
 from attakit.bench.run import run_experiment
-from attakit.report.figures import summarise
 from attakit.report.runs import read_run
-from attakit.report.tables import render
+from attakit.report.summaries import summarise
+from attakit.report.table_forms import render_tables
+from attakit.report.tables import method_table
 from attakit.settings.load import load_experiment
 
 EXPERIMENT = Path(__file__).resolve().parent.parent / "experiments" / "digits" / "simatta.toml"
@@ -61,7 +62,8 @@ def main() -> None:
         for place, name in enumerate(RULES)
         for seed in range(options.seeds)
     ]
-    print(render(summarise([read_run(folder) for folder in folders]), "markdown"))
+    summaries = summarise([read_run(folder) for folder in folders])
+    print(render_tables([method_table(summaries)]))
 
 
 if __name__ == "__main__":

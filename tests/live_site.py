@@ -43,7 +43,7 @@ class Site:
             [Served(name, picture(name), 0, 0, 0.5, 1.0, now) for name in names]
         )
         return self.storage.questions.put(
-            [Question(0, name, 0, 0, "learn", 0, 1.0, GUESSES, now) for name in names]
+            [Question(0, name, 0, "learn", 0, 1.0, GUESSES, now) for name in names]
         )
 
     def said(self, question):

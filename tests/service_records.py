@@ -9,9 +9,9 @@ def served(*names, at=NOW, content=b"image"):
     return [Served(name, content, 0, 1, 0.9, 0.3, at) for name in names]
 
 
-def question(sample, *, at=NOW, turn=0, copy=0, purpose="learn", guess=1):
+def question(sample, *, at=NOW, turn=0, purpose="learn", guess=1):
     guesses = ((guess, 0.6), (guess + 1, 0.4))
-    return Question(0, sample, turn, copy, purpose, 2, 0.7, guesses, at)
+    return Question(0, sample, turn, purpose, 2, 0.7, guesses, at)
 
 
 def turn(number, *samples, **others):

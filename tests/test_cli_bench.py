@@ -259,7 +259,7 @@ def test_ctrl_c_saves_every_cell_that_is_running(tmp_path, program_environment, 
     assert errors.startswith("Stopped. What was running is saved")
     assert "Traceback" not in errors
     for folder in folders:
-        assert (folder / "snapshot.pt").exists()
+        assert (folder / "snapshot.safetensors").exists()
         assert not (folder / FAILED).exists()
     cells = expand(load_suite(tmp_path / "suite.toml", [f'folder="{tmp_path}/results/long"']))
     assert [cell_state(cell) for cell in cells] == ["interrupted", "interrupted"]

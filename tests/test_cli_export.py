@@ -9,7 +9,7 @@ from attakit.bench.run import run_experiment
 from attakit.cli import app
 from attakit.errors import SettingError, StateError
 from attakit.nn import SmallCNN, named_model, read_facts, save_weights, weights_hash
-from attakit.service.saved_settings import keep_settings
+from attakit.service.saved_settings import save_settings
 from attakit.service.storage import Version, open_storage
 from attakit.settings.service import ServiceSettings
 
@@ -25,7 +25,7 @@ def call(*arguments):
 def live(tmp_path):
     """Folder of a service with the versions 0, 1 and 2, of which 1 answers and 2 has no file."""
     folder = tmp_path / "live"
-    keep_settings(
+    save_settings(
         ServiceSettings(
             folder=folder,
             classes=("a", "b"),
@@ -76,7 +76,7 @@ def test_a_version_whose_weights_are_gone_is_told(live, tmp_path):
 
 
 def test_a_service_that_promoted_nothing_says_so(tmp_path):
-    keep_settings(ServiceSettings(folder=tmp_path / "new", classes=("a", "b")))
+    save_settings(ServiceSettings(folder=tmp_path / "new", classes=("a", "b")))
 
     with pytest.raises(StateError, match="promoted no version yet"):
         call(tmp_path / "new", tmp_path / "model.ts")

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 from attakit.cli import app, main
 from attakit.cli.extra_parts import import_service
 from attakit.errors import MissingExtra, SettingError, StateError
-from attakit.service.saved_database import SETTINGS_FILE
-from attakit.service.saved_settings import keep_settings
+from attakit.service.saved_settings import SETTINGS_FILE, save_settings
 from attakit.service.storage import Question, Served, open_storage
 from attakit.settings.service import ServiceSettings
 
@@ -29,7 +28,7 @@ def fill(folder, url=None):
     with open_storage(folder, url) as storage:
         storage.samples.add([Served(f"s{n}", None, 0, 0, 0.5, 0.5, 1.0) for n in range(2)])
         storage.questions.put(
-            [Question(0, f"s{n}", 0, 0, "learn", 0, 0.5, ((1, 0.9),), 1.0) for n in range(2)]
+            [Question(0, f"s{n}", 0, "learn", 0, 0.5, ((1, 0.9),), 1.0) for n in range(2)]
         )
 
 
@@ -37,7 +36,7 @@ def fill(folder, url=None):
 def live(tmp_path):
     """Folder of a service that has put two questions and is not running."""
     folder = tmp_path / "live"
-    keep_settings(ServiceSettings(folder=folder, classes=CLASSES))
+    save_settings(ServiceSettings(folder=folder, classes=CLASSES))
     fill(folder)
     return folder
 
@@ -182,7 +181,7 @@ def test_the_password_of_a_database_is_not_kept(tmp_path):
     url = "postgresql://ada:geheim@host/labels"
     settings = ServiceSettings(folder=tmp_path, classes=CLASSES, database=url)
 
-    keep_settings(settings)
+    save_settings(settings)
 
     assert "geheim" not in (tmp_path / SETTINGS_FILE).read_text()
     with pytest.raises(SettingError, match=r"ada:\*\*\*@host.*ATTAKIT_DATABASE"):

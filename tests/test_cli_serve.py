@@ -12,7 +12,7 @@ from attakit.cli import main
 from attakit.nn import SmallCNN, save_weights
 from attakit.service import serve as serving
 from attakit.service.lock import exclusive_lock
-from attakit.service.saved_database import SETTINGS_FILE
+from attakit.service.saved_settings import SETTINGS_FILE
 
 SERVICE = """
 folder = "live"

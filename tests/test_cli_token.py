@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from attakit.cli import app
 from attakit.errors import MissingExtra, SettingError, StateError, UnknownName
-from attakit.service.saved_settings import keep_settings
+from attakit.service.saved_settings import save_settings
 from attakit.service.storage import open_storage
 from attakit.settings.service import ServiceSettings
 
@@ -77,7 +77,7 @@ def test_a_folder_of_something_else_gets_no_token(call, tmp_path):
 def test_a_token_goes_to_the_database_that_the_service_uses(call, tmp_path):
     url = f"sqlite:///{tmp_path / 'other.sqlite'}"
     folder = tmp_path / "live"
-    keep_settings(ServiceSettings(folder=folder, classes=("cat", "dog"), database=url))
+    save_settings(ServiceSettings(folder=folder, classes=("cat", "dog"), database=url))
 
     token = call("create", "Ada", "--role", "label", "--folder", str(folder)).stdout.strip()
 
@@ -95,7 +95,7 @@ def test_kept_settings_that_cannot_be_read_are_told(call, tmp_path):
 
 def test_a_database_whose_password_is_not_kept_must_be_named(call, tmp_path):
     url = "postgresql://ada:secret@nowhere/labels"
-    keep_settings(ServiceSettings(folder=tmp_path, classes=("cat", "dog"), database=url))
+    save_settings(ServiceSettings(folder=tmp_path, classes=("cat", "dog"), database=url))
 
     with pytest.raises(SettingError, match="Give the whole URL with --database"):
         call("create", "Ada", "--role", "label")

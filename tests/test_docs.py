@@ -11,11 +11,11 @@ from pydantic import BaseModel
 from attakit import errors, select
 from attakit.bench.suites.cells import expand
 from attakit.methods import EATA, SAR, BatchNorm, CoTTA, Enhanced, SimATTA, Tent
+from attakit.paper.tables.layouts import check_suite
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.settings import Experiment, parse_experiment
 from attakit.settings.experiment import PoolTable
-from attakit.settings.load import load_experiment
-from attakit.settings.load_service import parse_settings
+from attakit.settings.load import load_experiment, parse_service
 from attakit.settings.service import ServiceSettings
 from attakit.settings.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
 from attakit.train import BalancedTrainer, Weighting
@@ -155,9 +155,11 @@ def test_every_experiment_in_a_text_is_valid(text):
     for block in TOML_BLOCK.findall(text.read_text(encoding="utf-8")):
         tables = tomllib.loads(block)
         if "grid" in tables:
-            assert expand(parse_suite(tables))
+            suite = parse_suite(tables)
+            check_suite(suite)
+            assert expand(suite)
         elif "classes" in tables:
-            parse_settings(tables)
+            parse_service(tables)
         else:
             parse_experiment(tables)
 

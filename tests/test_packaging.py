@@ -62,10 +62,12 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(unpacked):
 def test_types_and_report_templates_are_in_the_wheel(unpacked):
     report = {path.name for path in (unpacked / "attakit/report/templates").iterdir()}
     paper = {path.name for path in (unpacked / "attakit/paper/templates").iterdir()}
+    charts = {path.name for path in (unpacked / "attakit/charts").iterdir()}
 
     assert (unpacked / "attakit/py.typed").exists()
     assert report == {"report.css", "report.html.j2", "report.js"}
     assert paper == {"analysis.html.j2"}
+    assert {"charts.css", "charts.js", "colours.css", "dom.js"} <= charts
 
 
 def test_the_wheel_says_what_it_is(distribution):

@@ -9,16 +9,15 @@ from attakit.queries import Answer, Query, SampleId
 A = SampleId("a")
 
 
-def test_questions_are_told_apart_by_sample_step_and_copy() -> None:
+def test_questions_are_told_apart_by_sample_and_step() -> None:
     questions = {
         Query(A, 0),
         Query(A, 0),
         Query(A, 1),
-        Query(A, 0, copy=1),
         Query(SampleId("b"), 0),
     }
 
-    assert len(questions) == 4
+    assert len(questions) == 3
 
 
 def test_questions_and_answers_cannot_be_changed() -> None:

@@ -1,21 +1,39 @@
-"""The parts of the loop, on one screen. Classes match these by shape; nothing inherits them.
+"""The parts of the loop, on one screen. Classes match these by shape; nothing must inherit them.
 
-`Oracle` and `Stateful` stand in `attakit.queries`, because labelling works without torch.
+A method may have capabilities beyond `Method`. It declares each one by having the members of the
+capability's protocol. Only `Asks` has no members, so a method class inherits it.
+
+`Oracle` and `Stateful` are in `attakit.queries`, because labelling works without torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from attakit.nn.classifier import Classifier
-from attakit.queries import Answer, Oracle, SampleId, Stateful
+from attakit.queries import Allowance, Answer, Oracle, SampleId, Stateful
 from attakit.records import Batch, Prediction, Rows, Selection, Step, StepResult, Training
 from attakit.store.anchors import Anchors
 
-__all__ = ["Forgets", "Method", "Oracle", "Reporter", "Selector", "Stateful", "Trainer"]
+__all__ = [
+    "Asks",
+    "Forgets",
+    "KeepsLabelled",
+    "KeepsSourceLike",
+    "Method",
+    "NeedsSource",
+    "Optimizes",
+    "Oracle",
+    "Reporter",
+    "Selector",
+    "ShowsModel",
+    "Stateful",
+    "Trainer",
+]
 
 
 class Method(Stateful, Protocol):
@@ -24,22 +42,69 @@ class Method(Stateful, Protocol):
     def predict(self, inputs: Tensor) -> Prediction:
         """Answer without changing anything. Two calls in a row agree."""
 
-    def step(self, batch: Batch, allowance: int) -> Step:
-        """Answer the batch, adapt without labels, name at most `allowance` samples to ask about.
+    def step(self, batch: Batch, allowance: Allowance) -> Step:
+        """Answer the batch, adapt without labels, name the samples to ask about.
 
-        The answer uses the model as it was when the batch arrived.
+        The answer uses the model as it was when the batch arrived. The questions stay within the
+        allowance.
         """
 
     def learn(self, answers: Sequence[Answer]) -> Training:
         """Use the labels that have arrived: maybe none, late, or from several batches."""
 
 
+class Asks:
+    """Marks a method class that asks for labels. A class declares it by inheriting."""
+
+
+@runtime_checkable
+class ShowsModel(Protocol):
+    """A method whose model can be saved, exported and served."""
+
+    @property
+    def adapted_model(self) -> nn.Module:
+        """The copy of the caller's own model, as it is now; its weights fit the original."""
+
+
+@runtime_checkable
+class Optimizes(Protocol):
+    """A method that trains its model with an optimizer that a wrapper may use too."""
+
+    @property
+    def optimizer(self) -> Optimizer: ...
+
+
+@runtime_checkable
+class KeepsSourceLike(Protocol):
+    """A method that keeps samples like those of the source, with the source model's labels."""
+
+    @property
+    def source_like_anchors(self) -> Anchors: ...
+
+
+@runtime_checkable
+class KeepsLabelled(Protocol):
+    """A method that keeps the samples that people labelled."""
+
+    @property
+    def labelled_anchors(self) -> Anchors: ...
+
+
 @runtime_checkable
 class Forgets(Protocol):
-    """A method that keeps samples, and lets go of some when it must."""
+    """A method that keeps samples, and can remove some on request."""
 
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove inputs and labels of these samples. What was learned from them stays learned."""
+
+
+@runtime_checkable
+class NeedsSource(Protocol):
+    """A method with a setting `source_inputs`: inputs like those its model was trained on."""
+
+    @staticmethod
+    def source_input_count(settings: Mapping[str, Any]) -> int:
+        """How many source inputs are of use with these settings of the method."""
 
 
 class Selector(Protocol):

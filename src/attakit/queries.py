@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NewType, Protocol
 
@@ -19,14 +19,27 @@ class Query:
         Name of the sample.
     step
         Step of the run at which it was asked.
-    copy
-        Above zero only when the same sample is asked twice in one step, which nothing but the
-        settings that imitate the public SimATTA code ever does.
     """
 
     sample: SampleId
     step: int
-    copy: int = 0
+
+    def packed(self) -> list[Any]:
+        """The question as a list of a string and a number, for saved states."""
+        return [str(self.sample), int(self.step)]
+
+    @staticmethod
+    def unpacked(packed: Sequence[Any]) -> Query:
+        """A question from a saved state.
+
+        States of earlier versions have a third value, which numbered repeated questions. It is
+        ignored.
+
+        >>> Query.unpacked(["cat.png", 3, 0])
+        Query(sample='cat.png', step=3)
+        """
+        sample, step, *_ = packed
+        return Query(SampleId(sample), step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,38 @@ class Answer:
     query: Query
     label: int | None
     annotator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many questions a step may ask, about which classes, and at which pace.
+
+    `attakit.select.allowed.select_allowed` applies all of it to the choice of any selector.
+
+    Parameters
+    ----------
+    count
+        Most questions of the step.
+    per_class
+        Questions left for each predicted class. A class that is not named has none left. None
+        sets no limit per class.
+    steps
+        Steps of the selector that this step counts for: several to ask faster, for example after
+        a drift alarm. Empty means the step's own number.
+    repeat
+        Samples that were asked about when the same step ran before, in a replay. They are asked
+        about again even if the selector would now choose others. None if the step is new.
+
+    Examples
+    --------
+    >>> Allowance(3).count
+    3
+    """
+
+    count: int
+    per_class: Mapping[int, int] | None = None
+    steps: Sequence[int] = ()
+    repeat: Collection[SampleId] | None = None
 
 
 class Stateful(Protocol):

@@ -47,6 +47,16 @@ class Rows:
     def __len__(self) -> int:
         return len(self.samples)
 
+    def take(self, positions: Sequence[int]) -> Rows:
+        """The rows at the given positions, in that order."""
+        at = torch.as_tensor(positions, dtype=torch.long, device=self.logits.device)
+        return Rows(
+            tuple(self.samples[position] for position in positions),
+            self.features[at],
+            self.logits[at],
+            self.weights[at],
+        )
+
     def join(self, other: Rows) -> Rows:
         """These rows followed by the other's."""
         return Rows(
@@ -159,6 +169,8 @@ class Step:
     queries: tuple[Query, ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)  # kept samples, bounds, …
     choice: Choice | None = None
+    batch: Batch | None = None  # what was answered, if the method chose that from a pool
+    seconds: float | None = None  # without loading, if the method loads samples itself
 
 
 @dataclass(frozen=True, slots=True)

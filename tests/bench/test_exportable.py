@@ -1,13 +1,15 @@
 import pytest
 import torch
 
-from attakit.bench.exportable import kept_model, run_model, source_model
+from attakit.bench.exportable import run_model
 from attakit.bench.run import run_experiment
-from attakit.bench.run_folder import MODEL_FILE, SNAPSHOT
+from attakit.bench.run_folder import SNAPSHOT
+from attakit.build.exportable import source_model
 from attakit.errors import SettingError, StateError
 from attakit.methods import SourceOnly
-from attakit.nn import SmallCNN, save_weights, weights_hash
+from attakit.nn import weights_hash
 from attakit.settings.experiment import MethodTable
+from attakit.store.tensor_file import load_state
 from interruptions import crash, stopped
 
 KEEP = {"model": True}
@@ -28,8 +30,8 @@ def test_a_stopped_pool_run_gives_the_model_of_its_last_round(small_run):
 
     model, facts = run_model(folder)
 
-    state = torch.load(folder / SNAPSHOT, weights_only=True)["adaptation"]
-    saved = state["learner"]["model"]
+    state = load_state(folder / SNAPSHOT)["method"]
+    saved = state["model"]
     assert torch.equal(model.head.weight, saved["model.head.weight"])
     assert facts.origin == "pool, uniform on digits, seed 0, not finished"
 
@@ -72,7 +74,7 @@ def test_a_stopped_run_gives_the_model_that_was_saved_last(small_run):
 
     model, facts = run_model(folder)
 
-    saved = torch.load(folder / SNAPSHOT, weights_only=True)["method"]["model"]
+    saved = load_state(folder / SNAPSHOT)["method"]["model"]
     assert torch.equal(model.head.weight, saved["model.head.weight"])
     assert facts.origin.endswith("not finished")
 
@@ -89,13 +91,6 @@ def test_a_model_that_goes_by_batch_statistics_is_marked(small_run):
     run_experiment(experiment)
 
     assert run_model(experiment.report.folder)[1].norm == "batch"
-
-
-def test_plain_weights_do_not_say_what_they_are(tmp_path):
-    save_weights(SmallCNN(), tmp_path / MODEL_FILE)
-
-    with pytest.raises(StateError, match="not what model they are of"):
-        kept_model(tmp_path / MODEL_FILE)
 
 
 class Hidden:

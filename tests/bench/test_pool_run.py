@@ -9,11 +9,11 @@ from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.build.methods import build_pool_selector
 from attakit.errors import SettingError, StateError
-from attakit.report.figures import summarise
 from attakit.report.html import write_report
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
+from attakit.report.summaries import summarise
 from attakit.select import SELECTORS
 from attakit.settings.experiment import Experiment
 from attakit.settings.load import parse_experiment

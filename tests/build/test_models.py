@@ -92,6 +92,15 @@ def test_weights_come_from_a_file(task, tmp_path):
     assert classifier.device.type in ("cpu", "cuda", "mps")
 
 
+def test_a_model_may_be_named_by_its_import_path(task, tmp_path):
+    save_weights(SmallCNN(), tmp_path / "own.safetensors")
+    tables = {"name": "attakit.nn:SmallCNN", "weights": str(tmp_path / "own.safetensors")}
+
+    model = source_classifier(parse_experiment({"model": tables}), task)
+
+    assert isinstance(model.model, SmallCNN)
+
+
 def test_weights_of_another_model_are_refused(task, tmp_path):
     save_weights(SmallCNN(width=4), tmp_path / "model.safetensors")
     tables = {"model": {"weights": str(tmp_path / "model.safetensors")}}

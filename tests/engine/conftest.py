@@ -20,8 +20,8 @@ class Scripted:
         return Prediction(torch.zeros(len(inputs), 3), torch.zeros(len(inputs), 2))
 
     def step(self, batch, allowance):
-        self.allowances.append(allowance)
-        count = min(self.count, allowance) if self.honest else self.count
+        self.allowances.append(allowance.count)
+        count = min(self.count, allowance.count) if self.honest else self.count
         queries = tuple(Query(sample, batch.step) for sample in batch.samples[:count])
         return Step(self.predict(batch.inputs), queries)
 

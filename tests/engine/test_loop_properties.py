@@ -119,7 +119,7 @@ class _Asker:
         self.learned = []
 
     def step(self, batch, allowance):
-        queries = batch.samples[: min(self.count, allowance)]
+        queries = batch.samples[: min(self.count, allowance.count)]
         return Step(EMPTY, tuple(Query(sample, batch.step) for sample in queries))
 
     def learn(self, answers):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from attakit.errors import BudgetExhausted, LabelError, SettingError, StateError
 from attakit.label import Budget
+from attakit.queries import Allowance
 
 
 def test_spending_and_refunding_move_what_remains() -> None:
@@ -17,7 +18,7 @@ def test_spending_and_refunding_move_what_remains() -> None:
     budget.spend(4)
     budget.refund(3)
 
-    assert (budget.spent, budget.remaining, budget.allowance) == (1, 4, 4)
+    assert (budget.spent, budget.remaining, budget.allowance.count) == (1, 4, 4)
 
 
 def test_all_of_the_limit_can_be_spent() -> None:
@@ -58,7 +59,7 @@ def test_without_a_limit_nothing_runs_out() -> None:
     budget.spend(10**9)
 
     assert budget.remaining == math.inf
-    assert budget.allowance == sys.maxsize
+    assert budget.allowance == Allowance(sys.maxsize)
 
 
 def test_a_budget_of_nothing_allows_nothing() -> None:

@@ -57,7 +57,7 @@ def test_saved_state_holds_no_labels() -> None:
     oracle = KnownLabels({A.sample: 7})
     oracle.ask([A])
 
-    assert oracle.state_dict() == {"open": [["a", 0, 0]]}
+    assert oracle.state_dict() == {"open": [["a", 0]]}
 
 
 def test_state_of_another_oracle_is_refused() -> None:

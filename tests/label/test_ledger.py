@@ -14,8 +14,8 @@ from attakit.label import Budget, Ledger
 from attakit.queries import Answer, Query, SampleId
 
 
-def question(name: str, step: int = 0, copy: int = 0) -> Query:
-    return Query(SampleId(name), step, copy)
+def question(name: str, step: int = 0) -> Query:
+    return Query(SampleId(name), step)
 
 
 def asked(*names: str, limit: int | None = 10) -> tuple[Ledger, list[Query]]:
@@ -102,13 +102,13 @@ def test_label_beside_a_skip_is_no_conflict(
 
 def test_answer_to_nothing_asked_raises_and_changes_nothing() -> None:
     ledger, (first,) = asked("a")
-    stranger = Answer(question("z", step=4, copy=1), 0, "Ada")
+    stranger = Answer(question("z", step=4), 0, "Ada")
 
     with pytest.raises(UnknownQuestion) as caught:
         ledger.settle([Answer(first, 2, "Ada"), stranger])
 
     assert str(caught.value) == (
-        "Ledger: Ada answered the question about sample 'z' (step 4, copy 1), which was never "
+        "Ledger: Ada answered the question about sample 'z' (step 4), which was never "
         "asked. An oracle may only answer the questions it was given."
     )
     assert (ledger.open, ledger.received) == ((first,), 0)
@@ -191,6 +191,18 @@ def test_state_continues_with_the_same_books() -> None:
 
     assert (other.open, other.asked, other.received, other.refunded) == ((third,), 3, 1, 1)
     assert (other.repeated, other.conflicting, other.budget.spent) == (2, 1, 2)
+
+
+def test_state_with_numbered_questions_of_an_earlier_version_is_read() -> None:
+    ledger, (first, second) = asked("a", "b")
+    ledger.settle([Answer(first, 2, "Ada")])
+    old = {**ledger.state_dict(), "open": [["b", 0, 0]], "settled": [["a", 0, 0, 2]]}
+
+    other = Ledger(Budget(10))
+    other.load_state_dict(old)
+
+    assert (other.open, other.labelled) == ((second,), {"a"})
+    assert other.state_dict() == ledger.state_dict()
 
 
 def test_state_of_something_else_is_refused() -> None:

@@ -280,7 +280,8 @@ def test_ledger_over_any_nest_passes_each_answer_on_once(
     oracle, ledger = nested(layers), Ledger(Budget(limit))
     fresh: list[Answer] = []
     for step, size in enumerate(waves + [0] * 30):
-        queries = [Query(query.sample, step) for query in MANY[:size]][: ledger.budget.allowance]
+        count = min(size, ledger.budget.allowance.count)
+        queries = [Query(query.sample, step) for query in MANY[:count]]
         ledger.ask(queries)
         oracle.ask(queries)
         fresh += ledger.settle(oracle.collect())

@@ -11,7 +11,7 @@ from attakit.label import Budget, KnownLabels, Ledger
 from attakit.methods import AnchorHead, BatchNorm, Enhanced, SourceOnly
 from attakit.nn import SmallCNN
 from attakit.nn.seeding import seeded
-from attakit.queries import Answer
+from attakit.queries import Allowance, Answer
 from attakit.records import Batch
 from attakit.testing import check_method, tiny_batch, tiny_classifier
 from attakit.testing.methods import same_state
@@ -87,14 +87,18 @@ def test_without_labels_blending_and_smoothing_it_is_the_source_model():
     model, batch = tiny_classifier(), tiny_batch()
     method = AnchorHead(model, source_share=1.0, smoothing=0.0)
     expected = SourceOnly(model).predict(batch.inputs).logits.softmax(1)
-    assert torch.allclose(method.step(batch, 0).prediction.logits.exp(), expected, atol=1e-6)
+    assert torch.allclose(
+        method.step(batch, Allowance(0)).prediction.logits.exp(), expected, atol=1e-6
+    )
 
 
 def test_with_the_streams_statistics_alone_it_is_batch_norm():
     model, (batch, _) = tiny_classifier(), shifted(0)
     method = AnchorHead(model, source_share=0.0, smoothing=0.0)
     expected = BatchNorm(model).predict(batch.inputs).logits.softmax(1)
-    assert torch.allclose(method.step(batch, 0).prediction.logits.exp(), expected, atol=1e-5)
+    assert torch.allclose(
+        method.step(batch, Allowance(0)).prediction.logits.exp(), expected, atol=1e-5
+    )
 
 
 def test_the_budget_is_spread_over_the_samples():
@@ -106,7 +110,7 @@ def test_no_inputs_are_kept_and_the_state_is_small():
     method = AnchorHead(SmallCNN())
     random = torch.Generator().manual_seed(0)
     images = torch.rand(40, 1, 28, 28, generator=random)
-    step = method.step(Batch(0, tuple(map(str, range(40))), images), allowance=10)
+    step = method.step(Batch(0, tuple(map(str, range(40))), images), Allowance(10))
     method.learn(answer(step))
     assert method.anchors.rows.inputs.numel() == 0
     buffer = io.BytesIO()
@@ -120,8 +124,8 @@ def test_no_inputs_are_kept_and_the_state_is_small():
 def test_forgetting_a_sample_is_exact():
     batch, known = shifted(0)
     method, never = AnchorHead(tiny_classifier()), AnchorHead(tiny_classifier())
-    step = method.step(batch, allowance=10)
-    never.step(batch, allowance=10)
+    step = method.step(batch, Allowance(10))
+    never.step(batch, Allowance(10))
     gone = step.queries[0].sample
     answers = [Answer(query, known[query.sample], "me") for query in step.queries]
     method.learn(answers)
@@ -137,7 +141,7 @@ def test_forgetting_a_sample_is_exact():
 
 def test_late_and_missing_answers_are_fine():
     method = AnchorHead(tiny_classifier())
-    steps = [method.step(shifted(number)[0], allowance=6) for number in range(3)]
+    steps = [method.step(shifted(number)[0], Allowance(6)) for number in range(3)]
     assert method.learn([]).updates == 0
     method.learn(answer(steps[2], 1))
     method.learn([Answer(query, None, "skipped") for query in steps[1].queries])
@@ -152,7 +156,7 @@ def test_a_new_domain_is_noticed_and_gets_more_questions():
         for number in range(8):
             inputs = shifted(number, shift=0.0 if number < 5 else 6.0)[0].inputs
             names = tuple(f"{number}-{place}" for place in range(40))
-            step = method.step(Batch(number, names, inputs), allowance=20)
+            step = method.step(Batch(number, names, inputs), Allowance(20))
             method.learn(answer(step))
             counts[at_drift, number] = len(step.queries)
         assert step.numbers["domains"] == 2
@@ -163,7 +167,7 @@ def test_only_unsure_samples_of_tiny_batches_are_asked_about():
     method = AnchorHead(tiny_classifier(), first=0, labels_per_1000=500, smoothing=0.0)
     asked, entropies = [], []
     for number in range(80):
-        step = method.step(tiny_batch(number, size=1), allowance=99)
+        step = method.step(tiny_batch(number, size=1), Allowance(99))
         chances = step.prediction.logits.exp()
         entropies.append(float(-(chances * step.prediction.logits).sum()))
         if step.queries and number >= 20:
@@ -189,8 +193,20 @@ def test_it_goes_on_only_with_the_model_it_was_saved_with():
         AnchorHead(tiny_classifier(seed=1)).load_state_dict(state)
 
 
-def test_there_is_no_adapted_model_to_export():
-    assert AnchorHead(tiny_classifier()).adapted_model is None
+def test_there_is_no_single_model_to_export_and_it_says_so():
+    with pytest.raises(SettingError, match="no single model to keep, export or serve yet"):
+        _ = AnchorHead(tiny_classifier()).adapted_model
+
+
+def test_limits_per_class_and_replayed_questions_are_respected():
+    batch, _ = shifted(0)
+    guesses = AnchorHead(tiny_classifier()).predict(batch.inputs).logits.argmax(1).tolist()
+    one_class = Allowance(9, per_class={guesses[0]: 2})
+    step = AnchorHead(tiny_classifier()).step(batch, one_class)
+    places = [batch.samples.index(query.sample) for query in step.queries]
+    assert [guesses[place] for place in places] == [guesses[0]] * 2
+    again = AnchorHead(tiny_classifier()).step(batch, Allowance(9, repeat=batch.samples[:3]))
+    assert {query.sample for query in again.queries} == set(batch.samples[:3])
 
 
 def test_its_frozen_network_is_not_trained_by_another_method():
@@ -202,7 +218,7 @@ def test_its_frozen_network_is_not_trained_by_another_method():
 def test_layers_can_be_named():
     names = ["block2.0"]
     method = AnchorHead(SmallCNN(), layers=names)
-    method.step(Batch(0, ("a", "b"), torch.zeros(2, 1, 28, 28)), allowance=0)
+    method.step(Batch(0, ("a", "b"), torch.zeros(2, 1, 28, 28)), Allowance(0))
     assert method.layers == names
     with pytest.raises(ModelError, match="no layer named 'block9'"):
         AnchorHead(SmallCNN(), layers=["block9"]).predict(torch.zeros(2, 1, 28, 28))

@@ -4,6 +4,7 @@ from torch import nn
 
 from attakit.errors import SettingError
 from attakit.methods import BatchNorm, SourceOnly
+from attakit.queries import Allowance
 from attakit.testing import tiny_batch, tiny_classifier
 
 
@@ -14,7 +15,7 @@ def test_it_normalises_with_the_mean_and_variance_of_the_batch():
     deviation = ((hidden - hidden.mean(0)) ** 2).mean(0).add(norm.eps).sqrt()
     normal = norm.weight * (hidden - hidden.mean(0)) / deviation + norm.bias
     expected = last(normal.relu())
-    given = BatchNorm(model).step(tiny_batch(), allowance=0).prediction
+    given = BatchNorm(model).step(tiny_batch(), Allowance(0)).prediction
     assert torch.allclose(given.logits, expected, atol=1e-5)
     assert torch.allclose(given.features, normal.relu(), atol=1e-5)
 
@@ -31,9 +32,9 @@ def test_images_are_normalised_per_channel_over_all_pixels():
 
 def test_it_keeps_nothing_from_batch_to_batch():
     method = BatchNorm(tiny_classifier())
-    first = method.step(tiny_batch(0), allowance=0).prediction.logits
-    method.step(tiny_batch(1), allowance=0)
-    assert torch.equal(method.step(tiny_batch(0), allowance=0).prediction.logits, first)
+    first = method.step(tiny_batch(0), Allowance(0)).prediction.logits
+    method.step(tiny_batch(1), Allowance(0))
+    assert torch.equal(method.step(tiny_batch(0), Allowance(0)).prediction.logits, first)
 
 
 def test_without_batch_norm_it_answers_as_the_source_model():
@@ -54,7 +55,7 @@ def test_source_samples_mix_the_stored_statistics_in():
     # N = 24 beside n = 8 samples (Schneider et al. 2020): three parts stored, one part batch.
     mean, variance = 0.25 * hidden.mean(0), 0.75 + 0.25 * hidden.var(0, unbiased=False)
     expected = model[3](((hidden - mean) / (variance + model[1].eps).sqrt()).relu())
-    given = BatchNorm(model, source_samples=24).step(tiny_batch(), allowance=0).prediction.logits
+    given = BatchNorm(model, source_samples=24).step(tiny_batch(), Allowance(0)).prediction.logits
     assert torch.allclose(given, expected, atol=1e-5)
 
 

@@ -22,7 +22,6 @@ SETTINGS = {
     "the head trains": {"trainable": "head"},
     "the last stage trains": {"trainable": "last:1"},
     "batch statistics, norm layers": {"norm": "batch", "trainable": "norm"},
-    "kmeans in torch": {"selector": IncrementalClustering(kmeans="torch", inits=1)},
     "low bound given": {"low_entropy_bound": 0.5},
     "high bound given": {"high_entropy_bound": 0.2},
     "both bounds given": {"low_entropy_bound": 0.9, "high_entropy_bound": 0.5},
@@ -30,7 +29,6 @@ SETTINGS = {
     "everything is uncertain": {"high_entropy_bound": 0.0, "include_bound": True},
     "random questions": {"selector": Uniform(counts=[2, 1, 0, 2])},
     "few source-like samples kept": {"low_entropy_bound": 2.0, "low_entropy_capacity": 3},
-    "few source-like samples taken": {"low_entropy_bound": 2.0, "low_entropy_limit": 1},
     "another seed": {"seed": 5},
 }
 

@@ -6,11 +6,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from attakit.methods import EATA, METHODS, SAR, BatchNorm, SimATTA, SourceOnly, Tent
+from attakit.queries import Allowance
 from attakit.testing import tiny_batch, tiny_classifier
 
 # The adapting model, and what a paper wants besides: SimATTA the source model, which
 # pseudo-labels; CoTTA (Wang et al. 2022) a teacher, and the source weights to restore from.
-COPIES = {"simatta": 2, "cotta": 3}
+COPIES = {"simatta": 2, "simatta_reference": 2, "cotta": 3}
 
 
 def tensors_in(part, seen):
@@ -36,7 +37,7 @@ def after_some_steps(kind, **settings):
     """A method that has seen three batches of five, so that no batch has the shape of a weight."""
     method = kind(tiny_classifier(), **settings)
     for number in range(3):
-        method.step(tiny_batch(number, size=5), allowance=0)
+        method.step(tiny_batch(number, size=5), Allowance(0))
         method.learn(())
     return method
 

@@ -15,6 +15,7 @@ from attakit.errors import ModelError, SettingError
 from attakit.methods import CoTTA, cotta
 from attakit.methods.cotta import PUBLISHED_BOUNDS, bound_for
 from attakit.nn.seeding import seeded, torch_generator
+from attakit.queries import Allowance
 from attakit.records import Batch
 from attakit.testing import tiny_batch, tiny_classifier
 
@@ -71,11 +72,11 @@ T2 = ALPHA * T1 + (1 - ALPHA) * W2
 def test_two_updates_of_student_and_teacher_follow_the_equations():
     method = plain()
 
-    method.step(X, allowance=0)
+    method.step(X, Allowance(0))
     assert torch.allclose(weight(method.model), W1)
     assert torch.allclose(weight(method.teacher), T1)
 
-    method.step(X, allowance=0)
+    method.step(X, Allowance(0))
     assert torch.allclose(weight(method.model), W2)
     assert torch.allclose(weight(method.teacher), T2)
     assert torch.equal(weight(method.source_model), torch.eye(2))
@@ -86,7 +87,7 @@ def test_two_masks_restore_weights_of_the_student_after_the_teacher_has_followed
     masks = [torch.rand(2, 2, generator=torch_generator(3, "restore", n)) < 0.5 for n in (0, 1)]
     assert 0 < int(masks[0].sum()) < 4
 
-    method.step(X, allowance=0)
+    method.step(X, Allowance(0))
     after_first = torch.where(masks[0], torch.eye(2), W1)
     assert torch.allclose(weight(method.model), after_first)
     assert torch.allclose(weight(method.teacher), T1)
@@ -94,7 +95,7 @@ def test_two_masks_restore_weights_of_the_student_after_the_teacher_has_followed
     difference = float(after_first[0, 0] - after_first[1, 0])
     teachers = ALPHA + 2 * (1 - ALPHA) * LR * D1
     moved = after_first + LR * (sigmoid(teachers) - sigmoid(difference)) * SIGN
-    method.step(X, allowance=0)
+    method.step(X, Allowance(0))
     assert torch.allclose(weight(method.model), torch.where(masks[1], torch.eye(2), moved))
     assert torch.allclose(weight(method.teacher), ALPHA * T1 + (1 - ALPHA) * moved)
 
@@ -110,7 +111,7 @@ def test_about_as_many_weights_are_restored_as_the_probability_says():
 
 
 def test_the_answer_is_the_teachers_from_before_the_update():
-    step = plain().step(X, allowance=0)
+    step = plain().step(X, Allowance(0))
 
     assert torch.equal(step.prediction.logits, X.inputs)
     assert step.numbers["loss"] == pytest.approx(math.log(2))  # the student said 1/2
@@ -124,7 +125,7 @@ def test_views_are_averaged_as_probabilities(monkeypatch):
     )
     method = plain(views=3, confidence_bound=1.0)
 
-    step = method.step(X, allowance=0)
+    step = method.step(X, Allowance(0))
 
     # The mean over logits (1, 0), (2, 0) and (4, 0).
     mean = (sigmoid(1) + sigmoid(2) + sigmoid(4)) / 3
@@ -180,7 +181,7 @@ def test_there_are_three_models_and_one_view_in_memory():
     sizes = []
     method.teacher.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
 
-    method.step(tiny_batch(), allowance=0)
+    method.step(tiny_batch(), Allowance(0))
 
     assert sum(isinstance(part, nn.Module) for part in vars(method).values()) == 3
     assert sizes == [8] * 33  # the batch itself, and 32 views
@@ -190,7 +191,7 @@ def test_what_does_not_train_changes_neither_in_student_nor_in_teacher():
     model = tiny_classifier()
     method = CoTTA(model, trainable="head", lr=0.1, restore_probability=0.5)
     for number in range(3):
-        method.step(tiny_batch(number), allowance=0)
+        method.step(tiny_batch(number), Allowance(0))
 
     before = model.state_dict()
     for adapted in (method.model.model, method.adapted_model):
@@ -218,7 +219,7 @@ def test_images_of_any_number_and_channels_are_answered_and_learned_from(channel
     inputs = torch.randn(size, channels, 8, 8, generator=torch_generator(0, "images"))
 
     for _ in range(2):
-        step = method.step(batch_of(inputs), allowance=0)
+        step = method.step(batch_of(inputs), Allowance(0))
 
     assert step.prediction.logits.shape == (size, 3)
     assert bool(step.prediction.logits.isfinite().all())
@@ -244,7 +245,7 @@ def test_a_loss_that_is_no_number_is_refused():
     method = plain()
 
     with pytest.raises(ModelError, match=r"CoTTA: the loss became nan\. Lower lr \(now 0\.5\)"):
-        method.step(batch_of(torch.full((1, 2), math.nan)), allowance=0)
+        method.step(batch_of(torch.full((1, 2), math.nan)), Allowance(0))
     assert torch.equal(weight(method.model), torch.zeros(2, 2))
 
 

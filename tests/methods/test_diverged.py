@@ -7,6 +7,7 @@ import torch
 
 from attakit.errors import ModelError
 from attakit.methods import METHODS
+from attakit.queries import Allowance
 from attakit.testing import tiny_batch, tiny_classifier
 
 
@@ -17,4 +18,4 @@ def test_a_method_that_learns_without_labels_complains_of_a_diverged_model(name)
         next(model.parameters()).fill_(math.nan)
 
     with pytest.raises(ModelError, match=r"the loss became nan\. Lower lr"):
-        METHODS[name](model).step(tiny_batch(), allowance=0)
+        METHODS[name](model).step(tiny_batch(), Allowance(0))

@@ -8,6 +8,7 @@ from torch import nn
 from attakit.errors import ModelError, SettingError, StateError
 from attakit.methods import EATA, Tent
 from attakit.methods.eata import redundancy_margin
+from attakit.queries import Allowance
 from attakit.records import Batch
 from attakit.testing import check_method, tiny_batch, tiny_classifier
 
@@ -109,7 +110,7 @@ def test_two_batches_follow_the_update_worked_out_by_hand():
     filtered = []
     for number in (1, 2, 3):
         inputs = drawn(number, 24)
-        numbers = method.step(batch_of(inputs, number), allowance=0).numbers
+        numbers = method.step(batch_of(inputs, number), Allowance(0)).numbers
         reliable, kept = by_hand.step(inputs, margin=0.6)
         assert (numbers["reliable"], numbers["kept"]) == (reliable, kept)
         filtered.append((24 - reliable, reliable - kept))
@@ -135,7 +136,7 @@ def test_without_source_inputs_or_weight_there_is_no_regulariser(settings):
     method, by_hand = EATA(one_layer(), lr=LR, **settings), ByHand(np.zeros((2, CLASSES)))
     assert len(method.penalty) == 0
     for number in (1, 2):
-        method.step(batch_of(drawn(number, 24), number), allowance=0)
+        method.step(batch_of(drawn(number, 24), number), Allowance(0))
         by_hand.step(drawn(number, 24), margin=redundancy_margin(CLASSES))
     np.testing.assert_allclose(weights_of(method), by_hand.weights, rtol=1e-4, atol=1e-5)
 
@@ -147,7 +148,7 @@ def test_the_regulariser_holds_the_weights_back():
         method = EATA(one_layer(), lr=LR, fisher_alpha=alpha, source_inputs=source)
         for _ in range(20):
             method.average = None  # so that the same samples are kept every time
-            method.step(batch, allowance=0)
+            method.step(batch, Allowance(0))
         moved[alpha] = np.abs(weights_of(method)[0] - START).sum()
     assert moved[500.0] < 0.5 * moved[0.0]
 
@@ -166,13 +167,13 @@ def test_margins_follow_the_number_of_classes():
             model[3].bias[:2] = torch.tensor([0.0, -1.4])
         entropy = 0.4948  # of probabilities 0.802 and 0.198
         assert 0.4 * math.log(3) < entropy < 0.4 * math.log(7)
-        assert EATA(model).step(tiny_batch(), allowance=0).numbers["reliable"] == reliable
+        assert EATA(model).step(tiny_batch(), Allowance(0)).numbers["reliable"] == reliable
 
 
 def test_nothing_happens_where_nothing_is_kept():
     method = EATA(tiny_classifier(), lr=0.1, reliable_share=0.0)
     before = method.model.model[1].weight.detach().clone()
-    step = method.step(tiny_batch(), allowance=0)
+    step = method.step(tiny_batch(), Allowance(0))
     assert step.numbers == {"reliable": 0.0, "kept": 0.0}
     assert torch.equal(method.model.model[1].weight, before)
     assert method.average is None
@@ -181,10 +182,10 @@ def test_nothing_happens_where_nothing_is_kept():
 
 def test_samples_like_the_earlier_ones_are_left_out():
     method = EATA(tiny_classifier(), reliable_share=1.0, redundancy_margin=0.3)
-    assert method.step(tiny_batch(0), allowance=0).numbers["kept"] == 8
+    assert method.step(tiny_batch(0), Allowance(0)).numbers["kept"] == 8
     average = method.average.clone()
     # All answers of a fresh model are alike, so their cosines are near one.
-    assert method.step(tiny_batch(0), allowance=0).numbers["kept"] == 0
+    assert method.step(tiny_batch(0), Allowance(0)).numbers["kept"] == 0
     assert torch.equal(method.average, average)
 
 
@@ -202,7 +203,7 @@ def test_it_keeps_the_promises_of_a_method_while_it_trains():
 def test_every_kind_of_norm_layer_trains(norm):
     model = nn.Sequential(nn.Linear(4, 8), norm, nn.ReLU(), nn.Linear(8, 3))
     method = training(model)
-    method.step(tiny_batch(), allowance=0)
+    method.step(tiny_batch(), Allowance(0))
     changed = {
         name
         for name, before in model.state_dict().items()

@@ -15,7 +15,7 @@ from attakit.engine import run
 from attakit.errors import ModelError, SettingError, StateError
 from attakit.label import Budget, Delayed, KnownLabels, Ledger, Skipping
 from attakit.methods import METHODS, BatchNorm, CoTTA, Enhanced, SimATTA, SourceOnly, Tent
-from attakit.queries import Answer, SampleId
+from attakit.queries import Allowance, Answer, SampleId
 from attakit.records import Batch
 from attakit.select import IncrementalClustering, Uniform
 from attakit.testing import check_method, tiny_batch, tiny_classifier
@@ -76,7 +76,7 @@ def test_one_labelled_update_follows_the_gradient_worked_out_by_hand():
     method = around(SourceOnly, linear(), selector=ask_all(), lr=0.5, momentum=0.0)
     batch = batch_of(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
 
-    step = method.step(batch, allowance=2)
+    step = method.step(batch, Allowance(2))
     labels = {"0-0": 1, "0-1": 0}
     training = method.learn([Answer(q, labels[q.sample], "me") for q in step.queries])
 
@@ -92,10 +92,10 @@ def test_momentum_is_that_of_the_method_inside():
     expected = copy.deepcopy(method.method)
     batch = tiny_batch()
 
-    step = method.step(batch, allowance=8)
+    step = method.step(batch, Allowance(8))
     method.learn(answers_to(step.queries))
 
-    expected.step(batch, allowance=0)
+    expected.step(batch, Allowance(0))
     labels = {answer.query.sample: answer.label for answer in answers_to(step.queries)}
     loss = F.cross_entropy(
         expected.model(batch.inputs).logits, torch.tensor([labels[name] for name in batch.samples])
@@ -112,7 +112,7 @@ def test_a_labelled_sample_is_normalised_in_the_company_of_its_batch():
     model, batch = tiny_classifier(), tiny_batch()
     method = around(BatchNorm, model, selector=ask_all(1), lr=0.5, momentum=0.0)
 
-    (query,) = method.step(batch, allowance=8).queries
+    (query,) = method.step(batch, Allowance(8)).queries
     method.learn([Answer(query, 2, "me")])
 
     expected = copy.deepcopy(model).train()  # torch's own batch statistics
@@ -127,8 +127,8 @@ def test_a_late_sample_is_normalised_in_the_company_of_the_latest_batch():
     model = tiny_classifier()
     method = around(BatchNorm, model, selector=Uniform(counts=[1]), lr=0.5, momentum=0.0)
 
-    (query,) = method.step(tiny_batch(0), allowance=8).queries
-    method.step(tiny_batch(1), allowance=8)
+    (query,) = method.step(tiny_batch(0), Allowance(8)).queries
+    method.step(tiny_batch(1), Allowance(8))
     method.learn([Answer(query, 2, "me")])
 
     expected = copy.deepcopy(model).train()
@@ -144,7 +144,7 @@ def test_one_label_is_enough_where_batch_norm_has_no_stored_statistics():
     layers = [nn.Linear(4, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 3)]
     method = around(SourceOnly, nn.Sequential(*layers), selector=ask_all(1))
 
-    step = method.step(tiny_batch(), allowance=1)
+    step = method.step(tiny_batch(), Allowance(1))
 
     assert method.learn(answers_to(step.queries)).updates == 1
 
@@ -159,7 +159,7 @@ def test_the_model_is_that_of_the_method_inside_and_no_further_copy():
 def test_no_batch_is_held_where_samples_do_not_depend_on_each_other():
     method = around(SourceOnly)
 
-    method.step(tiny_batch(), allowance=2)
+    method.step(tiny_batch(), Allowance(2))
 
     assert len(method.latest) == 0
 
@@ -173,7 +173,7 @@ def watched(**settings):
 
 
 def turn(method, number, count):
-    step = method.step(tiny_batch(number), allowance=count)
+    step = method.step(tiny_batch(number), Allowance(count))
     method.learn(answers_to(step.queries))
     return [query.sample for query in step.queries]
 
@@ -224,7 +224,7 @@ def test_an_update_never_holds_more_than_the_batch_size():
 
 def test_the_teacher_of_cotta_follows_labelled_updates():
     method = around(CoTTA, inside={"teacher_momentum": 0.5, "restore_probability": 0.0})
-    step = method.step(tiny_batch(), allowance=3)
+    step = method.step(tiny_batch(), Allowance(3))
     teacher, student = (
         copy.deepcopy(each.state_dict()) for each in (method.method.teacher, method.model)
     )
@@ -272,7 +272,7 @@ def test_running_statistics_follow_labelled_samples():
 
 def test_late_answers_count_and_skipped_ones_do_not():
     method, seen = watched(selector=ask_all(2), keep=True)
-    queries = [method.step(tiny_batch(number), allowance=2).queries for number in range(3)]
+    queries = [method.step(tiny_batch(number), Allowance(2)).queries for number in range(3)]
     assert len(method.waiting) == 6
 
     assert method.learn([]).updates == 0
@@ -290,7 +290,7 @@ def test_a_sample_with_a_label_is_not_asked_about_again(keep):
     method = around(Tent, selector=ask_all(), keep=keep)
     turn(method, 0, 5)
 
-    again = method.step(tiny_batch(0), allowance=8)
+    again = method.step(tiny_batch(0), Allowance(8))
 
     assert len(again.queries) == 3
     assert len(again.choice.candidates) == 3
@@ -298,9 +298,9 @@ def test_a_sample_with_a_label_is_not_asked_about_again(keep):
 
 def test_a_sample_that_waits_is_not_asked_about_again():
     method = around(Tent, selector=ask_all())
-    method.step(tiny_batch(0), allowance=5)
+    method.step(tiny_batch(0), Allowance(5))
 
-    assert len(method.step(tiny_batch(0), allowance=8).queries) == 3
+    assert len(method.step(tiny_batch(0), Allowance(8)).queries) == 3
 
 
 STREAM = [tiny_batch(number) for number in range(6)]
@@ -348,7 +348,7 @@ def test_a_state_of_another_method_inside_is_refused():
 
 def test_a_loss_that_is_no_number_is_refused():
     method = around(SourceOnly, selector=ask_all())
-    step = method.step(batch_of(torch.full((2, 4), math.nan)), allowance=2)
+    step = method.step(batch_of(torch.full((2, 4), math.nan)), Allowance(2))
 
     with pytest.raises(ModelError, match="Enhanced: the loss became nan"):
         method.learn(answers_to(step.queries))

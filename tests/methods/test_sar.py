@@ -9,6 +9,7 @@ from attakit.errors import ModelError, SettingError
 from attakit.methods import SAR
 from attakit.methods.sar import reset_threshold
 from attakit.nn import SmallCNN
+from attakit.queries import Allowance
 from attakit.records import Batch
 from attakit.testing import check_method, tiny_batch, tiny_classifier
 
@@ -84,7 +85,7 @@ def test_the_two_step_update_is_the_one_worked_out_by_hand(updates):
     by_hand, dropped = ByHand(), []
     for number in (1, 2):
         inputs = drawn(number)
-        numbers = method.step(batch_of(inputs, number), allowance=0).numbers
+        numbers = method.step(batch_of(inputs, number), Allowance(0)).numbers
         done = [by_hand.step(inputs) for _ in range(updates)]
         reliable, kept, loss = done[0]
         assert numbers["kept"] == kept
@@ -103,7 +104,7 @@ def test_a_radius_of_zero_is_plain_descent_on_reliable_samples():
     normal = (normal - normal.mean(0)) / normal.std(0)
     start = np.stack([np.full(CLASSES, START), np.zeros(CLASSES)])
     entropy, slopes = entropy_and_slopes(start, normal)
-    method.step(batch_of(drawn(1)), allowance=0)
+    method.step(batch_of(drawn(1)), Allowance(0))
     expected = start - LR * slopes[entropy < E0].mean(0)
     np.testing.assert_allclose(weights_of(method), expected, rtol=1e-4, atol=1e-5)
 
@@ -111,7 +112,7 @@ def test_a_radius_of_zero_is_plain_descent_on_reliable_samples():
 def untouched(method, model):
     """Whether a step on a batch leaves weights, momentum and average alone."""
     before = method.average, dict(method.optimizer.state)
-    step = method.step(batch_of(drawn(1)), allowance=0)
+    step = method.step(batch_of(drawn(1)), Allowance(0))
     assert step.numbers == {"kept": 0.0, "reset": 0.0}
     same = (method.average, dict(method.optimizer.state)) == before
     mine, theirs = method.model.model.state_dict(), model.state_dict()
@@ -143,13 +144,13 @@ def test_recovery_brings_back_weights_momentum_and_average():
     model = one_layer()
     method, by_hand = SAR(model, lr=LR, radius=RADIUS, reset_below=0.0), ByHand()
     for number in (1, 2):
-        method.step(batch_of(drawn(number)), allowance=0)
+        method.step(batch_of(drawn(number)), Allowance(0))
         by_hand.step(drawn(number))
     # The next loss takes the average below this, and no single loss of this model is below it.
     loss = by_hand.step(drawn(3))[2]
     assert loss > 0.05
     method.reset_below = by_hand.average + 1e-3
-    assert method.step(batch_of(drawn(3)), allowance=0).numbers["reset"] == 1
+    assert method.step(batch_of(drawn(3)), Allowance(0)).numbers["reset"] == 1
     np.testing.assert_array_equal(weights_of(method), [[START] * CLASSES, [0.0] * CLASSES])
     assert method.average is None
     assert not method.optimizer.state
@@ -157,7 +158,7 @@ def test_recovery_brings_back_weights_momentum_and_average():
     method.reset_below = 0.05
     fresh = ByHand()
     expected = fresh.step(drawn(4))[2]
-    assert method.step(batch_of(drawn(4)), allowance=0).numbers["reset"] == 0
+    assert method.step(batch_of(drawn(4)), Allowance(0)).numbers["reset"] == 0
     assert method.average == pytest.approx(expected, rel=1e-4)
     np.testing.assert_allclose(weights_of(method), fresh.weights, rtol=1e-4, atol=1e-5)
 
@@ -165,7 +166,7 @@ def test_recovery_brings_back_weights_momentum_and_average():
 def test_it_starts_over_as_soon_as_the_average_is_below_the_bound():
     method = SAR(one_layer(), lr=LR, reset_below=10.0)
     for number in range(3):
-        assert method.step(batch_of(drawn(number)), allowance=0).numbers["reset"] == 1
+        assert method.step(batch_of(drawn(number)), Allowance(0)).numbers["reset"] == 1
     np.testing.assert_array_equal(weights_of(method), [[START] * CLASSES, [0.0] * CLASSES])
 
 
@@ -179,7 +180,7 @@ def test_margins_follow_the_number_of_classes():
             model[3].weight.zero_()
             model[3].bias.fill_(-30.0)
             model[3].bias[:2] = torch.tensor([0.0, -1.4])
-        assert SAR(model).step(tiny_batch(), allowance=0).numbers["kept"] == kept
+        assert SAR(model).step(tiny_batch(), Allowance(0)).numbers["kept"] == kept
 
 
 def training(model, **settings):
@@ -195,7 +196,7 @@ def test_it_keeps_the_promises_of_a_method_while_it_trains_and_recovers():
 def test_every_kind_of_norm_layer_trains(norm):
     model = nn.Sequential(nn.Linear(4, 8), norm, nn.ReLU(), nn.Linear(8, 3))
     method = training(model)
-    method.step(tiny_batch(), allowance=0)
+    method.step(tiny_batch(), Allowance(0))
     after = method.model.model.state_dict()
     changed = {
         name for name, old in model.state_dict().items() if not torch.equal(old, after[name])
@@ -208,7 +209,7 @@ def test_the_last_block_stays_unless_told_otherwise():
     for left_out, blocks in ((0.25, {"block1", "block2"}), (0, {"block1", "block2", "block3"})):
         model = SmallCNN()
         method = training(model, left_out=left_out)
-        method.step(batch_of(images), allowance=0)
+        method.step(batch_of(images), Allowance(0))
         after = method.model.model.state_dict()
         changed = {
             name for name, old in model.state_dict().items() if not torch.equal(old, after[name])
@@ -220,7 +221,7 @@ def test_the_last_block_stays_unless_told_otherwise():
 
 def test_several_updates_answer_from_the_first_pass():
     answers = [
-        training(tiny_classifier(), updates=updates).step(tiny_batch(), allowance=0).prediction
+        training(tiny_classifier(), updates=updates).step(tiny_batch(), Allowance(0)).prediction
         for updates in (1, 10)
     ]
     assert torch.equal(answers[0].logits, answers[1].logits)
@@ -254,6 +255,6 @@ def test_a_model_that_diverges_at_the_worst_point_is_an_error_and_keeps_its_weig
     monkeypatch.setattr(method, "radius", math.inf)
 
     with pytest.raises(ModelError, match=r"SAR: the loss became nan"):
-        method.step(tiny_batch(), allowance=0)
+        method.step(tiny_batch(), Allowance(0))
 
     assert all(torch.equal(*pair) for pair in zip(method.trained, before, strict=True))

@@ -9,7 +9,7 @@ from torch import nn
 from attakit.errors import SettingError
 from attakit.methods import SimATTA
 from attakit.nn.entropy import softmax_entropy
-from attakit.queries import Answer, SampleId
+from attakit.queries import Allowance, Answer, SampleId
 from attakit.records import Batch, Selection, Training
 from attakit.select import HighestEntropy, IncrementalClustering
 from attakit.testing import tiny_batch, tiny_classifier
@@ -66,7 +66,7 @@ def simatta(**settings) -> SimATTA:
 
 
 def turn(method: SimATTA, batch: Batch, allowance: int = 10, label: int = 1):
-    step = method.step(batch, allowance)
+    step = method.step(batch, Allowance(allowance))
     method.learn([Answer(query, label, "test") for query in step.queries])
     return step
 
@@ -107,26 +107,16 @@ def test_a_sample_exactly_at_the_high_bound_is_asked_only_when_included(include,
     at = float(softmax_entropy(torch.tensor([[1.0, 0.0]])))
     method = simatta(low_entropy_bound=0.0, high_entropy_bound=at, include_bound=include)
 
-    assert len(method.step(batch(), 10).queries) == asked
+    assert len(method.step(batch(), Allowance(10)).queries) == asked
 
 
-@pytest.mark.parametrize(("both", "kept"), [(False, {"sure1"}), (True, {"sure0", "sure1"})])
-def test_an_asked_sample_is_also_trusted_only_when_both_sets_are_allowed(both, kept):
-    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.0, both_sets=both)
+def test_an_asked_sample_is_not_trusted_too():
+    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.0)
 
     step = turn(method, batch(), allowance=1)
 
     assert [query.sample for query in step.queries] == ["sure0"]
-    assert set(method.low_entropy_anchors.rows.samples) == kept
-
-
-@pytest.mark.parametrize(("limit", "kept"), [(1, 1), ("unlimited", 2)])
-def test_at_most_the_limit_of_trusted_samples_enters_per_batch(limit, kept):
-    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.1, low_entropy_limit=limit)
-
-    turn(method, batch())
-
-    assert len(method.low_entropy_anchors) == kept
+    assert set(method.low_entropy_anchors.rows.samples) == {"sure1"}
 
 
 @pytest.mark.parametrize(("capacity", "kept"), [(3, 3), ("unlimited", 20)])
@@ -168,15 +158,15 @@ def test_a_waiting_sample_counts_as_known_until_it_is_answered():
 
     selector = Remember()
     method = simatta(selector=selector, low_entropy_bound=0.0, high_entropy_bound=0.1)
-    first = method.step(batch(0), 1)
+    first = method.step(batch(0), Allowance(1))
     method.learn([])
 
-    method.step(batch(1), 0)
-    method.step(batch(2), 1)
+    method.step(batch(1), Allowance(0))
+    method.step(batch(2), Allowance(1))
     assert selector.known == ("unsure",)
 
     method.learn([Answer(first.queries[0], None, "skipped")])
-    method.step(batch(3), 1)
+    method.step(batch(3), Allowance(1))
     assert "unsure" not in selector.known
 
 
@@ -192,21 +182,8 @@ def test_incremental_clustering_is_switched_off_by_another_selector():
         low_entropy_bound=0.0,
     )
 
-    assert [query.sample for query in by_entropy.step(candidates, 5).queries] == ["a"]
-    assert [query.sample for query in by_clusters.step(candidates, 5).queries] == ["c"]
-
-
-def test_duplicate_questions_are_billed_and_stored_twice_only_when_allowed():
-    class Twice(ChooseFirst):
-        def select(self, candidates, known, limit, step):
-            return Selection((candidates.samples[0],) * 2)
-
-    method = simatta(selector=Twice(), low_entropy_bound=0.0, high_entropy_bound=0.1)
-
-    step = turn(method, batch())
-
-    assert [query.copy for query in step.queries] == [0, 1]
-    assert len(method.high_entropy_anchors) == 2
+    assert [query.sample for query in by_entropy.step(candidates, Allowance(5)).queries] == ["a"]
+    assert [query.sample for query in by_clusters.step(candidates, Allowance(5)).queries] == ["c"]
 
 
 def test_source_model_and_callers_model_never_change():
@@ -216,7 +193,7 @@ def test_source_model_and_callers_model_never_change():
     source = copy.deepcopy(method.source_model.state_dict())
 
     for number in range(3):
-        step = method.step(tiny_batch(number), 4)
+        step = method.step(tiny_batch(number), Allowance(4))
         method.learn(answers_to(step.queries))
 
     assert same_state(before, model.state_dict())
@@ -229,7 +206,7 @@ def test_only_the_chosen_parameters_train(trainable):
     method = SimATTA(tiny_classifier(), high_entropy_bound=0.0, trainable=trainable)
     before = copy.deepcopy(method.model.state_dict())
 
-    step = method.step(tiny_batch(), 4)
+    step = method.step(tiny_batch(), Allowance(4))
     method.learn(answers_to(step.queries))
 
     after = method.model.state_dict()
@@ -253,7 +230,7 @@ def test_learning_reports_anchor_counts_and_weights():
         trainer=BalancedTrainer(weighting=Weighting(rule=0.3)),
     )
 
-    step = method.step(tiny_batch(), 4)
+    step = method.step(tiny_batch(), Allowance(4))
     training = method.learn(answers_to(step.queries))
 
     assert training.numbers["high_anchors"] == len(step.queries)
@@ -265,7 +242,6 @@ def test_learning_reports_anchor_counts_and_weights():
     ("settings", "message"),
     [
         ({"low_entropy_capacity": 0}, "low_entropy_capacity must be at least 1, got 0"),
-        ({"low_entropy_limit": "all"}, "low_entropy_limit must be a number or 'unlimited'"),
         ({"low_entropy_bound": "high"}, "low_entropy_bound must be a number or 'auto'"),
         ({"norm": "group"}, "norm must be one of frozen, batch, running, got 'group'"),
         ({"trainable": "some"}, "some"),

@@ -5,13 +5,13 @@ from torch import nn
 from attakit.errors import ModelError, StateError
 from attakit.methods import SourceOnly, Tent
 from attakit.nn import Classifier
-from attakit.queries import Answer, Query
+from attakit.queries import Allowance, Answer, Query
 from attakit.testing import tiny_batch, tiny_classifier
 
 
 def test_it_answers_as_the_model_in_evaluation_mode():
     model, batch = tiny_classifier(), tiny_batch()
-    step = SourceOnly(model).step(batch, allowance=10)
+    step = SourceOnly(model).step(batch, Allowance(10))
     assert torch.equal(step.prediction.logits, model.eval()(batch.inputs))
     assert step.queries == ()
 
@@ -21,7 +21,7 @@ def test_it_never_changes():
     method = SourceOnly(model)
     for number in range(3):
         batch = tiny_batch(number)
-        method.step(batch, allowance=3)
+        method.step(batch, Allowance(3))
         method.learn([Answer(Query(batch.samples[0], number), 1, "me")])
     before, after = model.state_dict(), method.model.model.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)

@@ -7,6 +7,7 @@ from torch import nn
 
 from attakit.errors import ModelError, SettingError
 from attakit.methods import Tent
+from attakit.queries import Allowance
 from attakit.records import Batch
 from attakit.testing import tiny_batch, tiny_classifier
 
@@ -34,7 +35,7 @@ G = 2 * math.e**2 / (1 + math.e**2) ** 2
 
 def test_one_update_follows_the_gradient_worked_out_by_hand():
     method = Tent(one_layer(), lr=0.5, momentum=0.0)
-    step = method.step(batch_of(INPUTS), allowance=0)
+    step = method.step(batch_of(INPUTS), Allowance(0))
     norm = method.model.model[0]
     assert torch.allclose(norm.weight, torch.full((2,), 1 + 0.5 * G))
     assert torch.allclose(norm.bias, torch.zeros(2), atol=1e-7)
@@ -47,10 +48,10 @@ def test_one_update_follows_the_gradient_worked_out_by_hand():
 def test_momentum_carries_over_to_the_next_batch():
     plain, heavy = (Tent(one_layer(), lr=0.5, momentum=m) for m in (0.0, 0.5))
     for method in (plain, heavy):
-        method.step(batch_of(INPUTS), allowance=0)
+        method.step(batch_of(INPUTS), Allowance(0))
     gradient = torch.stack([method.model.model[0].weight.detach().clone() for method in (plain,)])
     for method in (plain, heavy):
-        method.step(batch_of(INPUTS), allowance=0)
+        method.step(batch_of(INPUTS), Allowance(0))
     # The second gradient is the same for both; the heavy one adds half of the first.
     moved = heavy.model.model[0].weight - plain.model.model[0].weight
     assert torch.allclose(moved, torch.full((2,), 0.5 * 0.5 * G), atol=1e-6)
@@ -59,7 +60,7 @@ def test_momentum_carries_over_to_the_next_batch():
 
 def test_entropy_falls_along_the_stream():
     method = Tent(tiny_classifier(), lr=0.1)
-    losses = [method.step(tiny_batch(0), allowance=0).numbers["loss"] for _ in range(20)]
+    losses = [method.step(tiny_batch(0), Allowance(0)).numbers["loss"] for _ in range(20)]
     assert losses[-1] < losses[0]
 
 
@@ -67,7 +68,7 @@ def test_only_scales_and_shifts_of_norm_layers_change():
     model = tiny_classifier()
     method = Tent(model, lr=0.1)
     for step in range(3):
-        method.step(tiny_batch(step), allowance=0)
+        method.step(tiny_batch(step), Allowance(0))
     before, after = model.state_dict(), method.model.model.state_dict()
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed == {"1.weight", "1.bias"}
@@ -76,7 +77,7 @@ def test_only_scales_and_shifts_of_norm_layers_change():
 def test_several_updates_answer_from_the_first_pass():
     once, thrice = Tent(tiny_classifier(), lr=0.1), Tent(tiny_classifier(), lr=0.1, updates=3)
     batch = tiny_batch()
-    answers = [method.step(batch, allowance=0).prediction.logits for method in (once, thrice)]
+    answers = [method.step(batch, Allowance(0)).prediction.logits for method in (once, thrice)]
     assert torch.equal(*answers)
     assert not torch.equal(once.model.model[1].weight, thrice.model.model[1].weight)
 
@@ -100,14 +101,14 @@ def test_updates_are_those_of_a_loop_written_by_hand(norm, updates):
             with torch.no_grad():
                 for weight, step in zip(weights, velocity, strict=True):
                     weight -= 0.1 * step
-        given = method.step(batch, allowance=0).prediction.logits
+        given = method.step(batch, Allowance(0)).prediction.logits
         torch.testing.assert_close(given, before, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(method.model.model[1].weight, plain[1].weight)
         torch.testing.assert_close(method.model.model[1].bias, plain[1].bias)
 
 
 def test_it_asks_nothing():
-    assert Tent(tiny_classifier()).step(tiny_batch(), allowance=100).queries == ()
+    assert Tent(tiny_classifier()).step(tiny_batch(), Allowance(100)).queries == ()
 
 
 def test_a_model_without_norm_layers_is_refused_with_advice():
@@ -120,13 +121,13 @@ def test_a_model_without_norm_layers_is_refused_with_advice():
 def test_other_norm_layers_train_too(norm):
     method = Tent(nn.Sequential(nn.Linear(4, 8), norm, nn.ReLU(), nn.Linear(8, 3)), lr=0.1)
     before = method.model.model[1].weight.detach().clone()
-    method.step(tiny_batch(), allowance=0)
+    method.step(tiny_batch(), Allowance(0))
     assert not torch.equal(before, method.model.model[1].weight)
 
 
 def test_one_logit_counts_as_two_classes():
     method = Tent(tiny_classifier(classes=1), lr=0.1)
-    step = method.step(tiny_batch(), allowance=0)
+    step = method.step(tiny_batch(), Allowance(0))
     assert step.prediction.logits.shape == (8, 2)
     assert step.numbers["loss"] <= math.log(2) + 1e-6
 
@@ -134,7 +135,7 @@ def test_one_logit_counts_as_two_classes():
 @pytest.mark.parametrize("size", [0, 1])
 def test_tiny_batches_are_answered(size):
     method = Tent(tiny_classifier())
-    assert method.step(tiny_batch(size=size), allowance=0).prediction.logits.shape == (size, 3)
+    assert method.step(tiny_batch(size=size), Allowance(0)).prediction.logits.shape == (size, 3)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_wrong_settings_are_named(settings, message):
 
 def test_a_run_that_goes_on_with_another_learning_rate_uses_it():
     before, after = Tent(one_layer(), lr=0.5), Tent(one_layer(), lr=0.25)
-    before.step(batch_of(INPUTS), allowance=0)
+    before.step(batch_of(INPUTS), Allowance(0))
 
     after.load_state_dict(before.state_dict())
 

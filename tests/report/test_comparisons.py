@@ -5,8 +5,7 @@ import io
 
 import pytest
 
-from attakit.report import Figure, RunRecord, compare, render
-from attakit.report.console import print_table
+from attakit.report import MeanStd, RunRecord, compare, method_table, print_table, render_tables
 
 
 def run(label, accuracy=70.0, *, seed=0, model="a" * 64, finished=True, stream=None, **settings):
@@ -26,7 +25,7 @@ def test_every_stream_has_a_table_named_after_what_sets_it_apart():
     found = compare(ORDERS)
 
     assert [one.title for one in found] == ["random stream", "gradual stream"]
-    assert [[row.label for row in one.rows] for one in found] == [["tent", "eata"], ["tent"]]
+    assert [[row.label for row in one.summaries] for one in found] == [["tent", "eata"], ["tent"]]
 
 
 def test_titles_use_the_papers_words_for_orders_and_tell_what_else_differs():
@@ -62,7 +61,7 @@ def test_pools_have_a_table_of_their_own():
     found = compare([*clue, run("tent", stream=stream)])
 
     assert [one.title for one in found] == ["pool", "domain-wise stream"]
-    assert [[row.label for row in one.rows] for one in found] == [["CLUE"], ["tent"]]
+    assert [[row.label for row in one.summaries] for one in found] == [["CLUE"], ["tent"]]
 
 
 def test_a_single_stream_needs_no_name():
@@ -78,7 +77,7 @@ def test_methods_with_batches_of_their_own_stay_in_one_table():
 
     (only,) = compare([small, large])
 
-    assert [row.label for row in only.rows] == ["tent", "simatta"]
+    assert [row.label for row in only.summaries] == ["tent", "simatta"]
 
 
 def test_different_source_models_are_told():
@@ -90,27 +89,29 @@ def test_different_source_models_are_told():
 def test_a_repeated_run_counts_once():
     (only,) = compare([run("tent", 70.0), run("tent", 70.0), run("tent", 72.0, seed=1)])
 
-    assert [row.runs for row in only.rows] == [2]
+    assert [row.runs for row in only.summaries] == [2]
     assert only.notes == ["Left out: 1 that repeat settings, seed and model of another."]
 
 
 def test_of_a_repeated_run_the_finished_one_counts():
     (only,) = compare([run("tent", finished=False), run("tent", 72.0)])
 
-    assert only.rows[0].stream == Figure(72.0)
-    assert only.rows[0].unfinished == 0
+    assert only.summaries[0].stream == MeanStd(72.0)
+    assert only.summaries[0].unfinished == 0
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex", "rich"])
 def test_title_and_notes_are_written_with_the_table(form):
-    written = render(compare(ORDERS)[0].rows, form, title="random stream", notes=["Mind this."])
+    table = method_table(compare(ORDERS)[0].summaries, "random stream", ["Mind this."])
+
+    written = render_tables([table], form)
 
     assert "random stream" in written.splitlines()[0]
     assert "Mind this." in written
 
 
 def test_in_csv_the_title_is_a_column():
-    written = render(compare(ORDERS)[0].rows, "csv", title="random stream")
+    written = render_tables([compare(ORDERS)[0].table], "csv")
 
     lines = list(csv.DictReader(io.StringIO(written)))
     assert [(line["table"], line["method"]) for line in lines] == [
@@ -120,7 +121,7 @@ def test_in_csv_the_title_is_a_column():
 
 
 def test_signs_of_markup_in_a_title_are_shown_as_they_are(capsys):
-    print_table(compare(ORDERS)[0].rows, title="name = [bold]", notes=["[red]note"])
+    print_table(method_table(compare(ORDERS)[0].summaries, "name = [bold]", ["[red]note"]))
 
     shown = capsys.readouterr().out
     assert "name = [bold]" in shown

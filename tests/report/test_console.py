@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from attakit.errors import SettingError
-from attakit.report import Accuracy, Progress, RunRecord, print_table, summarise
+from attakit.report import Accuracy, Progress, RunRecord, method_table, print_table, summarise
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_narrow_terminal_leaves_out_all_deviations_but_that_of_the_stream(widt
         for seed in (1, 2)
     ]
 
-    print_table(summarise(runs), title="digits", console=terminal)
+    print_table(method_table(summarise(runs), "digits"), console=terminal)
 
     text = terminal.file.getvalue()
     assert "digits" in text
@@ -89,7 +89,7 @@ def test_long_names_of_methods_leave_room_for_the_figures():
     numbers = {"stream_accuracy": 70.0, "segments": segments}
     run = RunRecord({"seed": 1, "label": label}, {}, [], [], [], numbers)
 
-    print_table(summarise([run]), console=terminal)
+    print_table(method_table(summarise([run])), console=terminal)
 
     text = terminal.file.getvalue()
     assert "70.0" in text

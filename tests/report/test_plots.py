@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from attakit.errors import MissingExtra, SettingError
-from attakit.report import Figure, draw_plot
+from attakit.report import MeanStd, draw_plot
 from attakit.report.panels import (
     ablation_panels,
     labels_panels,
@@ -15,7 +15,7 @@ from attakit.report.panels import (
     source_after,
     split_mean,
 )
-from attakit.report.plots import look
+from attakit.report.plots import line_style
 
 VARIANTS = [f"IC={ic}, LE={le}" for ic in (1, 0) for le in (1, 0)]
 
@@ -53,7 +53,7 @@ def test_an_ablation_has_streams_below_and_targets_beside_source(ablation):
     ]
     trace = named(grid[0][0], "IC=0, LE=1")
     assert [point.x.mean for point in trace.points] == [80.0, 280.0]
-    assert trace.points[0].y == Figure(61.0, 0.0)
+    assert trace.points[0].y == MeanStd(61.0, 0.0)
     assert named(grid[1][1], "IC=1, LE=1").points[0].y.mean == 97.0
 
 
@@ -89,7 +89,7 @@ def test_methods_that_never_ask_are_levels_among_the_labels(make_comparison):
     assert tent.level
     assert not simatta.level
     assert [point.x.mean for point in simatta.points] == [250.0, 450.0]
-    assert simatta.points[1].y == Figure(76.5, pytest.approx(0.5**0.5))
+    assert simatta.points[1].y == MeanStd(76.5, pytest.approx(0.5**0.5))
 
 
 def test_budgets_in_labels_are_one_method(make_suite_run):
@@ -135,7 +135,7 @@ def test_pools_are_not_drawn_among_streams(make_suite_run, tmp_path):
 
 @pytest.mark.parametrize("kind", ["dash", "stroke"])
 def test_no_two_of_many_methods_look_alike(kind):
-    looks = [look(place) for place in range(60)]
+    looks = [line_style(number) for number in range(60)]
 
     assert len({(each.colour, getattr(each, kind)) for each in looks}) == 60
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attakit.report.projection import place, project
+from attakit.report.projection import project, project_aligned
 
 
 def distances(points):
@@ -51,10 +51,10 @@ def test_features_that_are_not_finite_do_no_harm():
 def test_a_mirrored_picture_is_turned_back_to_the_one_before():
     names = [f"s{n}" for n in range(12)]
     features = random_features(12)
-    now = place(names, features, {})
+    now = project_aligned(names, features, {})
     mirrored = {name: (-y, x) for name, (x, y) in now.items()}
 
-    again = place(names, features, mirrored)
+    again = project_aligned(names, features, mirrored)
 
     assert np.array([*again.values()]) == pytest.approx(np.array([*mirrored.values()]), abs=2e-3)
 
@@ -62,9 +62,9 @@ def test_a_mirrored_picture_is_turned_back_to_the_one_before():
 def test_placing_changes_no_distance():
     names = [f"s{n}" for n in range(8)]
     features = random_features(8)
-    free = np.array([*place(names, features, {}).values()])
+    free = np.array([*project_aligned(names, features, {}).values()])
     before = {name: (float(n), 1.0) for n, name in enumerate(names)}
 
-    held = np.array([*place(names, features, before).values()])
+    held = np.array([*project_aligned(names, features, before).values()])
 
     assert distances(held) == pytest.approx(distances(free), abs=5e-3)

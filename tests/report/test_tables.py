@@ -7,14 +7,25 @@ import pytest
 from rich.console import Console
 
 from attakit.errors import SettingError
-from attakit.report import Figure, RunRecord, print_table, read_run, render, summarise
-from attakit.report.tables import render_comparisons
+from attakit.report import (
+    MeanStd,
+    RunRecord,
+    method_table,
+    print_table,
+    read_run,
+    render_tables,
+    summarise,
+)
 
 
 def run(label, seed, stream, *, source=None, end=True, steps=(), **figures):
     line = {"kind": "end", "stream_accuracy": stream, "source_accuracy": source, **figures}
     experiment = {"seed": seed, "label": label}
     return RunRecord(experiment, {}, [], [], list(steps), line if end else None)
+
+
+def render(summaries, form="markdown"):
+    return render_tables([method_table(summaries)], form)
 
 
 RUNS = [
@@ -28,11 +39,11 @@ def test_figures_are_means_and_deviations_over_seeds():
     tent, other = summarise(RUNS)
 
     assert (tent.label, tent.runs, tent.unfinished) == ("tent", 2, 0)
-    assert tent.stream == Figure(72.0, pytest.approx(2.8284, abs=1e-4))
+    assert tent.stream == MeanStd(72.0, pytest.approx(2.8284, abs=1e-4))
     assert tent.segments["night"].mean == 63.0
-    assert tent.source == Figure(94.0, pytest.approx(1.4142, abs=1e-4))
-    assert tent.labels == Figure(0.0, 0.0)
-    assert other.stream == Figure(90.0, None)
+    assert tent.source == MeanStd(94.0, pytest.approx(1.4142, abs=1e-4))
+    assert tent.labels == MeanStd(0.0, 0.0)
+    assert other.stream == MeanStd(90.0, None)
     assert "night" not in other.segments
 
 
@@ -45,8 +56,8 @@ def test_an_unfinished_run_counts_with_what_its_steps_tell():
     (row,) = summarise([run("tent", 1, None, end=False, steps=steps)])
 
     assert row.unfinished == 1
-    assert (row.stream, row.segments) == (Figure(75.0), {"day": Figure(75.0)})
-    assert (row.source, row.labels, row.seconds) == (Figure(96.0), Figure(5.0), Figure(0.5))
+    assert (row.stream, row.segments) == (MeanStd(75.0), {"day": MeanStd(75.0)})
+    assert (row.source, row.labels, row.seconds) == (MeanStd(96.0), MeanStd(5.0), MeanStd(0.5))
 
 
 def test_a_run_without_any_step_has_no_accuracy():
@@ -80,7 +91,7 @@ def test_a_narrow_terminal_has_no_room_for_memory():
 
     def printed(width):
         console = Console(file=io.StringIO(), width=width)
-        print_table(rows, console=console)
+        print_table(method_table(rows), console=console)
         return console.file.getvalue()
 
     assert "MB: peak memory of the process" in " ".join(printed(140).split())
@@ -89,9 +100,10 @@ def test_a_narrow_terminal_has_no_room_for_memory():
 
 
 def test_csv_of_several_tables_is_one_block():
-    tables = [("first", summarise(RUNS), []), ("second", summarise([run("eata", 1, 60.0)]), [])]
+    other = [run("eata", 1, 60.0, segments={"dawn": 60.0})]
+    tables = [method_table(summarise(RUNS), "first"), method_table(summarise(other), "second")]
 
-    lines = list(csv.DictReader(io.StringIO(render_comparisons(tables, "csv"))))
+    lines = list(csv.DictReader(io.StringIO(render_tables(tables, "csv"))))
 
     assert [(line["table"], line["method"]) for line in lines] == [
         ("first", "tent"),
@@ -99,6 +111,11 @@ def test_csv_of_several_tables_is_one_block():
         ("second", "eata"),
     ]
     assert [line["night"] for line in lines] == ["63.0", "", ""]
+    assert [line["dawn"] for line in lines] == ["", "", "60.0"]
+    assert [name for name in lines[0] if "std" not in name] == [
+        *("table", "method", "stream", "day", "night", "dawn", "source", "labels", "seconds"),
+        *("runs", "unfinished"),
+    ]
 
 
 def test_csv_keeps_full_precision_and_gives_deviations_their_own_column():
@@ -146,7 +163,7 @@ def test_figures_of_real_files_agree_with_their_lines(make_run):
 
     (row,) = summarise([read_run(folder) for folder in folders])
 
-    assert row.stream == Figure(pytest.approx(100 * 4 / 6), 0.0)
-    assert row.source == Figure(91.5, pytest.approx(0.7071, abs=1e-4))
-    assert row.after == {"day": Figure(50.0, 0.0)}
+    assert row.stream == MeanStd(pytest.approx(100 * 4 / 6), 0.0)
+    assert row.source == MeanStd(91.5, pytest.approx(0.7071, abs=1e-4))
+    assert row.after == {"day": MeanStd(50.0, 0.0)}
     assert set(row.segments) == {"day", "night"}

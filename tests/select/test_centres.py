@@ -18,9 +18,8 @@ def rows(points, prefix="p"):
 GROUPS = [[0, 0], [2, 0], [1, 0], [20, 0], [22, 0], [21, 1], [21, 0]]
 
 
-@pytest.mark.parametrize("kmeans", ["sklearn", "torch"])
-def test_one_sample_is_asked_per_cluster_the_largest_first(kmeans):
-    selection = ClusterCentres(first=2, kmeans=kmeans).select(rows(GROUPS), rows([]), 10, 0)
+def test_one_sample_is_asked_per_cluster_the_largest_first():
+    selection = ClusterCentres(first=2).select(rows(GROUPS), rows([]), 10, 0)
 
     # Means: (1, 0) is p2 itself; (21, 0.25) is nearest to p6 at (21, 0).
     assert selection.samples == ("p6", "p2")
@@ -59,5 +58,5 @@ def test_a_diverged_model_is_named():
 
 
 def test_settings_are_checked():
-    with pytest.raises(SettingError, match="ClusterCentres: kmeans must be one of"):
-        ClusterCentres(kmeans="jax")
+    with pytest.raises(SettingError, match="inits must be at least 1"):
+        ClusterCentres(inits=0)

@@ -32,8 +32,7 @@ def test_a_sample_weighs_the_entropy_of_its_softened_prediction(temperature):
     assert weights.tolist() == pytest.approx([entropy, math.log(2)], rel=1e-3)
 
 
-@pytest.mark.parametrize("kmeans", ["sklearn", "torch"])
-def test_the_centroid_moves_to_where_samples_are_unsure(kmeans):
+def test_the_centroid_moves_to_where_samples_are_unsure():
     # H of (0.9, 0.1) is 0.325, of (0.5, 0.5) it is ln 2 = 0.693; the certain weigh nothing. So the
     # centroid is at x = (0·0.325 + 3·0.325 + 10·0.693) / (0.325 + 0.325 + 0.693) = 5.89.
     sure, unsure, certain = [math.log(9), 0.0], [0.0, 0.0], [99.0, 0.0]
@@ -41,7 +40,7 @@ def test_the_centroid_moves_to_where_samples_are_unsure(kmeans):
     candidates = rows(points, [sure, sure, unsure, certain, certain])
 
     def asked(temperature):
-        selector = CLUE(first=1, kmeans=kmeans, temperature=temperature)
+        selector = CLUE(first=1, temperature=temperature)
         return selector.select(candidates, NOTHING, 10, 0).samples
 
     assert asked(1.0) == ("p3",)

@@ -9,8 +9,6 @@ from attakit.errors import ModelError
 from attakit.records import Rows
 from attakit.select import IncrementalClustering, Partition
 
-backends = pytest.mark.parametrize("kmeans", ["sklearn", "torch"])
-
 
 def rows(weights=None, **points):
     features = torch.tensor(list(points.values()), dtype=torch.float32).reshape(-1, 2)
@@ -30,15 +28,14 @@ class Given:
         return Partition(self.labels, torch.stack(means), 0.0)
 
 
-def given_clusters(*labels, **settings):
-    selector = IncrementalClustering(**settings)
+def given_clusters(*labels):
+    selector = IncrementalClustering()
     selector.clustering = Given(*labels)
     return selector
 
 
-@backends
-def test_three_steps_in_the_plane_as_worked_by_hand(kmeans):
-    selector = IncrementalClustering(initial_clusters=2, cluster_growth=1, kmeans=kmeans)
+def test_three_steps_in_the_plane_as_worked_by_hand():
+    selector = IncrementalClustering(initial_clusters=2, cluster_growth=1)
 
     # Two clusters: five points around b, and f alone.
     six = rows(a=(0, 0), b=(1, 0), c=(2, 0), d=(1, 1), e=(1, -1), f=(10, 0))
@@ -66,27 +63,6 @@ def test_three_steps_in_the_plane_as_worked_by_hand(kmeans):
     assert len(set(third.clusters.values())) == 4
 
 
-def test_counting_anchors_adds_them_to_the_gain_of_their_cluster():
-    known = rows([7.0, 2.0, 3.0], b=(1, 0), f=(10, 0), k=(1, 20))
-    five = rows(m=(9, 0), n=(100, 100), o=(101, 100), p=(102, 100), q=(100, -100))
-    selector = IncrementalClustering(initial_clusters=4, count_anchors=True)
-
-    selection = selector.select(five, known, limit=10, step=0)
-
-    # b and f share three members, m and themselves; k gains itself.
-    assert selection.weights == {"b": 8.5, "f": 3.5, "k": 4, "o": 3, "q": 1}
-
-
-def test_counted_anchors_gain_weight_without_any_candidate():
-    known = rows([2.0, 2.0], a=(0, 0), b=(9, 9))
-
-    counted = IncrementalClustering(count_anchors=True).select(rows(), known, limit=5, step=0)
-    default = IncrementalClustering().select(rows(), known, limit=5, step=0)
-
-    assert counted.weights == {"a": 3, "b": 3}
-    assert default.weights == {}
-
-
 def test_the_weights_of_known_samples_steer_the_clusters():
     # b joins z while z is light, at a cost of 6.76 · 0.1 / 1.1; a heavy z is left alone, since
     # a and b together cost 2.88 and b with z would cost 6.76.
@@ -107,58 +83,13 @@ def test_the_weights_of_known_samples_steer_the_clusters():
 astride = {"x": (-10, 0), "y": (11, 0), "w": (0, 3)}
 
 
-def test_by_default_the_nearest_member_is_asked_whatever_lies_nearer():
+def test_the_nearest_member_is_asked_whatever_lies_nearer():
     selector = given_clusters(1, 0, 0, 1)
 
     selection = selector.select(rows(**astride), rows(z=(0, 2)), limit=5, step=0)
 
     assert selection.samples == ("x",)
     assert selection.weights == {"z": 2, "x": 2}
-
-
-def test_nearest_any_skips_a_cluster_whose_centroid_is_nearest_to_a_known_sample():
-    selector = given_clusters(1, 0, 0, 1, nearest="any")
-
-    selection = selector.select(rows(**astride), rows(z=(0, 2)), limit=5, step=0)
-
-    assert selection.samples == ()
-    assert selection.weights == {"z": 2}
-
-
-def test_nearest_any_may_ask_about_a_member_of_another_cluster():
-    selector = given_clusters(1, 0, 0, 1, nearest="any")
-
-    selection = selector.select(rows(**astride), rows(z=(0, 50)), limit=5, step=0)
-
-    assert selection.samples == ("w",)
-    assert selection.weights == {"z": 2, "w": 2}
-
-
-# Clusters {s, t} and {u, v, v2} share a middle, where w lies; w is in a third, old cluster.
-crossed = {"s": (-5, 0), "t": (5, 0), "u": (0, -6), "v": (0, 3), "v2": (0, 3), "w": (0, 0)}
-
-
-@pytest.mark.parametrize(
-    ("duplicates", "samples", "weight"), [(False, ("w",), 3.0), (True, ("w", "w"), 2.5)]
-)
-def test_two_clusters_ask_about_one_sample_only_if_duplicates_are_wanted(
-    duplicates, samples, weight
-):
-    selector = given_clusters(2, 0, 0, 1, 1, 1, 2, nearest="any", duplicates=duplicates)
-
-    selection = selector.select(rows(**crossed), rows(z=(0, 90)), limit=5, step=0)
-
-    assert selection.samples == samples
-    assert selection.weights["w"] == weight
-
-
-def test_each_duplicate_counts_towards_the_limit():
-    selector = given_clusters(2, 0, 0, 1, 1, 1, 2, nearest="any", duplicates=True)
-
-    selection = selector.select(rows(**crossed), rows(z=(0, 90)), limit=1, step=0)
-
-    assert selection.samples == ("w",)
-    assert selection.weights["w"] == 3.0
 
 
 def test_a_small_limit_takes_the_heaviest_clusters_first():
@@ -196,22 +127,20 @@ def test_a_candidate_that_is_known_already_is_not_asked_again():
     assert len(selection.samples) == 1
 
 
-@pytest.mark.parametrize("nearest", ["member", "any"])
-def test_a_new_cluster_of_known_names_alone_is_passed_over(nearest):
-    selector = given_clusters(0, 1, nearest=nearest)
+def test_a_new_cluster_of_known_names_alone_is_passed_over():
+    selector = given_clusters(0, 1)
 
     selection = selector.select(rows(a=(9, 9)), rows(a=(0, 0)), limit=5, step=0)
 
     assert selection.samples == ()
 
 
-@backends
 @pytest.mark.parametrize("count", [0, 1, 2])
 @pytest.mark.parametrize("known_count", [0, 1, 2])
-def test_tiny_and_identical_inputs_never_fail(kmeans, count, known_count):
+def test_tiny_and_identical_inputs_never_fail(count, known_count):
     candidates = rows(**{f"new{number}": (1, 1) for number in range(count)})
     known = rows(**{f"known{number}": (1, 1) for number in range(known_count)})
-    selector = IncrementalClustering(kmeans=kmeans)
+    selector = IncrementalClustering()
 
     selection = selector.select(candidates, known, limit=5, step=3)
 
@@ -226,11 +155,10 @@ def test_known_rows_without_a_width_are_accepted_when_there_are_none():
     assert selection.samples == ("a",)
 
 
-@backends
-def test_half_precision_features_and_features_with_gradients_are_accepted(kmeans):
+def test_half_precision_features_and_features_with_gradients_are_accepted():
     candidates = rows(a=(0, 0), b=(1, 0), c=(2, 0), d=(90, 0))
     half = replace(candidates, features=candidates.features.bfloat16().requires_grad_())
-    selector = IncrementalClustering(initial_clusters=2, kmeans=kmeans)
+    selector = IncrementalClustering(initial_clusters=2)
 
     selection = selector.select(half, rows(), limit=5, step=0)
 
@@ -245,7 +173,6 @@ def test_features_that_are_not_finite_are_refused():
 cells = some.lists(some.tuples(some.integers(-4, 4), some.integers(-4, 4)), max_size=12)
 
 
-@backends
 @settings(max_examples=60)
 @given(
     new=cells,
@@ -256,12 +183,12 @@ cells = some.lists(some.tuples(some.integers(-4, 4), some.integers(-4, 4)), max_
     limit=some.integers(0, 4),
 )
 def test_choices_are_candidates_within_the_limit_and_weight_is_conserved(
-    kmeans, new, old, masses, clusters, step, limit
+    new, old, masses, clusters, step, limit
 ):
     candidates = rows(**{f"new{number}": cell for number, cell in enumerate(new)})
     weights = [float(mass) for mass in masses[: len(old)]]
     known = rows(weights, **{f"old{number}": cell for number, cell in enumerate(old)})
-    selector = IncrementalClustering(initial_clusters=clusters, kmeans=kmeans, inits=1)
+    selector = IncrementalClustering(initial_clusters=clusters, inits=1)
 
     limited = selector.select(candidates, known, limit, step)
     everything = selector.select(candidates, known, 1000, step)

@@ -18,7 +18,7 @@ from attakit.service import serve as serving
 from attakit.service.exportable import service_model
 from attakit.service.models import source_model
 from attakit.service.saved_settings import open_service
-from attakit.settings.load_service import parse_settings
+from attakit.settings.load import parse_service
 
 OWN = """
 from torch import nn
@@ -33,7 +33,7 @@ def talking_to(settings):
     """A client of a service whose learner never starts."""
     with (
         open_service(settings) as storage,
-        serving.running(settings, storage, source_model(settings)) as app,
+        serving.running_service(settings, storage, source_model(settings)) as app,
         TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50_000)) as client,
     ):
         yield client
@@ -50,7 +50,7 @@ def images(tmp_path):
     """Settings of a service for grey images of 24 × 24 pixels."""
     with seeded(3, "exported model"):
         save_weights(SmallCNN(classes=3), tmp_path / "source.safetensors")
-    return parse_settings(
+    return parse_service(
         {
             "folder": str(tmp_path / "live"),
             "classes": ["cat", "dog", "cow"],
@@ -114,7 +114,7 @@ def test_a_file_says_of_an_image_what_the_service_says(images, tmp_path, name):
 def test_a_model_of_the_users_own_for_arrays_is_exported_too(tmp_path, monkeypatch):
     (tmp_path / "exported_model_of_a_test.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
-    settings = parse_settings(
+    settings = parse_service(
         {
             "folder": str(tmp_path / "live"),
             "classes": ["low", "high"],

@@ -31,13 +31,13 @@ def test_the_promoted_version_answers(storage, predictor):
         return Classifier(tiny_classifier())
 
     follower = Follower(storage.versions, predictor, load)
-    follower.look()
+    follower.sync()
     waits = predictor.ready
     storage.versions.promote(1, "It is better.", "learner")
-    follower.look()
-    follower.look()
+    follower.sync()
+    follower.sync()
     storage.versions.promote(0, "It was better.", "Ada")
-    follower.look()
+    follower.sync()
 
     assert not waits
     assert loaded == ["1.safetensors", "0.safetensors"]
@@ -57,8 +57,8 @@ def test_a_version_that_cannot_be_read_leaves_the_one_that_answers(storage, pred
     follower = Follower(storage.versions, predictor, load, unreadable=told.append)
     for number in (1, 2):
         storage.versions.promote(number, "It is better.", "learner")
-        follower.look()
-    follower.look()
+        follower.sync()
+    follower.sync()
 
     assert predictor.version == 1
     assert tried == [1, 2]
@@ -77,7 +77,7 @@ def test_without_a_model_yet_the_version_before_answers_for_one_that_cannot_be_r
     for number in (1, 2):
         storage.versions.promote(number, "It is better.", "learner")
     follower = Follower(storage.versions, predictor, load)
-    follower.look()
-    follower.look()
+    follower.sync()
+    follower.sync()
 
     assert predictor.version == 1

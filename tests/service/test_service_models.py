@@ -4,7 +4,7 @@ import torch
 from attakit.errors import ModelError, SettingError
 from attakit.nn.weights import save_weights
 from attakit.service.models import source_model, version_model, version_path
-from attakit.settings.load_service import parse_settings
+from attakit.settings.load import parse_service
 
 OWN = """
 import torch
@@ -32,7 +32,7 @@ def settings(tmp_path, monkeypatch):
     def make(name="own_model_of_a_test:build", **model):
         tables = {"folder": str(tmp_path / "live"), "classes": ["a", "b", "c"]}
         images = {"size": 28, "channels": 1}
-        return parse_settings({**tables, "model": {"name": name, **model}, "input": images})
+        return parse_service({**tables, "model": {"name": name, **model}, "input": images})
 
     return make
 

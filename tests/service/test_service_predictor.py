@@ -135,15 +135,16 @@ def test_answers_equal_those_of_the_model_itself():
 
 def test_what_was_put_is_answered_before_the_end(model):
     predictor = Predictor(model, batch_seconds=0)
+    predictor.start()
     first = busy(predictor, model)
     second = predictor.submit(torch.zeros(1, 2))
     model.may.set()
-    predictor.close()
+    predictor.stop()
 
     assert first.done()
     assert second.done()
     assert not predictor.ready
-    with pytest.raises(StateError, match="closed"):
+    with pytest.raises(StateError, match="stopped"):
         predictor.submit(torch.zeros(1, 2))
 
 
@@ -165,7 +166,7 @@ def test_an_empty_request_is_refused():
 def test_the_size_of_each_pass_is_told(model):
     model.may.set()
     sizes = []
-    with Predictor(model, batch_size=4, callbacks=sizes.append) as predictor:
+    with Predictor(model, batch_size=4, on_batch=sizes.append) as predictor:
         predictor.predict(torch.zeros(5, 2))
 
     assert sizes == [4, 1]

@@ -4,8 +4,8 @@ import pytest
 
 from attakit.errors import ModelError, SettingError
 from attakit.service.models import source_model
-from attakit.service.preflight import try_out
-from attakit.settings.load_service import parse_settings
+from attakit.service.preflight import check_model_fits
+from attakit.settings.load import parse_service
 
 OWN = """
 from torch import nn
@@ -37,8 +37,8 @@ def tried(tmp_path, monkeypatch):
             "input": {"kind": "array", "shape": [2]},
             **changed,
         }
-        settings = parse_settings(tables)
-        try_out(settings, source_model(settings))
+        settings = parse_service(tables)
+        check_model_fits(settings, source_model(settings))
 
     return run
 

@@ -98,17 +98,23 @@ class _Listening(BaseHTTPRequestHandler):
 def start():
     running = []
 
-    def begin(questions, receiver, facts=None):
-        facts = KeyValueStore() if facts is None else facts
+    def begin(questions, receiver, key_values=None):
+        key_values = KeyValueStore() if key_values is None else key_values
         hook = Webhook(
-            "http://localhost:1/", questions, facts, every=0.005, pauses=(0.005,), send=receiver
+            "http://localhost:1/",
+            questions,
+            key_values,
+            every=0.005,
+            retry_pauses=(0.005,),
+            send=receiver,
         )
+        hook.start()
         running.append(hook)
         return hook
 
     yield begin
     for hook in running:
-        hook.close()
+        hook.stop()
 
 
 def test_only_new_questions_are_told_and_once(start):
@@ -142,47 +148,48 @@ def test_what_could_not_be_told_is_told_after_a_restart(tmp_path, clock, start):
         hook = start(storage.questions, down, storage.key_values)
         ask(storage, "a", "b")
         time.sleep(0.05)
-        hook.close()
+        hook.stop()
     with open_storage(tmp_path, clock=clock) as storage:
         hook = start(storage.questions, receiver, storage.key_values)
         assert receiver.told.wait(5)
-        hook.close()
+        hook.stop()
 
     assert receiver.bodies == [{"event": "questions", "new": 2, "newest": 3, "open": 3}]
 
 
 def test_what_was_told_is_not_told_again_after_a_restart(start):
-    questions, facts, receiver = Questions(), KeyValueStore(), Receiver()
-    hook = start(questions, receiver, facts)
+    questions, key_values, receiver = Questions(), KeyValueStore(), Receiver()
+    hook = start(questions, receiver, key_values)
     questions.newest = 3
     assert receiver.told.wait(5)
-    hook.close()
+    hook.stop()
 
-    start(questions, receiver, facts)
+    start(questions, receiver, key_values)
     time.sleep(0.05)
 
     assert len(receiver.bodies) == 1
 
 
 def test_a_database_that_is_busy_lets_nothing_be_told_twice(start):
-    questions, facts, receiver = Questions(), KeyValueStore(), Receiver()
-    hook = start(questions, receiver, facts)
-    facts.busy = 3
+    questions, key_values, receiver = Questions(), KeyValueStore(), Receiver()
+    hook = start(questions, receiver, key_values)
+    key_values.busy = 3
 
     questions.newest = 3
     assert receiver.told.wait(5)
     time.sleep(0.05)
-    hook.close()
+    hook.stop()
 
-    assert (len(receiver.bodies), facts.busy, list(facts.values())) == (1, 0, [3])
+    assert (len(receiver.bodies), key_values.busy, list(key_values.values())) == (1, 0, [3])
 
 
 def test_a_real_server_is_told_of_real_questions(tmp_path, clock):
     with Listener() as listener, open_storage(tmp_path, clock=clock) as storage:
         hook = Webhook(listener.address, storage.questions, storage.key_values, every=0.01)
+        hook.start()
         ask(storage, "a", "b")
         heard = listener.wait_for(1)
-        hook.close()
+        hook.stop()
 
     path, kind, body = heard[0]
     assert (path, kind) == ("/hook?team=a", "application/json")
@@ -193,10 +200,13 @@ def test_a_real_server_is_told_of_real_questions(tmp_path, clock):
 def test_a_real_server_that_fails_or_sends_elsewhere_is_told_again():
     questions = Questions()
     with Listener(codes=[500, 302]) as listener:
-        hook = Webhook(listener.address, questions, KeyValueStore(), every=0.01, pauses=(0.01,))
+        hook = Webhook(
+            listener.address, questions, KeyValueStore(), every=0.01, retry_pauses=(0.01,)
+        )
+        hook.start()
         questions.newest = 4
         heard = listener.wait_for(3)
-        hook.close()
+        hook.stop()
 
     bodies = [body for _, _, body in heard]
     assert bodies == [{"event": "questions", "new": 2, "newest": 4, "open": 1}] * 3
@@ -207,10 +217,11 @@ def test_the_log_tells_the_host_and_nothing_else_of_the_address(codes, untouched
     questions, log = Questions(), tmp_path / "service.log"
     with logging_to(log), Listener(codes) as listener:
         secret = listener.address.replace("//", "//ada:secret@").replace("team=a", "token=secret")
-        hook = Webhook(secret, questions, KeyValueStore(), every=0.01, pauses=(0.01,))
+        hook = Webhook(secret, questions, KeyValueStore(), every=0.01, retry_pauses=(0.01,))
+        hook.start()
         questions.newest = 4
         listener.wait_for(len(codes))
-        hook.close()
+        hook.stop()
 
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert "secret" not in log.read_text()

@@ -35,23 +35,6 @@ def test_streams_budgets_and_seeds_multiply_the_methods():
     assert cells["domain-wise/tent-steps-1-0"].budget is None
 
 
-@pytest.mark.parametrize(
-    ("key", "given", "near"),
-    [("layout", "ttaa", "tta"), ("paper", "table-22-pacs", "table-2-pacs")],
-)
-def test_layouts_and_tables_of_the_paper_must_exist(key, given, near):
-    with pytest.raises(
-        SettingError, match=f"suite: Unknown {key} '{given}'. Did you mean '{near}'"
-    ):
-        suite(TENT, **{key: given})
-
-
-@pytest.mark.parametrize("paper", ["table-2", "table-2-pacs", "table-31", "figure-13", None])
-@pytest.mark.parametrize("layout", ["plain", "tta"])
-def test_known_layouts_and_tables_of_the_paper_are_accepted(layout, paper):
-    assert suite(TENT, layout=layout, paper=paper).paper == paper
-
-
 def test_a_method_may_have_fewer_seeds_and_say_whether_budgets_concern_it():
     few = {**SIMATTA, "seeds": [1]}
     never = {**SIMATTA, "label": "never", "budgets": False}

@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import pickle
 
 import pytest
 import torch
@@ -81,6 +82,29 @@ def test_tensors_that_share_memory_and_images_in_another_order_come_back(tmp_pat
     assert found["images"].stride() == images.stride()
 
 
+def test_images_of_one_channel_keep_their_order_in_memory(tmp_path):
+    images = torch.rand(2, 1, 4, 4).clone(memory_format=torch.channels_last)
+
+    save_state(tmp_path / "a.safetensors", {"images": images, "expanded": torch.ones(1).expand(3)})
+
+    found = load_state(tmp_path / "a.safetensors")
+    assert found["images"].stride() == images.stride() != torch.rand(2, 1, 4, 4).stride()
+    assert torch.equal(found["images"], images)
+    assert torch.equal(found["expanded"], torch.ones(3))
+
+
+def test_a_state_of_format_1_is_read(tmp_path):
+    images = torch.rand(2, 3, 4, 4)
+    tensor = {"tensor": "0", "channels_last": True}
+    header = {"format": "attakit state 1", "state": json.dumps({"pairs": [["images", tensor]]})}
+    save_file({"0": images}, tmp_path / "a.safetensors", metadata=header)
+
+    found = load_state(tmp_path / "a.safetensors")["images"]
+
+    assert torch.equal(found, images)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+
+
 def test_the_state_of_an_optimiser_can_be_loaded_back(tmp_path):
     layer = torch.nn.Linear(2, 1)
     optimizer = torch.optim.Adam(layer.parameters())
@@ -134,6 +158,38 @@ def test_a_cut_off_file_is_refused(tmp_path, share):
 
     with pytest.raises(StateError, match="not a saved state, or it is damaged"):
         load_state(path)
+
+
+@pytest.mark.parametrize("content", [b"hello", b"\x80\x04]q\x00.", b"{}", b"PK\x03\x04"])
+def test_a_foreign_file_is_refused(tmp_path, content):
+    (tmp_path / "a.safetensors").write_bytes(content)
+
+    with pytest.raises(StateError, match=r"a\.safetensors is not a saved state"):
+        load_state(tmp_path / "a.safetensors")
+
+
+class Trap:
+    def __reduce__(self):
+        return os.mkdir, ("sprung",)
+
+
+@pytest.mark.parametrize("write", [torch.save, pickle.dump])
+def test_a_file_never_runs_code(tmp_path, monkeypatch, write):
+    monkeypatch.chdir(tmp_path)
+    with (tmp_path / "a.safetensors").open("wb") as file:
+        write({"format": "attakit state 1", "trap": Trap()}, file)
+
+    with pytest.raises(StateError):
+        load_state(tmp_path / "a.safetensors")
+
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_place_that_cannot_hold_a_file_is_named(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StateError, match="cannot be saved in"):
+        save_state(tmp_path / "file" / "a.safetensors", {"step": 1})
 
 
 def test_a_file_of_weights_alone_is_no_state(tmp_path):

@@ -105,25 +105,6 @@ def test_answers_before_anything_was_asked_are_ignored():
     assert Waiting().resolve([answer(Query("a", 0), 1)]) is None
 
 
-def test_copies_of_a_sample_are_questions_and_anchors_of_their_own():
-    waiting = Waiting()
-    queries = waiting.hold(rows("a", "b", "a"), step=2)
-
-    resolved = waiting.resolve([answer(query, 1) for query in queries])
-
-    assert queries == (Query("a", 2), Query("b", 2), Query("a", 2, copy=1))
-    assert resolved.samples == ("a", "b", "a (copy 1)")
-
-
-def test_a_sample_held_twice_at_one_step_is_two_questions():
-    waiting = Waiting()
-
-    first = waiting.hold(rows("a"), step=2)
-    second = waiting.hold(rows("a"), step=2)
-
-    assert first + second == (Query("a", 2), Query("a", 2, copy=1))
-
-
 def test_waiting_samples_can_be_reweighted_and_refreshed():
     waiting = Waiting()
     waiting.hold(rows("a", "b"), step=0)
@@ -156,14 +137,27 @@ def test_empty_waiting_accepts_reweight_and_refresh():
 
 def test_restored_waiting_resolves_like_the_original():
     waiting = Waiting()
-    queries = waiting.hold(rows("a", "b", "a"), step=1)
+    queries = waiting.hold(rows("a", "b", "c"), step=1)
     restored = Waiting()
     restored.load_state_dict(waiting.state_dict())
 
     resolved = restored.resolve([answer(query, 4) for query in queries[1:]])
 
-    assert resolved.samples == ("b", "a (copy 1)")
+    assert resolved.samples == ("b", "c")
     assert restored.rows.samples == ("a",)
+
+
+def test_a_state_with_numbered_questions_of_an_earlier_version_is_restored():
+    waiting = Waiting()
+    queries = waiting.hold(rows("a", "b"), step=1)
+    old = {**waiting.state_dict(), "queries": [["a", 1, 0], ["b", 1, 0]]}
+    restored = Waiting()
+    restored.load_state_dict(old)
+
+    resolved = restored.resolve([answer(queries[1], 4)])
+
+    assert resolved.samples == ("b",)
+    assert restored.state_dict()["queries"] == [["a", 1]]
 
 
 def test_an_empty_state_is_restored_empty():

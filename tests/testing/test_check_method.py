@@ -152,15 +152,23 @@ def ask_all(batch, allowance):
 
 
 def ask_foreign(batch, allowance):
-    return [Query(SampleId("elsewhere"), batch.step)][:allowance]
+    return [Query(SampleId("elsewhere"), batch.step)][: allowance.count]
 
 
 def ask_twice(batch, allowance):
-    return [Query(batch.samples[0], batch.step, copy) for copy in range(min(2, allowance))]
+    return [Query(batch.samples[0], batch.step)] * min(2, allowance.count)
+
+
+def ask_of_any_class(batch, allowance):
+    return [Query(sample, batch.step) for sample in batch.samples[: allowance.count]]
+
+
+def ask_nothing_beyond_classes(batch, allowance):
+    return [] if allowance.per_class else ask_of_any_class(batch, allowance)
 
 
 def ask_with_another_step(batch, allowance):
-    return [Query(sample, 77) for sample in batch.samples[:allowance]]
+    return [Query(sample, 77) for sample in batch.samples[: allowance.count]]
 
 
 def spoil_inputs(self, batch, allowance):
@@ -218,6 +226,8 @@ BROKEN = {
     "foreign sample": asks(ask_foreign),
     "asked twice": asks(ask_twice),
     "other steps": asks(ask_with_another_step),
+    "questions about class": asks(ask_of_any_class),
+    "does not inherit Asks": asks(ask_nothing_beyond_classes),
     "resumed run differs": Forgetful,
     "state_dict holds more than": Unsavable,
     "torch's global randomness": broken(learn=draw_from_torch),

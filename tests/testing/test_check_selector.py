@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 import torch
 
+from attakit.methods.reference import ReferenceClustering
 from attakit.records import Selection
-from attakit.select import SELECTORS, IncrementalClustering, Uniform
+from attakit.select import SELECTORS, Uniform
 from attakit.testing.selectors import check_selector
-
-REFERENCE = {"nearest": "any", "duplicates": True, "count_anchors": True}
 
 
 @pytest.mark.parametrize("name", SELECTORS)
@@ -17,9 +16,8 @@ def test_every_registered_selector_keeps_its_promises(name):
     check_selector(SELECTORS[name])
 
 
-@pytest.mark.parametrize("kmeans", ["sklearn", "torch"])
-def test_clustering_as_in_the_public_code_keeps_its_promises(kmeans):
-    check_selector(lambda: IncrementalClustering(kmeans=kmeans, inits=1, **REFERENCE))
+def test_clustering_as_in_the_public_code_keeps_its_promises():
+    check_selector(lambda: ReferenceClustering(inits=1))
 
 
 seeds = itertools.count()

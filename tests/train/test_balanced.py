@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attakit.errors import ModelError, SettingError
+from attakit.methods.reference import ReferenceTrainer
 from attakit.nn.classifier import Classifier
 from attakit.queries import SampleId
 from attakit.records import LabelledRows
@@ -58,30 +59,31 @@ def test_one_shared_forward_pass_equals_two_with_frozen_statistics():
     low, high = anchors(30, label=1), anchors(20, label=2)
     shared, apart = classifier(), classifier()
 
-    BalancedTrainer(shared_forward=True).fit(shared, low, high, step=0)
-    BalancedTrainer(shared_forward=False).fit(apart, low, high, step=0)
+    BalancedTrainer().fit(shared, low, high, step=0)
+    apart_trainer = BalancedTrainer()
+    apart_trainer._logits = lambda model, halves: [model(inputs).logits for inputs in halves]
+    apart_trainer.fit(apart, low, high, step=0)
 
     for one, other in zip(shared.parameters(), apart.parameters(), strict=True):
         torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize(
-    ("norm", "shared", "passes"),
+    ("norm", "trainer", "passes"),
     [
-        ("frozen", True, 1),
-        ("frozen", False, 2),
-        ("batch", True, 2),
-        ("running", True, 2),
+        ("frozen", BalancedTrainer, 1),
+        ("frozen", ReferenceTrainer, 2),
+        ("batch", BalancedTrainer, 2),
+        ("running", BalancedTrainer, 2),
     ],
 )
-def test_halves_share_a_pass_only_with_frozen_statistics(norm, shared, passes):
+def test_halves_share_a_pass_only_with_frozen_statistics(norm, trainer, passes):
     model = classifier()
     model.use_norm(norm)
     calls = []
     model.register_forward_hook(lambda *_: calls.append(1))
 
-    trainer = BalancedTrainer(max_updates=1, shared_forward=shared)
-    trainer.fit(model, anchors(20, label=1), anchors(20, label=2), step=0)
+    trainer(max_updates=1).fit(model, anchors(20, label=1), anchors(20, label=2), step=0)
 
     assert len(calls) == passes
 
@@ -193,7 +195,6 @@ def test_a_loss_that_is_not_finite_stops_with_advice():
         ({"momentum": 2}, "momentum must be at least 0 and at most 1, got 2"),
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"max_updates": 0}, "max_updates must be at least 1, got 0"),
-        ({"draw": "all"}, "draw must be one of shuffled, replacement, got 'all'"),
     ],
 )
 def test_bad_settings_are_named(settings, message):

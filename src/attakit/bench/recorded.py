@@ -12,7 +12,7 @@ from attakit.build.methods import draw_inputs
 from attakit.build.task import Task
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
-from attakit.protocols import Method, Reporter
+from attakit.protocols import KeepsLabelled, KeepsSourceLike, Method, Reporter
 from attakit.report.features import FEATURES_FILE, HIGH, LOW, Features
 from attakit.report.pictures import PICTURES_FILE, Pictures
 from attakit.settings.experiment import Experiment
@@ -57,12 +57,15 @@ def build_features(state: RunState, folder: Path, resume_after: int | None) -> l
 
 
 def anchors_of(method: Method) -> Callable[[], dict[str, Tensor]]:
-    """Reads the inputs of a method's anchor sets, of those that it has."""
-    sets = {LOW: "low_entropy_anchors", HIGH: "high_entropy_anchors"}
+    """Make a function that reads the inputs of the anchor sets that a method declares."""
 
     def read() -> dict[str, Tensor]:
-        found = {name: getattr(method, attribute, None) for name, attribute in sets.items()}
-        return {name: anchors.rows.inputs for name, anchors in found.items() if anchors}
+        found = {}
+        if isinstance(method, KeepsSourceLike) and len(method.source_like_anchors):
+            found[LOW] = method.source_like_anchors.rows.inputs
+        if isinstance(method, KeepsLabelled) and len(method.labelled_anchors):
+            found[HIGH] = method.labelled_anchors.rows.inputs
+        return found
 
     return read
 

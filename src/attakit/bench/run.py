@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import torch
 from attakit import __version__
 from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.measure import measure_before, measure_end, measure_steps
-from attakit.bench.pool_run import run_pool
 from attakit.bench.recorded import build_features, build_pictures
 from attakit.bench.run_folder import (
     DONE,
@@ -24,6 +23,7 @@ from attakit.bench.run_folder import (
     check_same_settings,
     clear_folder,
     describe,
+    has_snapshot,
     mark_done,
     prepare_folder,
     read_end,
@@ -32,10 +32,13 @@ from attakit.bench.run_folder import (
 from attakit.bench.run_state import RunState, Saver
 from attakit.bench.saved_model import adapted_model, keep_model
 from attakit.build.data import build_stream, load_task
-from attakit.build.methods import build_ledger, build_method, build_oracle
+from attakit.build.methods import build_method
 from attakit.build.models import source_classifier
+from attakit.build.oracles import build_ledger, build_oracle
+from attakit.build.pools import build_pool, check_pool
 from attakit.build.task import Counting, Task
 from attakit.engine.loop import drain, run
+from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device
 from attakit.nn.weights import weights_hash
 from attakit.processes.interrupt import Interrupted, stoppable, until
@@ -44,7 +47,9 @@ from attakit.protocols import Method, Reporter
 from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
 from attakit.settings.experiment import Experiment
-from attakit.store.snapshot import load_snapshot
+from attakit.store.tensor_file import load_state
+from attakit.stream.batches import Stream
+from attakit.stream.rounds import Rounds
 
 
 def run_experiment(
@@ -79,11 +84,9 @@ def run_experiment(
         if (folder / DONE).exists():
             return read_end(folder)
     with using_threads(experiment.threads):
-        run_it = _run_stream if experiment.pool is None else run_pool
-        return run_it(
+        return _run(
             experiment,
             folder,
-            environment(),
             callbacks or RunCallbacks(),
             weights=weights,
             resume=resume,
@@ -91,10 +94,9 @@ def run_experiment(
         )
 
 
-def _run_stream(
+def _run(
     experiment: Experiment,
     folder: Path,
-    environment: Mapping[str, Any],
     callbacks: RunCallbacks,
     *,
     weights: Path | None,
@@ -106,7 +108,7 @@ def _run_stream(
         clear_folder(folder)
     start = _resume(state, folder) if resume else 0
     resume_after = start - 1 if resume else None
-    lines = _lines(state, folder, environment, callbacks, resume_after=resume_after)
+    lines = _lines(state, folder, callbacks, resume_after=resume_after)
     kept = [
         *build_pictures(experiment, state.task, state.stream.truth, folder, resume_after),
         *build_features(state, folder, resume_after),
@@ -138,11 +140,15 @@ def saved_method(experiment: Experiment, folder: Path) -> tuple[Method, Task]:
 
 
 def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks) -> RunState:
+    is_stream = experiment.pool is None
+    if experiment.pool is not None:
+        check_pool(experiment, experiment.pool)
     task = load_task(experiment.stream, callbacks.checking)
     stream = build_stream(experiment, task)
+    truth = stream.truth
     model = source_classifier(experiment, task, callbacks.training, weights=weights)
     began = time.perf_counter()
-    method = build_method(experiment.method, model, experiment.seed, task.source_train)
+    method = _build_method(experiment, task, stream, model)
     setup_seconds = time.perf_counter() - began
     if experiment.report.model:
         adapted_model(method)  # complains now rather than at the end
@@ -152,34 +158,40 @@ def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks
         stream=stream,
         method=method,
         oracle=build_oracle(
-            experiment.labels,
-            stream.truth,
-            experiment.seed,
-            where=task.where,
-            write=callbacks.write,
+            experiment.labels, truth, experiment.seed, where=task.where, write=callbacks.write
         ),
         ledger=build_ledger(experiment),
-        accuracy=Accuracy(stream.truth.labels, stream.truth.segments),
+        # A pool has no stream to be right on: its samples are chosen because they are hard.
+        accuracy=Accuracy(stream.truth.labels, stream.truth.segments)
+        if is_stream
+        else Accuracy({}),
         source_hash=weights_hash(model),
         setup_seconds=setup_seconds,
-        source_model=model if experiment.report.features else None,
+        source_model=model if experiment.report.features and is_stream else None,
     )
+
+
+def _build_method(experiment: Experiment, task: Task, stream: Stream, model: Classifier) -> Method:
+    if experiment.pool is not None and isinstance(stream, Rounds):
+        return build_pool(experiment, experiment.pool, stream, model)
+    return build_method(experiment.method, model, experiment.seed, task.source_train)
 
 
 def _resume(state: RunState, folder: Path) -> int:
     """Bring a run to where it was saved; return the step that comes next."""
     check_same_model(folder, state.source_hash)
-    if not (folder / SNAPSHOT).exists():
+    if not has_snapshot(folder):
         return 0
     device = choose_device(state.experiment.model.device)
-    return state.load_state_dict(load_snapshot(folder / SNAPSHOT, device)) + 1
+    return state.load_state_dict(load_state(folder / SNAPSHOT, device)) + 1
 
 
 def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporter]) -> None:
     """Send the rest of the stream through the method, saving on the way."""
     asks = state.experiment.asks
     # A person who is being asked need not answer the whole batch to get away, nor answer twice.
-    every = 1 if asks else state.experiment.report.save_every
+    # The rounds of a pool are few and long.
+    every = 1 if asks or state.experiment.pool else state.experiment.report.save_every
     with stoppable(stopped(folder), at_once=asks) as stop:
         everyone = [*reporters, Saver(state, folder / SNAPSHOT, every, stop)]
         batches = until(stop, state.stream.batches(start))
@@ -195,7 +207,6 @@ def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporte
 def _lines(
     state: RunState,
     folder: Path,
-    environment: Mapping[str, Any],
     callbacks: RunCallbacks,
     *,
     resume_after: int | None,
@@ -203,7 +214,7 @@ def _lines(
     return JsonLines(
         folder / STEPS_FILE,
         experiment=describe(state.experiment),
-        environment={**environment, **_fingerprints(state)},
+        environment={**environment(), **_fingerprints(state)},
         before=measure_before(state, callbacks.scoring) if resume_after is None else {},
         segments=list(dict.fromkeys(state.stream.truth.segments.values())),
         classes=state.task.classes,
@@ -214,8 +225,9 @@ def _lines(
 
 
 def _fingerprints(state: RunState) -> dict[str, str]:
-    """By which runs that started from the same model and met the same stream are known."""
-    return {"model": state.source_hash, "stream": state.stream.fingerprint}
+    """Equal for runs that started from the same model and met the same stream."""
+    stream = {} if state.experiment.pool else {"stream": state.stream.fingerprint}
+    return {"model": state.source_hash, **stream}
 
 
 def _finish(state: RunState, folder: Path, lines: JsonLines, scoring: Counting) -> dict[str, Any]:

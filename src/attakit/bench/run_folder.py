@@ -16,9 +16,10 @@ from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 from attakit.settings.experiment import Experiment
 
-SNAPSHOT, MODEL_FILE, DONE = "snapshot.pt", "model.safetensors", "done"
+SNAPSHOT, MODEL_FILE, DONE = "snapshot.safetensors", "model.safetensors", "done"
+OLD_SNAPSHOT = "snapshot.pt"  # written by attakit 0.1; it is recognised, but not read
 # All that a run may write. "done" last: copied in this order, an unfinished run never looks done.
-RUN_FILES = (STEPS_FILE, PICTURES_FILE, FEATURES_FILE, SNAPSHOT, MODEL_FILE, DONE)
+RUN_FILES = (STEPS_FILE, PICTURES_FILE, FEATURES_FILE, OLD_SNAPSHOT, SNAPSHOT, MODEL_FILE, DONE)
 
 
 def has_run(folder: Path) -> bool:
@@ -86,6 +87,17 @@ def check_same_model(folder: Path, source_hash: str) -> None:
             f"The run in {folder} started from another source model. Bring back the weights it "
             f"was started with, or start anew in another folder."
         )
+
+
+def has_snapshot(folder: Path) -> bool:
+    """Whether a run in a folder was saved; raises `StateError` if an older version saved it."""
+    if (folder / OLD_SNAPSHOT).exists():
+        raise StateError(
+            f"The run in {folder} was saved by an older version of attakit, and this version "
+            f"cannot read its {OLD_SNAPSHOT}. Continue it with the version that saved it, or "
+            f"delete {OLD_SNAPSHOT} to run it again from its first step."
+        )
+    return (folder / SNAPSHOT).exists()
 
 
 def stopped(folder: Path) -> str:

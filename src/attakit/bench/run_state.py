@@ -15,7 +15,7 @@ from attakit.protocols import Method, Oracle
 from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy
 from attakit.settings.experiment import Experiment
-from attakit.store.snapshot import save_snapshot
+from attakit.store.tensor_file import save_state
 from attakit.stream.batches import Stream
 
 
@@ -49,9 +49,8 @@ class RunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> int:
-        # A run that goes on was set up twice, but once would have been enough. Snapshots of earlier
-        # versions do not tell.
-        self.setup_seconds = state.get("setup_seconds", self.setup_seconds)
+        # A run that is resumed is set up twice, but once would have been enough.
+        self.setup_seconds = state["setup_seconds"]
         self.seconds = state["seconds"]
         self.updates = state["updates"]
         self.method.load_state_dict(state["method"])
@@ -76,7 +75,7 @@ class Saver:
         step = result.batch.step
         due = self.every and (step + 1) % self.every == 0
         if due or self.stop.is_set():
-            save_snapshot(self.path, self.state.state_dict(step))
+            save_state(self.path, self.state.state_dict(step))
 
     def close(self) -> None:
         pass

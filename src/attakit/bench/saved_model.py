@@ -7,35 +7,22 @@ from pathlib import Path
 from torch import nn
 
 from attakit.bench.run_folder import MODEL_FILE
+from attakit.build.exportable import describe_model
 from attakit.build.task import Task
 from attakit.errors import SettingError
-from attakit.nn.export import ModelFacts, export_model
-from attakit.protocols import Method
+from attakit.nn.export import export_model
+from attakit.protocols import Method, ShowsModel
 from attakit.settings.experiment import Experiment
 
 
 def adapted_model(method: Method) -> nn.Module:
-    """The copy of the model that a method adapts; methods from elsewhere need not show it."""
-    model = getattr(method, "adapted_model", None)
-    if not isinstance(model, nn.Module):
+    """The copy of the model that a method adapts, if the method declares `ShowsModel`."""
+    if not isinstance(method, ShowsModel):
         raise SettingError(
             f"The method {type(method).__name__} does not show its model, so it can be neither "
             f"kept nor exported. Give it a property adapted_model, or leave out report.model."
         )
-    return model
-
-
-def describe_model(experiment: Experiment, task: Task, origin: str) -> ModelFacts:
-    """What one must know to use a model of an experiment."""
-    return ModelFacts(
-        model=experiment.model.name,
-        classes=tuple(task.classes),
-        shape=tuple(task.targets.shape),
-        image_size=experiment.model.image_size,
-        mean=task.mean,
-        std=task.std,
-        origin=origin,
-    )
+    return method.adapted_model
 
 
 def keep_model(experiment: Experiment, task: Task, method: Method, folder: Path) -> None:

@@ -17,6 +17,7 @@ from attakit.settings.experiment import Experiment, StreamTable
 from attakit.stream.batches import Stream
 from attakit.stream.digits import MEAN, STD, digits
 from attakit.stream.order import arrange, check_order
+from attakit.stream.rounds import Rounds
 from attakit.stream.samples import Domains, Samples, Subset
 
 __all__ = [
@@ -53,7 +54,9 @@ def _check_name(table: StreamTable) -> None:
 
 
 def build_stream(experiment: Experiment, task: Task) -> Stream:
-    """Arrange the targets as the experiment says."""
+    """The targets, arranged as the experiment says, or as a pool with its rounds."""
+    if experiment.pool is not None:
+        return Rounds(task.targets, experiment.pool.rounds)
     table = experiment.stream
     arrangement = arrange(
         task.targets, table.order, seed=experiment.seed, settings=table.order_settings

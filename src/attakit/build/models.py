@@ -1,17 +1,18 @@
-"""Source models: from a file, or trained once and kept in a cache."""
+"""Models by name, and source models: from a file of weights, or trained once and cached."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import nn
 
+from attakit.build.construct import import_named
 from attakit.build.data import Task
-from attakit.errors import SettingError
+from attakit.errors import ModelError, SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
 from attakit.nn.named import OWN_MODELS, named_model
@@ -44,7 +45,7 @@ def source_classifier(
     """
     table = experiment.model
     if (file := weights or table.weights) is not None:
-        model = _untrained(table.name, task, table.image_size)
+        model = _task_model(table, task)
         load_weights(model, file)
     elif experiment.stream.name == "digits" and table.name == DIGITS_MODEL:
         model = digits_model(task, progress)
@@ -54,7 +55,7 @@ def source_classifier(
             f"{experiment.stream.name}. Train one with `attakit pretrain`, then set model.weights "
             f"to the file it writes."
         )
-    return _placed(model, table)
+    return place_model(model, table)
 
 
 def starting_classifier(
@@ -62,17 +63,17 @@ def starting_classifier(
 ) -> Classifier:
     """The model of an experiment before it has seen the source: from a file, or at random."""
     table = experiment.model
-    model = _untrained(table.name, task, table.image_size)
+    model = _task_model(table, task)
     if weights is not None:
         load_weights(model, weights, allow_new_head=True)
-    return _placed(model, table)
+    return place_model(model, table)
 
 
-def _placed(model: nn.Module, table: ModelTable) -> Classifier:
+def place_model(model: nn.Module, table: ModelTable) -> Classifier:
     """The model as a classifier on the device that its table names."""
     device = choose_device(table.device)
     if table.precision == "mixed" and device.type == "cpu":
-        # Slower there, and on some machines the end of the program, without a word.
+        # On CPU this is slower, and on some machines it crashes without a message.
         raise SettingError(
             'model.precision = "mixed" is for GPUs, but the model is on the CPU. Leave it out, or '
             "name a GPU with model.device."
@@ -83,7 +84,7 @@ def _placed(model: nn.Module, table: ModelTable) -> Classifier:
 
 def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
     """The digits source model, trained on first use (some seconds) and cached."""
-    model = _untrained(DIGITS_MODEL, task)
+    model = _digits_architecture(task)
     path = _digits_file(model, task)
     if path.exists():
         load_weights(model, path)
@@ -96,7 +97,11 @@ def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
 
 def weights_file(experiment: Experiment, task: Task) -> Path:
     """Where the trained source model of an experiment is, once there is one."""
-    return experiment.model.weights or _digits_file(_untrained(DIGITS_MODEL, task), task)
+    return experiment.model.weights or _digits_file(_digits_architecture(task), task)
+
+
+def _digits_architecture(task: Task) -> nn.Module:
+    return untrained_model(DIGITS_MODEL, len(task.classes), task.targets.shape[0])
 
 
 def _digits_file(untrained: nn.Module, task: Task) -> Path:
@@ -111,7 +116,7 @@ def pretrain(
     """Train a source model as the [training] table says, and write its weights."""
     table = experiment.training
     make_room(table.weights)
-    model = _untrained(experiment.model.name, task, experiment.model.image_size)
+    model = _task_model(experiment.model, task)
     if experiment.model.weights is not None:
         load_weights(model, experiment.model.weights, allow_new_head=True)
     prepare(model, choose_device(experiment.model.device))
@@ -121,11 +126,10 @@ def pretrain(
 
 
 def untrained_model(
-    name: str, classes: int, shape: Sequence[int], image_size: int | None = None
+    name: str, classes: int, channels: int, image_size: int | None = None
 ) -> nn.Module:
-    """A model by name for inputs of a shape (channels first), with its first weights."""
-    channels = shape[0]
-    # Models of timm are made for three channels, and some take no word about it.
+    """A model of attakit or timm by its name, before training."""
+    # timm models expect three channels; some do not accept `in_chans`.
     is_usual = channels == 3 and name not in OWN_MODELS
     return named_model(
         name,
@@ -135,8 +139,35 @@ def untrained_model(
     )
 
 
-def _untrained(name: str, task: Task, image_size: int | None = None) -> nn.Module:
-    return untrained_model(name, len(task.classes), task.targets.shape, image_size)
+def build_model(table: ModelTable, classes: int, channels: int) -> nn.Module:
+    """The model that a [model] table names, before its weights are loaded.
+
+    The name may be an import path, "package.module:function": the function is called without
+    arguments and returns the model.
+    """
+    if ":" in table.name:
+        return _imported_model(table.name)
+    return untrained_model(table.name, classes, channels, table.image_size)
+
+
+def _imported_model(name: str) -> nn.Module:
+    build = import_named(name, "model")
+    try:
+        model = build()
+    except Exception as error:  # the user's code may raise anything
+        raise ModelError(
+            f"model.name: {name!r} is called without arguments and must return the model, but it "
+            f"fails ({type(error).__name__}: {error}). Name a function that needs no arguments."
+        ) from error
+    if not isinstance(model, nn.Module):
+        raise ModelError(
+            f"model.name: {name!r} must return a torch.nn.Module, got {type(model).__name__}."
+        )
+    return model
+
+
+def _task_model(table: ModelTable, task: Task) -> nn.Module:
+    return build_model(table, len(task.classes), task.targets.shape[0])
 
 
 def _fingerprint(untrained: nn.Module, task: Task) -> str:
@@ -145,8 +176,8 @@ def _fingerprint(untrained: nn.Module, task: Task) -> str:
     pixels = task.source_train.load(range(len(task.source_train)))
     # Of the bytes: a sum would be rounded differently by another number of threads.
     images = hashlib.sha256(pixels.contiguous().numpy().tobytes()).hexdigest()
-    told = f"{DIGITS_TRAINING} {torch.__version__} {weights_hash(untrained)} {images}"
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    described = f"{DIGITS_TRAINING} {torch.__version__} {weights_hash(untrained)} {images}"
+    return hashlib.sha256(described.encode()).hexdigest()[:12]
 
 
 def cache_folder() -> Path:

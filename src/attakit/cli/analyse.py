@@ -14,11 +14,11 @@ from rich.table import Table
 from attakit.cli.options import Json, Quiet
 from attakit.cli.output import interruptible, late_bar, print_json, say
 from attakit.errors import SettingError
-from attakit.paper.analysis import MAX_STEPS, analyse_run
-from attakit.paper.analysis_page import write_analysis
-from attakit.paper.analysis_records import Analysis, StepAnalysis
+from attakit.paper.analysis.analysis_page import write_analysis
+from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
+from attakit.paper.analysis.run_analysis import MAX_STEPS, analyse_run
+from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory.divergence import Hypotheses
-from attakit.paper.verdicts import is_source_like, verdicts
 from attakit.report.runs import find_runs
 
 PAGE = "analysis.html"

@@ -24,11 +24,13 @@ from attakit.cli.grid_display import GridDisplay
 from attakit.cli.options import Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say, training_bar
 from attakit.errors import SettingError
+from attakit.paper.tables.layouts import check_suite
 from attakit.processes.interrupt import Interrupted, stoppable
 from attakit.processes.threads import usable_cores
 from attakit.report.console import print_table
-from attakit.report.figures import summarise
 from attakit.report.runs import read_run
+from attakit.report.summaries import summarise
+from attakit.report.tables import method_table
 from attakit.settings.suite import Protocol, Suite, load_suite
 
 SOME_FAILED = 1
@@ -78,6 +80,7 @@ def bench(
 ) -> None:
     """Run a grid of methods, streams, budgets and seeds; what is finished is not run again."""
     tables = load_suite(suite, override or []).under(protocol)
+    check_suite(tables, where=str(suite))
     everything = expand(tables)
     cells = _chosen(everything, only)
     if listed:
@@ -153,7 +156,8 @@ def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
     for stream in dict.fromkeys(cell.stream for cell in cells):
         found = [cell for cell in cells if cell.stream == stream and cell.name in done]
         if found:
-            print_table(summarise([read_run(cell.folder) for cell in found]), title=stream)
+            summaries = summarise([read_run(cell.folder) for cell in found])
+            print_table(method_table(summaries, stream))
     if summary["fairness"]["shared"]:
         say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
     counts = ", ".join(f"{summary[end]} {told}" for end, told in _COUNTS.items() if summary[end])

@@ -11,9 +11,10 @@ from attakit.bench.demo import prepare_demo, run_count, run_demo, run_folders
 from attakit.cli.options import Json, Quiet
 from attakit.cli.output import interruptible, print_json, say, training_bar
 from attakit.report.console import WorkBar, print_table
-from attakit.report.figures import summarise
 from attakit.report.html import write_report
 from attakit.report.runs import read_run
+from attakit.report.summaries import summarise
+from attakit.report.tables import method_table
 
 
 def demo(
@@ -37,5 +38,6 @@ def demo(
     if as_json:
         print_json({"methods": figures, "report": str(report.resolve())})
     elif not quiet:
-        print_table(summarise([read_run(run) for run in runs]), title="Digits: MNIST → shifted")
+        summaries = summarise([read_run(run) for run in runs])
+        print_table(method_table(summaries, "Digits: MNIST → shifted"))
         say(f"Report: {report.resolve()}")

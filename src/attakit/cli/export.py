@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from attakit.bench.exportable import Exportable, run_model, source_model
+from attakit.bench.exportable import run_model
 from attakit.bench.run_folder import has_run
+from attakit.build.exportable import Exportable, source_model
 from attakit.cli.extra_parts import import_service
 from attakit.cli.options import DatabaseUrl, Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say

@@ -16,7 +16,7 @@ from attakit.build.models import DIGITS_TRAINING
 from attakit.build.sets.places import COUNTS
 from attakit.build.task import Counting
 from attakit.processes.interrupt import Interrupted
-from attakit.report.console import WorkBar, told
+from attakit.report.console import WorkBar, format_metrics
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], N
 def training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
     """A bar for training the source model of digits, seen only if and while it is trained."""
     with late_bar("source model", quiet=quiet) as show:
-        yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, told(numbers))
+        yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, format_metrics(numbers))
 
 
 @contextmanager

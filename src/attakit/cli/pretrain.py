@@ -8,7 +8,7 @@ from attakit.build.data import load_task
 from attakit.build.models import pretrain as pretrain_source
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
 from attakit.cli.output import counting_bar, interruptible, print_json, say
-from attakit.report.console import WorkBar, told
+from attakit.report.console import WorkBar, format_metrics
 from attakit.settings.load import load_experiment
 
 
@@ -28,7 +28,9 @@ def pretrain(
         WorkBar("pretrain", total=tables.training.updates, quiet=quiet or as_json) as bar,
     ):
         training = pretrain_source(
-            tables, task, progress=lambda update, numbers: bar.reach(update, told(numbers))
+            tables,
+            task,
+            progress=lambda update, metrics: bar.reach(update, format_metrics(metrics)),
         )
     written = {
         "weights": str(tables.training.weights),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO
-from uuid import uuid4
 
 import typer
 
@@ -18,6 +16,7 @@ from attakit.cli.extra_parts import import_service
 from attakit.cli.options import DatabaseUrl, Json, Quiet
 from attakit.cli.output import print_json, say
 from attakit.errors import SettingError
+from attakit.files import atomic_write
 
 SOME_REFUSED = 1
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how such files begin; spreadsheets write them
@@ -148,16 +147,13 @@ def _read(file: Path) -> str:
 @contextmanager
 def _writing(out: Path, encoding: str) -> Iterator[TextIO]:
     """Inside, text goes to a file that gets its name once it is whole."""
-    beside = out.with_name(f".{out.name}.{uuid4().hex}")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", encoding=encoding, newline="") as stream:
+        with (
+            atomic_write(out) as draft,
+            draft.open("w", encoding=encoding, newline="") as stream,
+        ):
             yield stream
-        os.replace(beside, out)
     except OSError as error:
         raise SettingError(
             f"{out} cannot be written ({error.strerror}). Make room there or choose another file."
         ) from error
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)

@@ -13,8 +13,9 @@ from attakit.bench.run import run_experiment
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
 from attakit.cli.output import counting_bar, interruptible, print_json, say, training_bar
 from attakit.report.console import Progress, print_table
-from attakit.report.figures import summarise
 from attakit.report.runs import read_run
+from attakit.report.summaries import summarise
+from attakit.report.tables import method_table
 from attakit.settings.load import load_experiment
 
 
@@ -64,5 +65,5 @@ def run(
     if as_json:
         print_json({"folder": str(folder), **end})
     elif not quiet:
-        print_table(summarise([read_run(folder)]))
+        print_table(method_table(summarise([read_run(folder)])))
         say(f"Results: {folder}")

@@ -13,8 +13,7 @@ from attakit.cli.extra_parts import import_service
 from attakit.cli.options import Overrides, Quiet
 from attakit.cli.output import interruptible, say, training_bar
 from attakit.errors import SettingError
-from attakit.settings.load import apply_overrides, put_value, read_tables
-from attakit.settings.load_service import parse_settings
+from attakit.settings.load import apply_overrides, parse_service, put_value, read_tables
 
 DEMO_FOLDER = Path("service-demo")
 
@@ -42,7 +41,7 @@ def serve(
     for name, value in given.items():
         if value is not None:
             put_value(tables, name.split("."), value, where=f"--{name.rpartition('.')[2]}")
-    settings = parse_settings(tables, where=str(file or "--demo"))
+    settings = parse_service(tables, where=str(file or "--demo"))
     # The demo speaks to a newcomer, so that its log stays off the screen.
     log_file = settings.folder / "service.log" if demo or quiet else None
     with interruptible("Stopped."), ExitStack() as stack:

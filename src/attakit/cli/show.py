@@ -16,24 +16,22 @@ from attakit.build.data import DATA_SETS, summary
 from attakit.cli.options import Json, Quiet, RunFolders
 from attakit.cli.output import print_json, say
 from attakit.cli.suite_layout import suite_layout
-from attakit.errors import unknown_name
 from attakit.methods import METHODS
-from attakit.paper.layouts import LAYOUTS, PLAIN, lay_out
+from attakit.paper.tables.layouts import LAYOUTS, check_layout, lay_out
 from attakit.report.comparisons import Comparison, compare
-from attakit.report.console import print_sheets, print_table
+from attakit.report.console import print_table
 from attakit.report.html import write_report
 from attakit.report.plots import PlotKind, draw_plot
 from attakit.report.runs import find_runs, read_run
-from attakit.report.sheet_forms import render_sheets
-from attakit.report.sheets import Sheet
-from attakit.report.tables import Form, render_comparisons
+from attakit.report.table_forms import TableForm, layout_json, render_tables
 from attakit.select import SELECTORS
+from attakit.settings.suite import PLAIN
 from attakit.stream.order import ORDERS
 
 
 def table(
     folders: RunFolders,
-    form: Annotated[Form, typer.Option("--format", help="How to write it.")] = "rich",
+    form: Annotated[TableForm, typer.Option("--format", help="How to write it.")] = "rich",
     layout: Annotated[
         str | None,
         typer.Option(
@@ -46,35 +44,25 @@ def table(
     """Make tables from the JSON lines of runs, one per stream."""
     runs = [read_run(folder) for folder in find_runs(folders)]
     chosen = suite_layout(folders) if layout is None else layout
-    if chosen not in (PLAIN, *LAYOUTS):
-        raise unknown_name("layout", chosen, (PLAIN, *LAYOUTS))
-    if chosen != PLAIN:
-        _show_layout(lay_out(chosen, runs), form, as_json=as_json)
-        return
-    found = compare(runs)
-    if as_json:
-        print_json({"tables": [_as_json(one) for one in found]})
+    check_layout(chosen)
+    comparisons = compare(runs) if chosen == PLAIN else []
+    tables = [one.table for one in comparisons] if chosen == PLAIN else lay_out(chosen, runs)
+    if as_json and chosen == PLAIN:
+        print_json({"tables": [_as_json(one) for one in comparisons]})
+    elif as_json:
+        print_json({"sheets": [layout_json(one) for one in tables]})
     elif form == "rich":
-        for place, one in enumerate(found):
-            if place:
+        for number, one in enumerate(tables):
+            if number and chosen == PLAIN:
                 say("")
-            print_table(one.rows, title=one.title, notes=one.notes)
+            print_table(one)
     else:
-        tables = [(one.title, one.rows, one.notes) for one in found]
-        sys.stdout.write(render_comparisons(tables, form))
+        sys.stdout.write(render_tables(tables, form))
 
 
 def _as_json(found: Comparison) -> dict[str, Any]:
-    return {"title": found.title, "rows": [asdict(row) for row in found.rows], "notes": found.notes}
-
-
-def _show_layout(sheets: list[Sheet], form: Form, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"sheets": [asdict(sheet) for sheet in sheets]})
-    elif form == "rich":
-        print_sheets(sheets)
-    else:
-        sys.stdout.write(render_sheets(sheets, form))
+    rows = [asdict(one) for one in found.summaries]
+    return {"title": found.title, "rows": rows, "notes": found.notes}
 
 
 def plot(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attakit.bench.suites.cells import SUITE_FILE
 from attakit.errors import StateError
-from attakit.paper.layouts import PLAIN
+from attakit.settings.suite import PLAIN
 
 
 def suite_layout(folders: Sequence[Path]) -> str:

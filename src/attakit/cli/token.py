@@ -112,9 +112,9 @@ def _is_vacant(folder: Path) -> bool:
 def _open(folder: Path, database: str | None, *, new: bool = False) -> Iterator[Any]:
     """Open the storage of a service; one that is not there is made only if it may be `new`."""
     file = folder / import_service("storage.database").FILE
-    kept = import_service("saved_database")
-    url = database or kept.kept_database(folder)
-    kept.check_password(url)
+    saved = import_service("saved_settings")
+    url = database or saved.saved_database_url(folder)
+    saved.check_password(url)
     if not new and url is None and not file.is_file():
         raise SettingError(
             f"token: there is no service in {folder}. Name its folder with --folder, or its "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from attakit.cli.option_groups import expand_options
 from attakit.cli.options import Json, Quiet
 from attakit.cli.output import interruptible, late_bar, print_json, say, training_bar
-from attakit.paper.cluster_figure import draw_clustering
-from attakit.paper.entropy_figure import draw_entropy_sets, entropy_table
-from attakit.paper.surface_figure import draw_surfaces
-from attakit.paper.surfaces import Surface
 from attakit.paper.validation import (
     PLANS,
     USUAL,
@@ -29,28 +27,73 @@ from attakit.paper.validation import (
     follow_clustering,
     load_material,
 )
+from attakit.paper.validation.clustering_plot import draw_clustering
+from attakit.paper.validation.entropy_plot import draw_entropy_sets, entropy_table
+from attakit.paper.validation.loss_surface import LossSurface
+from attakit.paper.validation.surface_plot import draw_surfaces
 
-_GO_ON = "Stopped. What is finished is kept: give the same command again to go on."
+_STOPPED = "Stopped. Finished models are kept. Run the same command to continue."
 
 Data = Annotated[str, typer.Option(help=f"Data set: {' or '.join(USUAL)}.")]
-Folder = Annotated[
-    Path | None, typer.Option(help="Where results and figures go; by default figures/DATA.")
-]
-Root = Annotated[Path | None, typer.Option(help="Folder of the images, for data in folders.")]
-Weights = Annotated[Path | None, typer.Option(help="Source model, as `pretrain` writes it.")]
-Start = Annotated[
-    Path | None, typer.Option(help="Weights from before the source was seen, such as ImageNet's.")
-]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-TestSamples = Annotated[int, typer.Option(help="Target samples that are never trained on.")]
-Updates = Annotated[int, typer.Option(help="Optimiser steps per model.")]
-Lr = Annotated[float | None, typer.Option(help="Learning rate; by default that of the data set.")]
-BatchSize = Annotated[
-    int | None, typer.Option(help="Samples per update; by default that of the data set.")
-]
-Workers = Annotated[
-    int | None, typer.Option(help="Processes, one thread each; by default one per core.")
-]
+
+
+@dataclass(frozen=True)
+class CommonOptions:
+    """Where data and models come from, and where results go."""
+
+    folder: Annotated[
+        Path | None, typer.Option(help="Folder for results and figures; by default figures/DATA.")
+    ] = None
+    root: Annotated[
+        Path | None, typer.Option(help="Folder of the images, for data sets in folders.")
+    ] = None
+    weights: Annotated[
+        Path | None, typer.Option(help="Source model, as written by `attakit pretrain`.")
+    ] = None
+    start: Annotated[
+        Path | None,
+        typer.Option(help="Weights from before training on the source, such as ImageNet weights."),
+    ] = None
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto"
+    quiet: Quiet = False
+    as_json: Json = False
+
+    @property
+    def is_silent(self) -> bool:
+        return self.quiet or self.as_json
+
+    def testbed(self, data: str, test_samples: int = Testbed.test_samples) -> Testbed:
+        return Testbed(data, self.root, self.weights, self.start, test_samples, self.device)
+
+    def output(self, data: str) -> Path:
+        """The folder to write to."""
+        return Path("figures") / data if self.folder is None else self.folder
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How models are trained and tested."""
+
+    updates: Annotated[int, typer.Option(help="Optimiser steps per model.")] = 150
+    lr: Annotated[float | None, typer.Option(help="Learning rate; by default the data set's.")] = (
+        None
+    )
+    batch_size: Annotated[
+        int | None, typer.Option(help="Samples per update; by default the data set's.")
+    ] = None
+    test_samples: Annotated[int, typer.Option(help="Target samples kept for testing.")] = 1000
+    workers: Annotated[
+        int | None, typer.Option(help="Processes, one thread each; by default one per core.")
+    ] = None
+
+    def fitting(self, testbed: Testbed) -> Fitting:
+        usual = testbed.usual
+        return Fitting(
+            self.updates,
+            usual.lr if self.lr is None else self.lr,
+            usual.batch_size if self.batch_size is None else self.batch_size,
+        )
+
 
 app = typer.Typer(
     help="Repeat the paper's validation experiments: numbers and figures.", no_args_is_help=True
@@ -58,166 +101,120 @@ app = typer.Typer(
 
 
 @app.command()
+@expand_options
 def surfaces(
     data: Data = "digits",
     only: Annotated[
-        list[str] | None, typer.Option(help=f"Not all surfaces: {', '.join(PLANS)}.")
+        list[str] | None, typer.Option(help=f"Compute only these surfaces: {', '.join(PLANS)}.")
     ] = None,
-    points: Annotated[int, typer.Option(help="Values of λ₀ and of w₀.")] = 11,
+    points: Annotated[int, typer.Option(help="Number of values of λ₀ and of w₀.")] = 11,
     large: Annotated[int, typer.Option(help="N of the larger surfaces.")] = 2000,
     small: Annotated[int, typer.Option(help="N of the smaller surfaces.")] = 500,
     seeds: Annotated[int, typer.Option(help="Models per cell, to average over.")] = 1,
-    updates: Updates = 150,
-    lr: Lr = None,
-    batch_size: BatchSize = None,
-    test_samples: TestSamples = 1000,
-    workers: Workers = None,
-    folder: Folder = None,
-    root: Root = None,
-    weights: Weights = None,
-    start: Start = None,
-    device: Device = "auto",
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    training: TrainingOptions,
+    common: CommonOptions,
 ) -> None:
-    """Draw losses over the share λ₀ and the weight w₀ of source samples.
+    """Plot losses over the share λ₀ and the weight w₀ of source samples.
 
-    Finished cells are kept: a second call goes on where the first was stopped.
+    Finished models are kept: a second call continues where the first one stopped.
     """
-    testbed = Testbed(data, root, weights, start, test_samples, device)
+    testbed = common.testbed(data, training.test_samples)
     settings = SurfaceSettings(points=points, large=large, small=small, seeds=seeds)
-    fitting = _fitting(testbed, updates, lr, batch_size)
-    place = _folder(folder, data)
-    silent = quiet or as_json
-    with interruptible(_GO_ON), late_bar("surfaces", quiet=silent) as show:
-        _prepare(testbed, quiet=silent)
+    folder = common.output(data)
+    with interruptible(_STOPPED), late_bar("surfaces", quiet=common.is_silent) as show:
+        _prepare(testbed, quiet=common.is_silent)
         found = compute_surfaces(
             testbed,
             list(only or PLANS),
-            place / "surfaces.jsonl",
+            folder / "surfaces.jsonl",
             settings=settings,
-            fitting=fitting,
-            workers=workers,
+            fitting=training.fitting(testbed),
+            workers=training.workers,
             progress=lambda done, total: show(done, total, "models"),
         )
-    files = {name: place / f"surface-{name}.png" for name in found}
+    files = {name: folder / f"surface-{name}.png" for name in found}
     for name, surface in found.items():
         draw_surfaces([surface], files[name])
     if len(found) > 1:
-        files["all"] = place / "surfaces.png"
+        files["all"] = folder / "surfaces.png"
         draw_surfaces(list(found.values()), files["all"])
-    if as_json:
-        print_json({"surfaces": {name: _told(found[name]) for name in found}, **_paths(files)})
-    elif not quiet:
-        Console().print(_surface_table(found))
-        _say_files(files)
+    numbers = {"surfaces": {name: _summary(found[name]) for name in found}}
+    _print_results(common, numbers, files, _surface_table(found))
 
 
 @app.command()
+@expand_options
 def entropy(
     data: Data = "digits",
     retrain: Annotated[
-        int | None, typer.Option(help="Samples to retrain on; by default that of the data set.")
+        int | None, typer.Option(help="Samples to retrain on; by default the data set's.")
     ] = None,
     fine_tune: Annotated[int, typer.Option(help="Samples to fine-tune on.")] = 300,
     seeds: Annotated[int, typer.Option(help="Models per row, to average over.")] = 3,
-    updates: Updates = 150,
-    lr: Lr = None,
-    batch_size: BatchSize = None,
-    test_samples: TestSamples = 1000,
-    workers: Workers = None,
-    folder: Folder = None,
-    root: Root = None,
-    weights: Weights = None,
-    start: Start = None,
-    device: Device = "auto",
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    training: TrainingOptions,
+    common: CommonOptions,
 ) -> None:
-    """Train on samples of low and of high entropy, and see which domain they are like."""
-    testbed = Testbed(data, root, weights, start, test_samples, device)
+    """Train on samples of low and of high entropy, to see which domain they resemble."""
+    testbed = common.testbed(data, training.test_samples)
     retrain = testbed.usual.retrain_samples if retrain is None else retrain
     settings = EntropySettings(retrain=retrain, fine_tune=fine_tune, seeds=seeds)
-    fitting = _fitting(testbed, updates, lr, batch_size)
-    place = _folder(folder, data)
-    silent = quiet or as_json
-    with interruptible(_GO_ON), late_bar("entropy", quiet=silent) as show:
-        _prepare(testbed, quiet=silent)
+    folder = common.output(data)
+    with interruptible(_STOPPED), late_bar("entropy", quiet=common.is_silent) as show:
+        _prepare(testbed, quiet=common.is_silent)
         rows = compare_entropy_sets(
             testbed,
-            place / "entropy.jsonl",
+            folder / "entropy.jsonl",
             settings=settings,
-            fitting=fitting,
-            workers=workers,
+            fitting=training.fitting(testbed),
+            workers=training.workers,
             progress=lambda done, total: show(done, total, "models"),
         )
-    files = {"entropy": place / "entropy.png"}
+    files = {"entropy": folder / "entropy.png"}
     draw_entropy_sets(rows, files["entropy"])
-    if as_json:
-        print_json({"rows": [asdict(row) for row in rows], **_paths(files)})
-    elif not quiet:
-        Console().print(entropy_table(rows, title=f"Losses after training, {data}"))
-        _say_files(files)
+    table = entropy_table(rows, title=f"Losses after training, {data}")
+    _print_results(common, {"rows": [asdict(row) for row in rows]}, files, table)
 
 
 @app.command()
+@expand_options
 def clustering(
     data: Data = "digits",
-    steps: Annotated[int, typer.Option(help="Steps in all.")] = 5,
+    steps: Annotated[int, typer.Option(help="Number of steps.")] = 5,
     batch_size: Annotated[int, typer.Option(help="New samples per step.")] = 100,
-    initial_clusters: Annotated[int, typer.Option(help="Clusters of the initial step.")] = 10,
+    initial_clusters: Annotated[int, typer.Option(help="Clusters in the first step.")] = 10,
     cluster_growth: Annotated[int, typer.Option(help="Clusters added per step.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of samples, clusters and places.")] = 0,
-    folder: Folder = None,
-    root: Root = None,
-    weights: Weights = None,
-    start: Start = None,
-    device: Device = "auto",
-    quiet: Quiet = False,
-    as_json: Json = False,
+    seed: Annotated[int, typer.Option(help="Seed of samples, clusters and positions.")] = 0,
+    *,
+    common: CommonOptions,
 ) -> None:
-    """Draw incremental clustering step by step: clusters left, chosen anchors right."""
-    testbed = Testbed(data, root, weights, start, device=device)
+    """Plot incremental clustering step by step: clusters left, chosen anchors right."""
+    testbed = common.testbed(data)
     settings = ClusteringSettings(steps, batch_size, initial_clusters, cluster_growth, seed)
-    with interruptible("Stopped. Start it again."):
-        _prepare(testbed, quiet=quiet or as_json)
+    with interruptible("Stopped. Nothing was written."):
+        _prepare(testbed, quiet=common.is_silent)
         found = follow_clustering(testbed, settings)
-    files = {"clustering": _folder(folder, data) / "clustering.png"}
+    files = {"clustering": common.output(data) / "clustering.png"}
     draw_clustering(found, files["clustering"])
-    if as_json:
-        told = [
-            {
-                "clusters": step.cluster_count,
-                "known": int(step.is_anchor.sum()),
-                "chosen": int(step.is_chosen.sum()),
-            }
-            for step in found
-        ]
-        print_json({"steps": told, **_paths(files)})
-    elif not quiet:
-        _say_files(files)
-
-
-def _fitting(testbed: Testbed, updates: int, lr: float | None, batch_size: int | None) -> Fitting:
-    usual = testbed.usual
-    return Fitting(
-        updates,
-        usual.lr if lr is None else lr,
-        usual.batch_size if batch_size is None else batch_size,
-    )
-
-
-def _folder(folder: Path | None, data: str) -> Path:
-    return Path("figures") / data if folder is None else folder
+    steps_done = [
+        {
+            "clusters": step.cluster_count,
+            "known": int(step.is_anchor.sum()),
+            "chosen": int(step.is_chosen.sum()),
+        }
+        for step in found
+    ]
+    _print_results(common, {"steps": steps_done}, files)
 
 
 def _prepare(testbed: Testbed, *, quiet: bool) -> None:
-    """Load; where the source model of digits was never trained, do so once, not per process."""
+    """Load the data. Train a missing source model of the digits here, not once per process."""
     with training_bar(quiet=quiet) as training:
         load_material(testbed, training)
 
 
-def _surface_table(found: dict[str, Surface]) -> Table:
+def _surface_table(found: dict[str, LossSurface]) -> Table:
     table = Table(title="Lowest losses, and where the minima lie beside the line w₀ = λ₀")
     for name in ("surface", "lowest", "at λ₀", "at w₀", "mean w₀ − λ₀"):
         table.add_column(name, justify="left" if name == "surface" else "right")
@@ -228,7 +225,7 @@ def _surface_table(found: dict[str, Surface]) -> Table:
     return table
 
 
-def _told(surface: Surface) -> dict[str, object]:
+def _summary(surface: LossSurface) -> dict[str, object]:
     return {
         "title": surface.title,
         "lowest": asdict(surface.lowest()),
@@ -237,10 +234,17 @@ def _told(surface: Surface) -> dict[str, object]:
     }
 
 
-def _paths(files: dict[str, Path]) -> dict[str, dict[str, str]]:
-    return {"figures": {name: str(path.resolve()) for name, path in files.items()}}
-
-
-def _say_files(files: dict[str, Path]) -> None:
-    for path in files.values():
-        say(f"Figure: {path.resolve()}")
+def _print_results(
+    common: CommonOptions,
+    numbers: Mapping[str, object],
+    files: dict[str, Path],
+    table: Table | None = None,
+) -> None:
+    if common.as_json:
+        figures = {name: str(path.resolve()) for name, path in files.items()}
+        print_json({**numbers, "figures": figures})
+    elif not common.quiet:
+        if table is not None:
+            Console().print(table)
+        for path in files.values():
+            say(f"Figure: {path.resolve()}")

@@ -76,7 +76,7 @@ def _turns(
     inputs: dict[SampleId, Tensor] = {}
     oracle = Callback(lambda name: ask(name, inputs[name]), classes=classes, annotator="ask")
     for batch in stream:
-        step, seconds = answer(batch, method, ledger)
+        step, seconds = answer(batch, method, ledger.budget.allowance)
         yield batch, step.prediction
         inputs = {query.sample: batch.inputs[_row(batch, query.sample)] for query in step.queries}
         learn(batch, step, seconds, method, oracle, ledger)

@@ -9,7 +9,7 @@ from typing import Any
 from attakit.errors import LabelError, SettingError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Method, Oracle, Reporter
-from attakit.queries import Answer
+from attakit.queries import Allowance, Answer
 from attakit.records import Batch, Step, StepResult, Training
 
 
@@ -22,23 +22,23 @@ def run(
 ) -> None:
     """Feed a stream through a method, asking for labels within the budget."""
     for batch in stream:
-        step, seconds = answer(batch, method, ledger)
+        step, seconds = answer(batch, method, ledger.budget.allowance)
         result = learn(batch, step, seconds, method, oracle, ledger)
         for reporter in reporters:
             reporter.on_step(result)
 
 
-def answer(batch: Batch, method: Method, ledger: Ledger) -> tuple[Step, float]:
-    """The first half of a turn: the method's step, and the seconds it took. Asks nobody yet."""
+def answer(batch: Batch, method: Method, allowance: Allowance) -> tuple[Step, float]:
+    """The first half of a turn: the method's step and the seconds it took. No question is put."""
     began = time.perf_counter()
-    step = method.step(batch, allowance=ledger.budget.allowance)
+    step = method.step(batch, allowance)
     seconds = time.perf_counter() - began
     if not isinstance(step, Step):
         raise SettingError(
             f"{type(method).__name__}: step must return a Step, got {type(step).__name__}. "
             f"docs/add-a-method.md shows one."
         )
-    return step, seconds
+    return step, seconds if step.seconds is None else step.seconds
 
 
 def learn(
@@ -53,7 +53,7 @@ def learn(
     training = method.learn(answers)
     seconds += time.perf_counter() - began
     return StepResult(
-        batch=batch,
+        batch=batch if step.batch is None else step.batch,
         step=step,
         answers=answers,
         training=training,

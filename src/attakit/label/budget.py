@@ -9,6 +9,7 @@ from typing import Any
 
 from attakit.errors import BudgetExhausted, LabelError, StateError, check_count
 from attakit.label.packing import check_state
+from attakit.queries import Allowance
 
 
 class Budget:
@@ -45,9 +46,9 @@ class Budget:
         return math.inf if self.limit is None else self.limit - self._spent
 
     @property
-    def allowance(self) -> int:
-        """The same as a whole number, for `Method.step`; huge without a limit."""
-        return sys.maxsize if self.limit is None else self.limit - self._spent
+    def allowance(self) -> Allowance:
+        """The same for `Method.step`, as a whole number; huge without a limit."""
+        return Allowance(sys.maxsize if self.limit is None else self.limit - self._spent)
 
     def spend(self, count: int) -> None:
         """Take labels out of the budget, all of them or none."""
@@ -55,7 +56,7 @@ class Budget:
         if count > self.remaining:
             raise BudgetExhausted(
                 f"Budget: {count} more labels asked for, but {self._spent} of {self.limit} are "
-                f"spent. Ask for at most {self.allowance}, or start with a larger limit."
+                f"spent. Ask for at most {self.allowance.count}, or start with a larger limit."
             )
         self._spent += count
 

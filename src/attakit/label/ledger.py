@@ -181,5 +181,4 @@ class Ledger:
 
 
 def _describe(query: Query) -> str:
-    copy = f", copy {query.copy}" if query.copy else ""
-    return f"the question about sample {query.sample!r} (step {query.step}{copy})"
+    return f"the question about sample {query.sample!r} (step {query.step})"

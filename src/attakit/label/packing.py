@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attakit.errors import StateError
-from attakit.queries import Answer, Query, SampleId
+from attakit.queries import Answer, Query
 
 Packed = list[Any]
 
@@ -14,34 +14,29 @@ Packed = list[Any]
 def pack_queries(queries: Iterable[Query]) -> list[Packed]:
     """Turn questions into lists of strings and numbers.
 
-    >>> pack_queries([Query(SampleId("cat.png"), step=3)])
-    [['cat.png', 3, 0]]
+    >>> pack_queries([Query("cat.png", step=3)])
+    [['cat.png', 3]]
     """
-    return [[str(query.sample), int(query.step), int(query.copy)] for query in queries]
+    return [query.packed() for query in queries]
 
 
 def unpack_queries(packed: Iterable[Packed]) -> list[Query]:
     """Turn the lists of `pack_queries` back into questions."""
-    return [Query(SampleId(sample), step, copy) for sample, step, copy in packed]
+    return [Query.unpacked(each) for each in packed]
 
 
 def pack_answers(answers: Iterable[Answer]) -> list[Packed]:
     """Turn answers into lists of strings and numbers.
 
-    >>> pack_answers([Answer(Query(SampleId("cat.png"), step=3), 1, "Ada")])
-    [['cat.png', 3, 0, 1, 'Ada']]
+    >>> pack_answers([Answer(Query("cat.png", step=3), 1, "Ada")])
+    [['cat.png', 3, 1, 'Ada']]
     """
-    return [
-        [*pack_queries([answer.query])[0], answer.label, answer.annotator] for answer in answers
-    ]
+    return [[*answer.query.packed(), answer.label, answer.annotator] for answer in answers]
 
 
 def unpack_answers(packed: Iterable[Packed]) -> list[Answer]:
     """Turn the lists of `pack_answers` back into answers."""
-    return [
-        Answer(Query(SampleId(sample), step, copy), label, annotator)
-        for sample, step, copy, label, annotator in packed
-    ]
+    return [Answer(Query.unpacked(query), label, annotator) for *query, label, annotator in packed]
 
 
 def check_state(who: str, state: Mapping[str, Any], entries: Sequence[str]) -> None:

@@ -275,4 +275,5 @@ class Expiring:
 
 
 def _generator_for(query: Query, seed: int, purpose: str) -> np.random.Generator:
-    return generator(seed, purpose, f"{query.sample}/{query.step}/{query.copy}")
+    # The zero keeps the draws of earlier versions, where it numbered repeated questions.
+    return generator(seed, purpose, f"{query.sample}/{query.step}/0")

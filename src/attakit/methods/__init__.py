@@ -1,11 +1,14 @@
 """Adaptation methods, one per file."""
 
 from attakit.methods.anchor_head import AnchorHead
+from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.batch_norm import BatchNorm
 from attakit.methods.cotta import CoTTA
 from attakit.methods.eata import EATA
 from attakit.methods.enhanced import Enhanced
+from attakit.methods.pool import Pool, PoolAdaptation
+from attakit.methods.reference import ReferenceSimATTA
 from attakit.methods.sar import SAR
 from attakit.methods.simatta import SimATTA
 from attakit.methods.source_only import SourceOnly
@@ -19,6 +22,7 @@ METHODS: dict[str, type[BaseMethod]] = {
     "eata": EATA,
     "sar": SAR,
     "simatta": SimATTA,
+    "simatta_reference": ReferenceSimATTA,
     "source_only": SourceOnly,
     "tent": Tent,
 }
@@ -28,10 +32,14 @@ __all__ = [
     "METHODS",
     "SAR",
     "AnchorHead",
+    "AskingMethod",
     "BaseMethod",
     "BatchNorm",
     "CoTTA",
     "Enhanced",
+    "Pool",
+    "PoolAdaptation",
+    "ReferenceSimATTA",
     "SimATTA",
     "SourceOnly",
     "Tent",

@@ -15,7 +15,7 @@ model, and the adapted model cannot be exported or served.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -23,21 +23,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attakit.errors import SettingError, StateError, check_range
-from attakit.methods.base import BaseMethod
+from attakit.methods.asking import AskingMethod
 from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean, DomainState
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.neighbours import smooth
 from attakit.nn.weights import weights_hash
 from attakit.protocols import Selector
-from attakit.queries import Answer, Query, SampleId
-from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Selection, Step, Training
+from attakit.queries import Allowance, Answer, Query, SampleId
+from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Step, Training
+from attakit.select.allowed import select_allowed
 from attakit.select.clue import CLUE
 from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
 from attakit.store.recent import Recent
 from attakit.store.stored_rows import covered_rows
-from attakit.store.waiting import Waiting, waiting_rows
+from attakit.store.waiting import waiting_rows
 from attakit.train.anchored import Penalty, ResidualHead
 
 Layers = Sequence[str] | Literal["auto"]
@@ -48,7 +49,7 @@ _SMALL_BATCH = 8  # below it a batch offers no choice, so its samples must be un
 _UNSURE = 0.7  # share of recent samples that must be surer
 
 
-class AnchorHead(BaseMethod):
+class AnchorHead(AskingMethod):
     """Corrects a frozen network with a small head that is fitted to the labelled samples.
 
     Parameters
@@ -85,7 +86,7 @@ class AnchorHead(BaseMethod):
     --------
     >>> from attakit.testing import tiny_batch, tiny_classifier
     >>> method = AnchorHead(tiny_classifier(), labels_per_1000=100)
-    >>> step = method.step(tiny_batch(), allowance=10)
+    >>> step = method.step(tiny_batch(), Allowance(10))
     >>> len(step.queries)
     2
     >>> method.learn([Answer(query, 0, "me") for query in step.queries]).numbers["anchors"]
@@ -103,8 +104,6 @@ class AnchorHead(BaseMethod):
         "anchors",
         "head",
     )
-    # The answer is no single module: see the module's docstring.
-    adapted_model = None  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -123,7 +122,8 @@ class AnchorHead(BaseMethod):
         selector: Selector | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(model)
+        chosen = selector or CLUE(first="unlimited", per_step="unlimited", seed=seed)
+        super().__init__(model, selector=chosen)
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         self.network = weights_hash(self.model)
@@ -133,26 +133,34 @@ class AnchorHead(BaseMethod):
         self.layers = None if layers == "auto" else _names(layers)
         self.hedge = hedge
         self.smoothing = smoothing
-        self.selector = selector or CLUE(first="unlimited", per_step="unlimited", seed=seed)
         self.rate = LabelRate(
             per_thousand=labels_per_1000, spread_over=spread_over, first=first, at_drift=at_drift
         )
         self.domain = DomainMean()
         self.recent = Recent(capacity=window)
-        self.waiting = Waiting()
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty)
+
+    @property
+    def adapted_model(self) -> nn.Module:
+        raise SettingError(
+            "AnchorHead: its answers come from the network, the head and recent samples together, "
+            "so there is no single model to keep, export or serve yet. Use another method for that "
+            "(simatta)."
+        )
+
+    @property
+    def labelled_anchors(self) -> Anchors:
+        return self.anchors
 
     def predict(self, inputs: Tensor) -> Prediction:
         inputs = self.place(inputs)
         return self._view(inputs).prediction if len(inputs) else self.answer(self.model, inputs)
 
-    def step(self, batch: Batch, allowance: int) -> Step:
-        if len(batch) == 0:
-            return Step(self.predict(batch.inputs))
-        view = self._view(self.place(batch.inputs))
+    def respond(self, batch: Batch, allowance: Allowance) -> Step:
+        view = self._view(batch.inputs)
         self._keep(view)
-        choice, queries = self._ask(batch, view, allowance)
+        queries, choice = self._ask(batch, view, allowance)
         self.recent.add(batch.samples, view.features, view.offsets)
         return Step(view.prediction, queries, {"domains": float(view.domain.domains)}, choice)
 
@@ -167,8 +175,8 @@ class AnchorHead(BaseMethod):
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove samples. The head is fitted again without them, as if they had never come."""
         before = len(self.anchors)
-        for store in (self.waiting, self.anchors, self.recent):
-            store.forget(samples)
+        super().forget(samples)
+        self.recent.forget(samples)
         if len(self.anchors) < before:
             self.head.refit(self.anchors.rows)
 
@@ -217,17 +225,22 @@ class AnchorHead(BaseMethod):
             if self.model.stream is not None:
                 self.model.stream.shorten(_AFTER_DRIFT)
 
-    def _ask(self, batch: Batch, view: _View, allowance: int) -> tuple[Choice, tuple[Query, ...]]:
-        rows = _rows_without_inputs(batch, view)
-        due = self.rate.due(len(batch), allowance, drifted=view.drifted)
+    def _ask(
+        self, batch: Batch, view: _View, allowance: Allowance
+    ) -> tuple[tuple[Query, ...], Choice]:
+        """Ask about as many samples as are due. A replayed step asks what it asked before."""
+        due = self.rate.due(
+            len(batch), allowance.count, drifted=view.drifted, pace=len(allowance.steps) or 1
+        )
+        if allowance.repeat is None:
+            allowance = replace(allowance, count=due)
         candidates = _candidates(batch, view, self._unsure(view))
         known = covered_rows((self.anchors, self.waiting), like=candidates)
-        selection = Selection()
-        if due and len(candidates):
-            selection = self.selector.select(candidates, known, due, batch.step)
+        selection = select_allowed(self.selector, candidates, known, allowance, batch.step)
         self.rate.spend(len(selection.samples))
+        rows = _rows_without_inputs(batch, view)
         queries = self.waiting.hold_chosen(rows, selection, batch.step)
-        return Choice(candidates, known, selection), queries
+        return queries, Choice(candidates, known, selection)
 
     def _unsure(self, view: _View) -> list[int]:
         """Places of samples that may be asked about: all, in a batch that offers a choice."""
@@ -261,8 +274,8 @@ def _candidates(batch: Batch, view: _View, places: Sequence[int]) -> Rows:
 
 def _rows_without_inputs(batch: Batch, view: _View) -> LabelledRows:
     """What is kept of samples that are asked about: features and network logits, no inputs."""
-    nothing = view.features.new_zeros(len(batch), 0)
-    return waiting_rows(batch, nothing, Prediction(view.offsets, view.features))
+    nothing = replace(batch, inputs=view.features.new_zeros(len(batch), 0))
+    return waiting_rows(nothing, Prediction(view.offsets, view.features))
 
 
 def _names(layers: object) -> list[str]:

@@ -1,9 +1,10 @@
-"""What every method shares: its own copy of the model, predicting, and saving."""
+"""What every method shares: its own copy of the model, the frame of a step, and saving."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -13,15 +14,15 @@ from torch.optim import Optimizer
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place, prepare
-from attakit.queries import Answer
+from attakit.queries import Allowance, Answer
 from attakit.records import Batch, Prediction, Step, Training
 
 
 class BaseMethod:
     """Holds a copy of the model, answers with it, and saves what `stateful` names.
 
-    A subclass overrides `step`, and `learn` if it uses labels. Everything that changes during a
-    run must be named in `stateful`, the model first.
+    A subclass overrides `adapt`. One that asks for labels derives from `AskingMethod` instead.
+    Everything that changes during a run must be named in `stateful`, the model first.
 
     Parameters
     ----------
@@ -36,6 +37,7 @@ class BaseMethod:
         self.model = prepare(copy.deepcopy(given), given.device).eval()
         self.model.requires_grad_(False)
         self.model.use_norm("frozen")
+        self.step_count = 0
 
     @property
     def adapted_model(self) -> nn.Module:
@@ -60,19 +62,33 @@ class BaseMethod:
             blank = model(inputs.new_zeros((1, *inputs.shape[1:])))
             return Prediction(blank.logits[:0], blank.features[:0])
 
-    def step(self, batch: Batch, allowance: int) -> Step:  # noqa: ARG002
-        """Answer the batch; ask nothing."""
-        return Step(self.predict(batch.inputs))
+    def step(self, batch: Batch, allowance: Allowance) -> Step:
+        """Bring the batch to the model's device, then answer it and adapt to it."""
+        self.step_count = batch.step
+        batch = replace(batch, inputs=self.place(batch.inputs))
+        if len(batch) == 0:
+            return Step(self.predict(batch.inputs))
+        return self.respond(batch, allowance)
 
-    def learn(self, answers: Sequence[Answer]) -> Training:  # noqa: ARG002
-        """Make no use of labels."""
+    def respond(self, batch: Batch, allowance: Allowance) -> Step:
+        """Answer a batch that is in place and not empty. Here without any question."""
+        del allowance
+        return self.adapt(batch.inputs)
+
+    def adapt(self, inputs: Tensor) -> Step:
+        """Answer inputs and adapt to them without labels. Here without adapting."""
+        return Step(self.predict(inputs))
+
+    def learn(self, answers: Sequence[Answer]) -> Training:
+        """Learn from labels. Here nothing, because the method asks for none."""
+        del answers
         return Training()
 
     def after_update(self) -> None:
         """Do what belongs to every update of `model`; nothing, for most methods.
 
-        Who trains a method's model from outside, as `Enhanced` does, calls this after each update.
-        A method for which an update is more than a gradient step overrides it.
+        Code that trains a method's model from outside, as `Enhanced` does, calls this after each
+        update. A method for which an update is more than a gradient step overrides it.
         """
 
     def state_dict(self) -> dict[str, Any]:

@@ -29,8 +29,9 @@ class BatchNorm(BaseMethod):
 
     Examples
     --------
+    >>> from attakit.queries import Allowance
     >>> from attakit.testing import tiny_batch, tiny_classifier
-    >>> BatchNorm(tiny_classifier()).step(tiny_batch(), allowance=0).prediction.logits.shape
+    >>> BatchNorm(tiny_classifier()).step(tiny_batch(), Allowance(0)).prediction.logits.shape
     torch.Size([8, 3])
     """
 

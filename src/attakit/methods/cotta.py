@@ -20,20 +20,20 @@ from __future__ import annotations
 
 import copy
 import math
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.optim import SGD
 
 from attakit.errors import SettingError, check_count, check_range
-from attakit.methods.base import BaseMethod
+from attakit.methods.gradient import GradientMethod
 from attakit.nn.augment import augment
 from attakit.nn.seeding import torch_generator
 from attakit.nn.trainable import trainable_parameters
-from attakit.records import Batch, Prediction, Step
+from attakit.records import Prediction, Step
 from attakit.train.descent import descend
 
 # Published bounds: CIFAR-10, CIFAR-100, ImageNet.
@@ -56,7 +56,7 @@ def bound_for(classes: int) -> float:
     return 1 / classes + share * (1 - 1 / classes)
 
 
-class CoTTA(BaseMethod):
+class CoTTA(GradientMethod):
     """A student follows its teacher, the teacher is the student's moving average.
 
     The teacher answers. It is asked about several random views of the batch, and its answers are
@@ -89,8 +89,9 @@ class CoTTA(BaseMethod):
 
     Examples
     --------
+    >>> from attakit.queries import Allowance
     >>> from attakit.testing import tiny_batch, tiny_classifier
-    >>> step = CoTTA(tiny_classifier(), views=4).step(tiny_batch(), allowance=0)
+    >>> step = CoTTA(tiny_classifier(), views=4).step(tiny_batch(), Allowance(0))
     >>> step.prediction.logits.shape, step.numbers["averaged_views"]
     (torch.Size([8, 3]), 4.0)
     """
@@ -111,9 +112,9 @@ class CoTTA(BaseMethod):
         confidence_bound: float | Literal["auto"] = "auto",
         seed: int = 0,
     ) -> None:
-        super().__init__(model)
-        check_range("CoTTA", "lr", lr, above=0)
-        check_range("CoTTA", "momentum", momentum, at_least=0, at_most=1)
+        super().__init__(
+            model, lr=lr, momentum=momentum, trained=partial(trainable_parameters, which=trainable)
+        )
         check_range("CoTTA", "teacher_momentum", teacher_momentum, at_least=0, at_most=1)
         check_range("CoTTA", "restore_probability", restore_probability, at_least=0, at_most=1)
         check_count("CoTTA", "views", views)
@@ -125,9 +126,7 @@ class CoTTA(BaseMethod):
         self.confidence_bound = confidence_bound
         self.seed = seed
         self.update_count = 0
-        self.model.use_norm("batch")
         self.source_model = copy.deepcopy(self.model)
-        self.optimizer = SGD(trainable_parameters(self.model, trainable), lr=lr, momentum=momentum)
         self.teacher = copy.deepcopy(self.model)
 
     @property
@@ -140,10 +139,7 @@ class CoTTA(BaseMethod):
         """Answer as the next step would, without changing anything."""
         return self._ask_teacher(self.place(inputs))[0]
 
-    def step(self, batch: Batch, allowance: int) -> Step:  # noqa: ARG002
-        inputs = self.place(batch.inputs)
-        if len(batch) == 0:
-            return Step(self.predict(inputs))
+    def adapt(self, inputs: Tensor) -> Step:
         prediction, numbers = self._ask_teacher(inputs)
         loss = F.cross_entropy(self.model(inputs).logits, prediction.logits.softmax(dim=1))
         numbers["loss"] = descend("CoTTA", self.optimizer, loss)

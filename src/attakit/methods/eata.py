@@ -19,21 +19,19 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.optim import SGD
 
 from attakit.errors import SettingError, check_count, check_range
-from attakit.methods.base import BaseMethod
+from attakit.methods.gradient import GradientMethod
 from attakit.methods.moving_average import follow
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
-from attakit.nn.trainable import trainable_parameters
-from attakit.records import Batch, Step
+from attakit.records import Step
 from attakit.train.descent import checked_loss, descend
 
 FISHER_ALPHA, FISHER_SAMPLES = 2000.0, 2000  # of the paper, for ImageNet
 
 
-class EATA(BaseMethod):
+class EATA(GradientMethod):
     """Lowers the entropy of reliable, new samples; holds on to what matters to the source.
 
     Parameters
@@ -58,9 +56,10 @@ class EATA(BaseMethod):
 
     Examples
     --------
+    >>> from attakit.queries import Allowance
     >>> from attakit.testing import tiny_batch, tiny_classifier
     >>> method = EATA(tiny_classifier(), source_inputs=tiny_batch(9).inputs)
-    >>> sorted(method.step(tiny_batch(), allowance=0).numbers)
+    >>> sorted(method.step(tiny_batch(), Allowance(0)).numbers)
     ['kept', 'reliable']
     """
 
@@ -78,9 +77,7 @@ class EATA(BaseMethod):
         fisher_alpha: float = FISHER_ALPHA,
         fisher_samples: int = FISHER_SAMPLES,
     ) -> None:
-        super().__init__(model)
-        check_range("EATA", "lr", lr, above=0)
-        check_range("EATA", "momentum", momentum, at_least=0, at_most=1)
+        super().__init__(model, lr=lr, momentum=momentum)
         check_range("EATA", "reliable_share", reliable_share, at_least=0, at_most=1)
         check_range("EATA", "fisher_alpha", fisher_alpha, at_least=0)
         check_count("EATA", "fisher_samples", fisher_samples)
@@ -90,13 +87,10 @@ class EATA(BaseMethod):
         self.redundancy_margin = redundancy_margin
         self.fisher_alpha = fisher_alpha
         self.average: Tensor | None = None  # of the probabilities of samples trained on
-        self.model.use_norm("batch")
-        parameters = trainable_parameters(self.model, "norm")
-        self.optimizer = SGD(parameters, lr=lr, momentum=momentum)
         known = source_inputs is not None and fisher_alpha > 0
         inputs = _checked(source_inputs)[:fisher_samples] if known else None
-        fisher = [] if inputs is None else diagonal_fisher(self.model, parameters, inputs)
-        self.penalty = FisherPenalty(parameters, fisher)
+        fisher = [] if inputs is None else diagonal_fisher(self.model, self.trained, inputs)
+        self.penalty = FisherPenalty(self.trained, fisher)
 
     @staticmethod
     def source_input_count(settings: Mapping[str, Any]) -> int:
@@ -106,10 +100,7 @@ class EATA(BaseMethod):
         count: int = settings.get("fisher_samples", FISHER_SAMPLES)
         return count
 
-    def step(self, batch: Batch, allowance: int) -> Step:  # noqa: ARG002
-        inputs = self.place(batch.inputs)
-        if len(batch) == 0:
-            return Step(self.predict(inputs))
+    def adapt(self, inputs: Tensor) -> Step:
         answer = self.model(inputs)
         entropy = softmax_entropy(answer.logits)
         checked_loss("EATA", self.optimizer, entropy.detach().mean())

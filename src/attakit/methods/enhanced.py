@@ -27,22 +27,22 @@ from torch.optim import SGD, Optimizer
 
 from attakit.errors import SettingError, check_count, check_range
 from attakit.methods.anchor_head import AnchorHead
+from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.tent import Tent
 from attakit.nn.norm import moving_statistics, uses_batch_statistics
 from attakit.nn.trainable import trainable_parameters
-from attakit.protocols import Forgets, Selector
-from attakit.queries import Answer, SampleId
+from attakit.protocols import Forgets, Optimizes, Selector
+from attakit.queries import Allowance, Answer, SampleId
 from attakit.randomness import generator
-from attakit.records import Batch, Choice, LabelledRows, Prediction, Selection, Step, Training
+from attakit.records import Batch, LabelledRows, Prediction, Step, Training
 from attakit.select.uniform import Uniform
 from attakit.store.anchors import Anchors
-from attakit.store.stored_rows import covered_rows, is_among
 from attakit.store.waiting import Waiting, waiting_rows
 from attakit.train.descent import descend
 
 
-class Enhanced(BaseMethod):
+class Enhanced(AskingMethod):
     """Lets another method answer and adapt, asks about random samples, and trains it on them.
 
     The labelled samples are descended on with the method's own model and optimiser, by
@@ -77,7 +77,7 @@ class Enhanced(BaseMethod):
     >>> from attakit.testing import tiny_batch, tiny_classifier
     >>> model = tiny_classifier()
     >>> method = Enhanced(model, method=Tent(model, lr=0.01), keep=True)
-    >>> len(method.step(tiny_batch(), allowance=3).queries)
+    >>> len(method.step(tiny_batch(), Allowance(3)).queries)
     3
     """
 
@@ -109,7 +109,7 @@ class Enhanced(BaseMethod):
         check_count("Enhanced", "batch_size", batch_size)
         check_range("Enhanced", "lr", lr, above=0)
         check_range("Enhanced", "momentum", momentum, at_least=0, at_most=1)
-        # Not by way of BaseMethod, which would copy the model once more.
+        # Without super().__init__, which would copy the model once more.
         self.method = _checked(method or Tent(model))
         self.model = self.method.model
         self.selector = selector or Uniform(seed=seed)
@@ -120,17 +120,19 @@ class Enhanced(BaseMethod):
         self.waiting = Waiting()
         self.kept = Anchors()
         self.latest = Anchors()
-        self.labelled: list[str] = []
+        self.labelled: list[SampleId] = []
         self.learn_count = 0
         self.own_optimizer: Optimizer | None = None
-        if not isinstance(getattr(self.method, "optimizer", None), Optimizer):
+        if not isinstance(self.method, Optimizes):
             self.own_optimizer = SGD(_trained(self.method, trainable), lr=lr, momentum=momentum)
 
     @property
     def optimizer(self) -> Optimizer:
         """What descends on labelled samples: the optimiser of the method inside, if it has one."""
-        optimizer: Optimizer = self.own_optimizer or self.method.optimizer  # type: ignore[attr-defined]
-        return optimizer
+        if isinstance(self.method, Optimizes):
+            return self.method.optimizer
+        assert self.own_optimizer is not None, "made where the method inside has none"
+        return self.own_optimizer
 
     @property
     def adapted_model(self) -> nn.Module:
@@ -142,14 +144,15 @@ class Enhanced(BaseMethod):
     def after_update(self) -> None:
         self.method.after_update()
 
-    def step(self, batch: Batch, allowance: int) -> Step:
-        inside = self.method.step(batch, 0)
-        rows = waiting_rows(batch, self.place(batch.inputs), inside.prediction)
-        if len(batch) and uses_batch_statistics(self.model):
+    def respond(self, batch: Batch, allowance: Allowance) -> Step:
+        inside = self.method.step(batch, Allowance(0))
+        rows = waiting_rows(batch, inside.prediction)
+        if uses_batch_statistics(self.model):
             self.latest.hand_over()
             self.latest.add(rows)
-        choice = self._choose(rows, allowance, batch.step)
-        queries = self.waiting.hold_chosen(rows, choice.selection, batch.step)
+        already = set(self.labelled)
+        new = [place for place, sample in enumerate(rows.samples) if sample not in already]
+        queries, choice = self.ask(rows.take(new), (self.kept, self.waiting), allowance)
         return Step(inside.prediction, queries, inside.numbers, choice)
 
     def learn(self, answers: Sequence[Answer]) -> Training:
@@ -167,24 +170,11 @@ class Enhanced(BaseMethod):
         return Training(inside.updates + len(losses), numbers)
 
     def forget(self, samples: Collection[SampleId]) -> None:
-        for store in (self.waiting, self.kept, self.latest):
-            store.forget(samples)
+        super().forget(samples)
         gone = set(samples)
-        self.labelled = [name for name in self.labelled if not is_among(SampleId(name), gone)]
+        self.labelled = [name for name in self.labelled if name not in gone]
         if isinstance(self.method, Forgets):
             self.method.forget(samples)
-
-    def _choose(self, rows: LabelledRows, allowance: int, step: int) -> Choice:
-        already = set(self.labelled)
-        new = [place for place, sample in enumerate(rows.samples) if sample not in already]
-        candidates = rows.take(new).unlabelled()
-        known = covered_rows((self.kept, self.waiting), like=candidates)
-        if allowance == 0 or len(candidates) == 0:
-            return Choice(candidates, known, Selection())
-        selection = self.selector.select(candidates, known, allowance, step)
-        self.kept.reweight(selection.weights)
-        self.waiting.reweight(selection.weights)
-        return Choice(candidates, known, selection)
 
     def _draws(self, fresh: LabelledRows | None) -> Iterator[LabelledRows]:
         """What each update of a turn trains on: new samples, filled up with kept ones."""

@@ -14,23 +14,23 @@ update. Labels, where a wrapper has any, are for its own descent: they are no pa
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD
 
 from attakit.errors import check_count, check_range
-from attakit.methods.base import BaseMethod
+from attakit.methods.gradient import GradientMethod
 from attakit.methods.moving_average import follow
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.sharpness import ascended
 from attakit.nn.trainable import early_norm_parameters
-from attakit.records import Batch, Prediction, Step
+from attakit.records import Prediction, Step
 from attakit.train.descent import checked_loss
 
 
-class SAR(BaseMethod):
+class SAR(GradientMethod):
     """Lowers the entropy of reliable samples at the worst point nearby; recovers from collapse.
 
     Parameters
@@ -54,8 +54,9 @@ class SAR(BaseMethod):
 
     Examples
     --------
+    >>> from attakit.queries import Allowance
     >>> from attakit.testing import tiny_batch, tiny_classifier
-    >>> sorted(SAR(tiny_classifier()).step(tiny_batch(), allowance=0).numbers)
+    >>> sorted(SAR(tiny_classifier()).step(tiny_batch(), Allowance(0)).numbers)
     ['kept', 'reset']
     """
 
@@ -73,13 +74,12 @@ class SAR(BaseMethod):
         left_out: float = 0.25,
         reset_below: float | Literal["auto"] = "auto",
     ) -> None:
-        super().__init__(model)
-        check_range("SAR", "lr", lr, above=0)
-        check_range("SAR", "momentum", momentum, at_least=0, at_most=1)
+        check_range("SAR", "left_out", left_out, at_least=0, at_most=1)
+        trained = partial(early_norm_parameters, left_out=left_out)
+        super().__init__(model, lr=lr, momentum=momentum, trained=trained)
         check_count("SAR", "updates", updates)
         check_range("SAR", "radius", radius, at_least=0)
         check_range("SAR", "reliable_share", reliable_share, at_least=0, at_most=1)
-        check_range("SAR", "left_out", left_out, at_least=0, at_most=1)
         if reset_below != "auto":
             check_range("SAR", "reset_below", reset_below, at_least=0)
         self.updates = updates
@@ -87,15 +87,9 @@ class SAR(BaseMethod):
         self.reliable_share = reliable_share
         self.reset_below = reset_below
         self.average: float | None = None  # of the loss at the worst point
-        self.model.use_norm("batch")
-        self.trained = early_norm_parameters(self.model, left_out)
-        self.optimizer = SGD(self.trained, lr=lr, momentum=momentum)
         self.origin = [parameter.detach().clone() for parameter in self.trained]
 
-    def step(self, batch: Batch, allowance: int) -> Step:  # noqa: ARG002
-        inputs = self.place(batch.inputs)
-        if len(batch) == 0:
-            return Step(self.predict(inputs))
+    def adapt(self, inputs: Tensor) -> Step:
         answer: Prediction = self.model(inputs)
         numbers = self._update(inputs, answer.logits)
         for _ in range(self.updates - 1):

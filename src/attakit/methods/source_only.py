@@ -15,7 +15,8 @@ class SourceOnly(BaseMethod):
 
     Examples
     --------
+    >>> from attakit.queries import Allowance
     >>> from attakit.testing import tiny_batch, tiny_classifier
-    >>> SourceOnly(tiny_classifier()).step(tiny_batch(), allowance=0).prediction.logits.shape
+    >>> SourceOnly(tiny_classifier()).step(tiny_batch(), Allowance(0)).prediction.logits.shape
     torch.Size([8, 3])
     """

@@ -11,17 +11,15 @@ normalisation layer counts, not only two-dimensional batch norm.
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.optim import SGD
 
-from attakit.errors import check_count, check_range
-from attakit.methods.base import BaseMethod
+from attakit.errors import check_count
+from attakit.methods.gradient import GradientMethod
 from attakit.nn.entropy import softmax_entropy
-from attakit.nn.trainable import trainable_parameters
-from attakit.records import Batch, Step
+from attakit.records import Step
 from attakit.train.descent import descend
 
 
-class Tent(BaseMethod):
+class Tent(GradientMethod):
     """Lowers the entropy of predictions by moving normalisation scales and shifts.
 
     Parameters
@@ -35,29 +33,20 @@ class Tent(BaseMethod):
 
     Examples
     --------
+    >>> from attakit.queries import Allowance
     >>> from attakit.testing import tiny_batch, tiny_classifier
-    >>> Tent(tiny_classifier()).step(tiny_batch(), allowance=0).prediction.logits.shape
+    >>> Tent(tiny_classifier()).step(tiny_batch(), Allowance(0)).prediction.logits.shape
     torch.Size([8, 3])
     """
-
-    stateful = ("model", "optimizer")
 
     def __init__(
         self, model: nn.Module, *, lr: float = 1e-3, momentum: float = 0.9, updates: int = 1
     ) -> None:
-        super().__init__(model)
-        check_range("Tent", "lr", lr, above=0)
-        check_range("Tent", "momentum", momentum, at_least=0, at_most=1)
+        super().__init__(model, lr=lr, momentum=momentum)
         check_count("Tent", "updates", updates)
         self.updates = updates
-        self.model.use_norm("batch")
-        parameters = trainable_parameters(self.model, "norm")
-        self.optimizer = SGD(parameters, lr=lr, momentum=momentum)
 
-    def step(self, batch: Batch, allowance: int) -> Step:  # noqa: ARG002
-        inputs = self.place(batch.inputs)
-        if len(batch) == 0:
-            return Step(self.predict(inputs))
+    def adapt(self, inputs: Tensor) -> Step:
         answer = self.model(inputs)
         loss = self._descend(answer.logits)
         for _ in range(self.updates - 1):

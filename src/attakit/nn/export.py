@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 import torch
 from torch import Tensor, nn
 
 from attakit.errors import AttaError, ModelError, SettingError, check_choice
+from attakit.files import atomic_write
 from attakit.nn.blended import freeze_blended
 from attakit.nn.classifier import Classifier
 from attakit.nn.export_formats import FORMATS, Program, facts_text
@@ -237,18 +235,13 @@ def _inputs(size: int, shape: tuple[int, ...]) -> Tensor:
 
 
 def _write(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(content)
-        os.replace(beside, path)
+        with atomic_write(path) as draft:
+            draft.write_bytes(content)
     except OSError as error:
         raise ModelError(
             f"export: {path} cannot be written ({error}). Make room there or choose another file."
         ) from error
-    finally:
-        with suppress(OSError):
-            beside.unlink()
 
 
 def _first_line(error: Exception) -> str:

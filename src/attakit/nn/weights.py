@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError
@@ -14,6 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from attakit.errors import ModelError
+from attakit.files import atomic_write
 from attakit.nn.classifier import Classifier
 from attakit.nn.weight_files import read_tensors
 
@@ -50,8 +49,10 @@ def load_weights(
     return new
 
 
-def save_weights(module: nn.Module, path: Path | str) -> None:
+def save_weights(module: nn.Module, path: Path | str, *, sync: bool = False) -> None:
     """Save a module's weights as safetensors. A crash leaves the old file or the new, never half.
+
+    With `sync`, the file is on disk when this returns: it survives a loss of power.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -66,14 +67,11 @@ def save_weights(module: nn.Module, path: Path | str) -> None:
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
         for name, tensor in _unwrapped(module).state_dict().items()
     }
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        save_file(tensors, beside)
-        os.replace(beside, path)
+        with atomic_write(path, sync=sync) as draft:
+            save_file(tensors, draft)
     except (OSError, SafetensorError) as error:
         raise _unwritable(path, error) from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def make_room(path: Path) -> None:

@@ -1,11 +1,11 @@
 """What reproduces the paper: theory, validation experiments, its numbers, layouts and analysis."""
 
-from attakit.paper.analysis import analyse_run
-from attakit.paper.analysis_page import write_analysis
-from attakit.paper.analysis_records import Analysis, StepAnalysis
-from attakit.paper.layouts import LAYOUTS, lay_out
-from attakit.paper.numbers import paper_number
-from attakit.paper.verdicts import verdicts
+from attakit.paper.analysis.analysis_page import write_analysis
+from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
+from attakit.paper.analysis.run_analysis import analyse_run
+from attakit.paper.analysis.verdicts import verdicts
+from attakit.paper.tables.layouts import LAYOUTS, lay_out
+from attakit.paper.tables.numbers import paper_number
 
 __all__ = [
     "LAYOUTS",

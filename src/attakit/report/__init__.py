@@ -2,17 +2,16 @@
 
 from attakit.report.accuracy import Accuracy
 from attakit.report.comparisons import Comparison, compare
-from attakit.report.console import Progress, print_sheets, print_table
+from attakit.report.console import Progress, print_table
 from attakit.report.features import FEATURES_FILE, FeatureRecord, Features, read_features
-from attakit.report.figures import Figure, Number, Row, summarise
 from attakit.report.html import write_report
 from attakit.report.jsonlines import STEPS_FILE, JsonLines, peak_memory_mb
 from attakit.report.pictures import PICTURES_FILE, Pictures
 from attakit.report.plots import PLOTS, draw_plot
 from attakit.report.runs import RunRecord, read_run
-from attakit.report.sheet_forms import render_sheets
-from attakit.report.sheets import Sheet
-from attakit.report.tables import render
+from attakit.report.summaries import MeanStd, MethodSummary, summarise
+from attakit.report.table_forms import render_tables
+from attakit.report.tables import PaperNumber, ResultTable, method_table
 
 __all__ = [
     "FEATURES_FILE",
@@ -23,23 +22,22 @@ __all__ = [
     "Comparison",
     "FeatureRecord",
     "Features",
-    "Figure",
     "JsonLines",
-    "Number",
+    "MeanStd",
+    "MethodSummary",
+    "PaperNumber",
     "Pictures",
     "Progress",
-    "Row",
+    "ResultTable",
     "RunRecord",
-    "Sheet",
     "compare",
     "draw_plot",
+    "method_table",
     "peak_memory_mb",
-    "print_sheets",
     "print_table",
     "read_features",
     "read_run",
-    "render",
-    "render_sheets",
+    "render_tables",
     "summarise",
     "write_report",
 ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from attakit.errors import MissingExtra, SettingError
+from attakit.files import atomic_write
 
 INK, FAINT, RULE, EMPTY = "#222222", "#6b7078", "#dddddd", "#f1efe8"
 # Okabe and Ito's colours, which people with other colour vision can tell apart too.
@@ -37,17 +37,15 @@ def new_figure(width: float, height: float) -> Any:
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure; the ending of the file says the form. Equal figures give equal files."""
     check_ending(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     # Neither dates nor versions nor random names of parts.
     nothing = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    beside = path.with_name(f"{path.stem}.part{path.suffix}")
-    with import_drawing("matplotlib").rc_context({"svg.hashsalt": "attakit"}):
-        figure.savefig(beside, dpi=_DOTS_PER_INCH, metadata=nothing[path.suffix.lower()])
-    if path.suffix.lower() == ".png":
-        with Image.open(beside) as picture:
-            small = picture.convert("RGB").quantize(_PNG_COLOURS, dither=Image.Dither.NONE)
-        small.save(beside, optimize=True)
-    os.replace(beside, path)
+    with atomic_write(path) as draft:
+        with import_drawing("matplotlib").rc_context({"svg.hashsalt": "attakit"}):
+            figure.savefig(draft, dpi=_DOTS_PER_INCH, metadata=nothing[path.suffix.lower()])
+        if path.suffix.lower() == ".png":
+            with Image.open(draft) as picture:
+                small = picture.convert("RGB").quantize(_PNG_COLOURS, dither=Image.Dither.NONE)
+            small.save(draft, optimize=True)
 
 
 def check_ending(path: Path) -> None:

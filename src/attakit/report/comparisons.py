@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attakit.report.fairness import different_models
-from attakit.report.figures import Row, summarise
 from attakit.report.lines import as_json
 from attakit.report.runs import RunRecord
 from attakit.report.streams import (
     conditions_of,
+    describe_settings,
     differing,
     is_pool,
     order_of,
     repeats_note,
     stream_name,
-    told,
     without_repeats,
 )
+from attakit.report.summaries import MethodSummary, summarise
+from attakit.report.tables import ResultTable, method_table
 
 POOL = "pool"
 
@@ -42,9 +43,14 @@ class Comparison:
     notes: list[str]
 
     @property
-    def rows(self) -> list[Row]:
+    def summaries(self) -> list[MethodSummary]:
         """One per method, averaged over seeds."""
         return summarise(self.runs)
+
+    @property
+    def table(self) -> ResultTable:
+        """The summaries as a plain table."""
+        return method_table(self.summaries, self.title, self.notes)
 
 
 def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
@@ -56,7 +62,7 @@ def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
     >>> def run(order):
     ...     settings = {"method": {"name": "tent"}, "stream": {"order": order}}
     ...     return RunRecord(settings, {}, [], [], [], None)
-    >>> [(one.title, len(one.rows)) for one in compare([run("random"), run("gradual")])]
+    >>> [(one.title, len(one.summaries)) for one in compare([run("random"), run("gradual")])]
     [('random stream', 1), ('gradual stream', 1)]
     """
     streams: dict[str, list[RunRecord]] = {}
@@ -65,8 +71,7 @@ def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
     parts = list(streams.values())
     conditions = [conditions_of(own[0]) for own in parts]
     names = [_name(own[0]) for own in parts]
-    telling = differing(conditions)
-    titles = [told(each, telling) for each in conditions]
+    titles = [describe_settings(each, differing(conditions)) for each in conditions]
     if len(set(names)) > 1:
         titles = [[name, *rest] for name, rest in zip(names, titles, strict=True)]
     return [

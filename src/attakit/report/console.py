@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,12 +12,8 @@ from rich.progress import Progress as Bar
 from attakit.errors import check_range
 from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy
-from attakit.report.figures import Row
-from attakit.report.sheet_forms import sheet_blocks
-from attakit.report.sheets import Sheet
-from attakit.report.tables import rich_table
-
-_ROOMY = 120  # columns of a terminal that can show all deviations
+from attakit.report.tables import ResultTable
+from attakit.report.terminal_tables import terminal_table
 
 
 class Progress:
@@ -108,14 +104,14 @@ class WorkBar:
         self._bar.update(self._task, advance=1, note=escape(note))
 
     def reach(self, done: int, note: str = "") -> None:
-        """So many pieces are done."""
+        """Set how many pieces are done."""
         self._bar.update(self._task, completed=done, note=escape(note))
 
 
-def told(numbers: Mapping[str, float]) -> str:
+def format_metrics(numbers: Mapping[str, float]) -> str:
     """Numbers with their names, for the end of a bar.
 
-    >>> told({"loss": 0.51234, "accuracy": 0.9})
+    >>> format_metrics({"loss": 0.51234, "accuracy": 0.9})
     'loss 0.512 · accuracy 0.9'
     """
     return " · ".join(f"{name} {value:.3g}" for name, value in numbers.items())
@@ -134,20 +130,7 @@ def _make_bar(console: Console | None = None, *, quiet: bool) -> Bar:
     )
 
 
-def print_table(
-    rows: Sequence[Row],
-    *,
-    title: str | None = None,
-    notes: Sequence[str] = (),
-    console: Console | None = None,
-) -> None:
-    """Print a table of methods to the terminal."""
+def print_table(table: ResultTable, *, console: Console | None = None) -> None:
+    """Print a table to the terminal."""
     terminal = console or Console()
-    terminal.print(rich_table(rows, title, notes=notes, narrow=terminal.width < _ROOMY))
-
-
-def print_sheets(sheets: Sequence[Sheet], *, console: Console | None = None) -> None:
-    """Print tables in the paper's layouts to the terminal."""
-    terminal = console or Console()
-    for sheet in sheets:
-        terminal.print(sheet_blocks(sheet, terminal.width))
+    terminal.print(terminal_table(table, terminal.width))

@@ -1,31 +1,107 @@
-"""What must be the same for a comparison to be fair, read from the runs and said in words."""
+"""What must be the same for a comparison to be fair, read from the runs and put into words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from attakit.paper.lineup import Entrant
-from attakit.report.figures import final_figures
+from attakit.report.lineup import Entrant
 from attakit.report.runs import RunRecord
 from attakit.report.streams import repeats_note, setting
+from attakit.report.summaries import final_figures
 
 _SHOWN = 8  # characters of a hash
 _SCORED = "Every prediction is scored as it was given, before the method learns from its batch."
 
+_Value = TypeVar("_Value")
+StreamSeed = tuple[str, int | None]  # runs of different methods on it are compared with each other
 
-def fairness(entrants: Sequence[Entrant], *, pooled: bool = False) -> list[str]:
-    """Sentences about models, batch sizes, scoring, labels and runs.
+
+@dataclass(frozen=True)
+class Fairness:
+    """What the finished runs of a suite have in common, and warnings where they differ."""
+
+    shared: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def check_fairness(
+    runs: Sequence[tuple[str, RunRecord]], *, own_batch_sizes: bool = False
+) -> Fairness:
+    """Compare source model, sample order and batch size over runs that are compared in tables.
+
+    Parameters
+    ----------
+    runs
+        Finished runs, each with the name of its stream.
+    own_batch_sizes
+        Whether methods may have batch sizes of their own, as in the paper.
+    """
+    if not runs:
+        return Fairness((), ())
+    shared, warnings = [], []
+    for what in ("model", "stream"):
+        found = _fingerprints(runs, what)
+        differences = [_differ(what, at, own) for at, own in found.items() if len(own) > 1]
+        warnings += differences
+        if found and not differences:
+            shared.append(_same(what, found))
+    sizes = _grouped((setting(run, "stream", "batch_size"), run.label) for _, run in runs)
+    listed = ", ".join(f"{size} for {_listed(sizes[size])}" for size in sorted(sizes))
+    if len(sizes) == 1:
+        shared.append(f"batch size {next(iter(sizes))} for all")
+    elif own_batch_sizes:
+        shared.append(f"batch size {listed}, as in the paper")
+    else:
+        warnings.append(f"Batch sizes differ: {listed}.")
+    return Fairness((*shared, "predictions scored before updates"), tuple(warnings))
+
+
+def _fingerprints(
+    runs: Iterable[tuple[str, RunRecord]], what: str
+) -> dict[StreamSeed, dict[str, list[str]]]:
+    """For each stream and seed, the fingerprints found, and in which methods."""
+    found: dict[StreamSeed, list[tuple[str, str]]] = {}
+    for stream, run in runs:
+        fingerprint = run.environment.get(what)
+        if fingerprint is not None:
+            found.setdefault((stream, run.seed), []).append((str(fingerprint), run.label))
+    return {at: _grouped(pairs) for at, pairs in found.items()}
+
+
+def _same(what: str, found: Mapping[StreamSeed, Mapping[str, Sequence[str]]]) -> str:
+    values = {value for own in found.values() for value in own}
+    if len(values) == 1:
+        return f"same {what} {next(iter(values))}"
+    listed = ", ".join(f"{name}/{seed} {next(iter(own))}" for (name, seed), own in found.items())
+    return f"same {what} for all methods ({listed})"
+
+
+def _differ(what: str, at: StreamSeed, values: Mapping[str, Sequence[str]]) -> str:
+    listed = ", ".join(f"{value} in {_listed(labels)}" for value, labels in values.items())
+    return f"Not the same {what} in {at[0]}, seed {at[1]}: {listed}."
+
+
+def fairness_notes(entrants: Sequence[Entrant], *, pooled: bool = False) -> list[str]:
+    """Sentences about models, batch sizes, scoring, labels and runs, for below a table.
 
     `pooled` says that figures are over the streams of all orders together, after adaptation.
     """
     runs = [run for entrant in entrants for run in entrant.all_runs]
     if not runs:
         return []
-    scored = "" if pooled else _SCORED
-    cells = [len(e.all_runs) for e in entrants] if pooled else _cells(entrants)
-    told = [_models(runs), _batches(entrants), scored, _labels(entrants), _counts(cells, runs)]
-    told += repeats_note(sum(entrant.left_out for entrant in entrants))
-    return [sentence for sentence in told if sentence]
+    by_order = [len(own) for entrant in entrants for own in entrant.runs.values()]
+    counts = [len(entrant.all_runs) for entrant in entrants] if pooled else by_order
+    notes = [
+        _models(runs),
+        _batches(runs),
+        "" if pooled else _SCORED,
+        _labels(entrants),
+        _counts(counts, runs),
+        *repeats_note(sum(entrant.left_out for entrant in entrants)),
+    ]
+    return [note for note in notes if note]
 
 
 def _models(runs: Sequence[RunRecord]) -> str:
@@ -47,31 +123,20 @@ def _hashes(runs: Sequence[RunRecord]) -> list[str]:
     return list(dict.fromkeys(str(run.environment.get("model") or "") for run in runs))
 
 
-def _batches(entrants: Sequence[Entrant]) -> str:
-    sizes: dict[str, list[str]] = {}
-    for entrant in entrants:
-        for run in entrant.all_runs:
-            size = str(setting(run, "stream", "batch_size", "?"))
-            sizes.setdefault(size, []).append(entrant.label)
+def _batches(runs: Sequence[RunRecord]) -> str:
+    sizes = _grouped((setting(run, "stream", "batch_size", "?"), run.label) for run in runs)
     if len(sizes) == 1:
         return f"Batches of {next(iter(sizes))} for all."
-    told = [f"{size} ({', '.join(dict.fromkeys(labels))})" for size, labels in sizes.items()]
-    return f"Batch sizes differ: {'; '.join(told)}."
+    return f"Batch sizes differ: {_bracketed(sizes)}."
 
 
 def _labels(entrants: Sequence[Entrant]) -> str:
-    counts: dict[str, list[str]] = {}
-    for entrant in entrants:
+    def used(entrant: Entrant) -> str:
         own = sorted({int(final_figures(r).get("labels") or 0) for r in entrant.all_runs})
         span = f"{own[0]}" if len(own) == 1 else f"{own[0]} to {own[-1]}"
-        allowed = "" if entrant.budget is None else f" of {entrant.budget}"
-        counts.setdefault(span + allowed, []).append(entrant.label)
-    told = [f"{span} ({', '.join(dict.fromkeys(n))})" for span, n in counts.items()]
-    return f"Labels used: {'; '.join(told)}."
+        return span if entrant.budget is None else f"{span} of {entrant.budget}"
 
-
-def _cells(entrants: Sequence[Entrant]) -> list[int]:
-    return [len(own) for entrant in entrants for own in entrant.runs.values()]
+    return f"Labels used: {_bracketed(_grouped((used(one), one.label) for one in entrants))}."
 
 
 def _counts(cells: Sequence[int], runs: Sequence[RunRecord]) -> str:
@@ -80,3 +145,19 @@ def _counts(cells: Sequence[int], runs: Sequence[RunRecord]) -> str:
     going = sum(not run.is_finished for run in runs)
     unfinished = f", {going} of all {len(runs)} not finished" if going else ""
     return f"Each figure is from {each}{unfinished}."
+
+
+def _grouped(pairs: Iterable[tuple[_Value, str]]) -> dict[_Value, list[str]]:
+    """The labels that go with each value."""
+    found: dict[_Value, list[str]] = {}
+    for value, label in pairs:
+        found.setdefault(value, []).append(label)
+    return found
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(labels))
+
+
+def _bracketed(found: Mapping[Any, Sequence[str]]) -> str:
+    return "; ".join(f"{value} ({_listed(labels)})" for value, labels in found.items())

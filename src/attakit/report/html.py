@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from attakit.charts import inline_script, inline_style
 from attakit.errors import SettingError
+from attakit.files import atomic_write
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.curves import Band, bands, curve_sets
-from attakit.report.figures import Row
 from attakit.report.lines import as_json
 from attakit.report.overview import (
-    best_row,
+    best_method,
     facts,
     names_in,
     settings_of,
@@ -33,6 +34,7 @@ from attakit.report.scenes import (
     gallery,
     read_pictures,
 )
+from attakit.report.summaries import MethodSummary
 
 _GALLERY_BYTES = 1_400_000  # of the three megabytes that a page may have
 _MOST_SETTINGS = 40
@@ -63,11 +65,8 @@ def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
     if not run_folders:
         raise SettingError("write_report: no runs given. Name at least one folder of a run.")
     page = render_page([(read_run(folder), folder) for folder in run_folders], title)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Moved into place whole, so that a browser never loads half a page.
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(page, encoding="utf-8")
-    os.replace(beside, path)
+    with atomic_write(path) as draft:  # so that a browser never loads half a page
+        draft.write_text(page, encoding="utf-8")
 
 
 def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
@@ -79,34 +78,40 @@ def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
     return environment.get_template("report.html.j2").render(
         title=title,
         views=[_view(one, runs, _GALLERY_BYTES // len(found)) for one in found],
-        style=_asset(environment, "report.css"),
-        script=_asset(environment, "report.js"),
+        **inline_assets(),
     )
+
+
+def inline_assets() -> dict[str, Markup]:
+    """Read the style and the script that a page with charts holds in itself, as template values."""
+    folder = files("attakit.report") / "templates"
+    style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    return {"style": Markup(inline_style(style)), "script": Markup(inline_script(script))}
 
 
 def _view(
     found: Comparison, runs: Sequence[tuple[RunRecord, Path]], limit_bytes: int
 ) -> dict[str, Any]:
-    groups, rows = group_runs(found.runs), found.rows
+    groups, summaries = group_runs(found.runs), found.summaries
     shown = [_with_pictures(group, runs) for group in groups]
     scene = _scene(shown)
-    data = _data(groups, rows, scene)
+    data = _data(groups, summaries, scene)
     return {
         "title": found.title,
         "notes": found.notes,
         "facts": facts(groups),
-        "tiles": tiles(rows, groups),
-        "table": summary_table(rows),
-        "rows": rows,
-        "during": names_in(row.segments for row in rows),
-        "after": names_in(row.after for row in rows),
+        "tiles": tiles(summaries, groups),
+        "table": summary_table(summaries),
+        "rows": summaries,
+        "during": names_in(one.segments for one in summaries),
+        "after": names_in(one.after for one in summaries),
         "has": _worth_drawing(data["curves"]),
-        "several": any(row.runs > 1 for row in rows),
+        "several": any(one.runs > 1 for one in summaries),
         "data": embed(data),
         "scene": scene,
         "galleries": _galleries(shown, limit_bytes),
         "settings": [settings_of(group) for group in groups[:_MOST_SETTINGS]],
-        "unfinished": sum(row.unfinished for row in rows),
+        "unfinished": sum(one.unfinished for one in summaries),
     }
 
 
@@ -120,13 +125,6 @@ def embed(value: Any) -> Markup:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)
-
-
-def _asset(environment: Environment, name: str) -> Markup:
-    """A file of ours, put into the page as it is."""
-    loader = environment.loader
-    assert loader is not None, "the environment was made with a loader"
-    return Markup(loader.get_source(environment, name)[0])
 
 
 def _with_pictures(group: Group, runs: Sequence[tuple[RunRecord, Path]]) -> Shown:
@@ -173,12 +171,12 @@ def _scene(shown: Sequence[Shown]) -> dict[str, Any] | None:
 
 
 def _data(
-    groups: Sequence[Group], rows: Sequence[Row], scene: dict[str, Any] | None
+    groups: Sequence[Group], summaries: Sequence[MethodSummary], scene: dict[str, Any] | None
 ) -> dict[str, Any]:
     return {
         "curves": curve_sets(groups),
         "bands": [[band.name, band.start, band.stop] for band in _common_bands(groups)],
-        "best": getattr(best_row(rows), "label", None),
+        "best": getattr(best_method(summaries), "label", None),
         "scene": scene,
     }
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from attakit.errors import StateError
+from attakit.files import atomic_write
 
 FORMAT = 1
 
@@ -144,8 +144,6 @@ def _cut_after(path: Path, kind: str, step: int) -> list[dict[str, Any]]:
         return []
     lines = [line for _, line in read_lines(path, kind)]
     kept = [line for line in lines if line["kind"] != "end" and line.get("step", -1) <= step]
-    # Written beside and moved over: a crash in between leaves the old file whole.
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes(b"".join(as_json(line).encode() + b"\n" for line in kept))
-    os.replace(beside, path)
+    with atomic_write(path) as draft:
+        draft.write_bytes(b"".join(as_json(line).encode() + b"\n" for line in kept))
     return kept

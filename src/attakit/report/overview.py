@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attakit.report.figures import Figure, Row, best_rows
 from attakit.report.lines import as_json
 from attakit.report.runs import Group
-from attakit.report.tables import columns, run_count, show
+from attakit.report.summaries import MeanStd, MethodSummary
+from attakit.report.tables import method_table
 
 
-def names_in(mappings: Iterable[Mapping[str, Figure]]) -> list[str]:
+def names_in(mappings: Iterable[Mapping[str, MeanStd]]) -> list[str]:
     """All names in order of appearance."""
     return list(dict.fromkeys(name for mapping in mappings for name in mapping))
 
@@ -23,28 +23,28 @@ def facts(groups: Sequence[Group]) -> list[str]:
     few, many = min(counts), max(counts)
     each = _count(many, "run") if few == many else f"{few} to {_count(many, 'run')}"
     samples = max(sum(step.get("size") or 0 for step in run.steps) for run in runs)
-    told = [
+    found = [
         _count(len(groups), "method"),
         f"{each} each" if len(groups) > 1 else each,
         f"{samples:,} samples in {max(len(run.steps) for run in runs):,} steps",
     ]
     segments = runs[0].segments
     if segments and all(run.segments == segments for run in runs):
-        told.append(" → ".join(segments))
-    return told
+        found.append(" → ".join(segments))
+    return found
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def tiles(rows: Sequence[Row], groups: Sequence[Group]) -> list[dict[str, str]]:
+def tiles(summaries: Sequence[MethodSummary], groups: Sequence[Group]) -> list[dict[str, str]]:
     """The three figures of the method that answered best."""
-    best = best_row(rows)
+    best = best_method(summaries)
     if best is None:
         return []
     samples = max(sum(s.get("size") or 0 for s in r.steps) for g in groups for r in g.runs)
-    what = "Best on the stream" if len(rows) > 1 else "Right on the stream"
+    what = "Best on the stream" if len(summaries) > 1 else "Right on the stream"
     shown = [{"what": what, "value": _in_percent(best.stream), "note": best.label}]
     if best.labels is not None and samples:
         share = 100 * best.labels.mean / samples
@@ -57,28 +57,29 @@ def tiles(rows: Sequence[Row], groups: Sequence[Group]) -> list[dict[str, str]]:
     return shown
 
 
-def best_row(rows: Sequence[Row]) -> Row | None:
-    """The row with the highest accuracy on the stream."""
-    known = [row for row in rows if row.stream is not None]
-    return max(known, key=lambda row: row.stream.mean if row.stream else 0.0, default=None)
+def best_method(summaries: Sequence[MethodSummary]) -> MethodSummary | None:
+    """The method with the highest accuracy on the stream."""
+    known = [one for one in summaries if one.stream is not None]
+    return max(known, key=lambda one: one.stream.mean if one.stream else 0.0, default=None)
 
 
-def _in_percent(figure: Figure | None) -> str:
+def _in_percent(figure: MeanStd | None) -> str:
     return "–" if figure is None else f"{figure.mean:.1f} %"
 
 
-def summary_table(rows: Sequence[Row]) -> dict[str, Any]:
+def summary_table(summaries: Sequence[MethodSummary]) -> dict[str, Any]:
     """The table as texts, each with whether it is the best of its column."""
-    chosen = columns(rows)
-    best = {column.title: best_rows(rows, column.pick) for column in chosen if column.is_accuracy}
-    body = []
-    for place, row in enumerate(rows):
-        texts = [
-            (show(column.pick(row), column.decimals), place in best.get(column.title, set()))
-            for column in chosen
-        ]
-        body.append({"label": row.label, "cells": texts, "runs": run_count(row)})
-    return {"titles": [column.title for column in chosen], "rows": body}
+    table = method_table(summaries)
+    best = table.best()
+    rows = [
+        {
+            "label": row.label,
+            "cells": [(table.write(c), (number, n) in best) for n, c in enumerate(row.cells)],
+            "runs": row.run_count,
+        }
+        for number, row in enumerate(table.rows)
+    ]
+    return {"titles": [column.title for column in table.columns], "rows": rows}
 
 
 def settings_of(group: Group) -> dict[str, Any]:

@@ -7,20 +7,19 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from attakit.paper.lineup import Entrant, Read, line_up, orders_of
-from attakit.paper.measures import final
 from attakit.report.curves import Band, average, bands, recorded, smoothed_accuracy
-from attakit.report.figures import Figure, final_figures
+from attakit.report.lineup import Entrant, RunReader, final, line_up, orders_of, with_remark
 from attakit.report.runs import Group, RunRecord
 from attakit.report.streams import by_conditions, is_pool, stream_name
+from attakit.report.summaries import MeanStd, final_figures
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """A place in a panel, with deviations where there are several runs."""
 
-    x: Figure
-    y: Figure
+    x: MeanStd
+    y: MeanStd
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Panel:
 _ALONG = "accuracy along the stream (%)"
 _BUDGET = re.compile(r" \(B [≤=] \w+\)$")
 
-Grid = list[list[Panel]]  # rows of panels
+PanelRows = list[list[Panel]]
 
 
 def split_mean(run: RunRecord) -> float | None:
@@ -68,33 +67,30 @@ def source_after(run: RunRecord) -> float | None:
     return final("source_accuracy_whole")(run) if held_out is None else held_out
 
 
-def labels_panels(runs: Sequence[RunRecord]) -> Grid:
+def labels_panels(runs: Sequence[RunRecord]) -> PanelRows:
     """Accuracy along the stream against labels used, one panel per data set and stream."""
     return _per_stream(runs, _against_labels)
 
 
-def seconds_panels(runs: Sequence[RunRecord]) -> Grid:
+def seconds_panels(runs: Sequence[RunRecord]) -> PanelRows:
     """Accuracy along the stream against the seconds it took."""
     return _per_stream(runs, _against_seconds)
 
 
-def ablation_panels(runs: Sequence[RunRecord]) -> Grid:
+def ablation_panels(runs: Sequence[RunRecord]) -> PanelRows:
     """Target and source accuracy of variants: over budgets, or along the stream for one budget."""
     return _per_stream(runs, _ablation)
 
 
 def _per_stream(
     runs: Sequence[RunRecord], draw: Callable[[str, str, Sequence[Entrant]], list[Panel]]
-) -> Grid:
+) -> PanelRows:
     """Data sets, and other settings of the stream, side by side; its orders one below the other.
 
     Runs over a pool are left out: they give no answers along a stream.
     """
     found = by_conditions([run for run in runs if not is_pool(run)])
-    entrants = {
-        f"{one.data_set} ({one.told})" if one.told else one.data_set: line_up(one.runs)
-        for one in found
-    }
+    entrants = {with_remark(one.data_set, one.description): line_up(one.runs) for one in found}
     orders = orders_of([entrant for own in entrants.values() for entrant in own])
     return [
         [panel for name, own in entrants.items() for panel in draw(name, order, own)]
@@ -102,7 +98,9 @@ def _per_stream(
     ]
 
 
-def _points(entrants: Sequence[Entrant], order: str, x: Read, y: Read) -> tuple[Point, ...]:
+def _points(
+    entrants: Sequence[Entrant], order: str, x: RunReader, y: RunReader
+) -> tuple[Point, ...]:
     pairs = [(entrant.figure(order, x), entrant.figure(order, y)) for entrant in entrants]
     return tuple(Point(a, b) for a, b in pairs if a is not None and b is not None)
 
@@ -149,7 +147,7 @@ def _ablation(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Pa
 
 
 def _over_budgets(
-    title: str, y_title: str, order: str, entrants: Sequence[Entrant], read: Read
+    title: str, y_title: str, order: str, entrants: Sequence[Entrant], read: RunReader
 ) -> Panel:
     traces = [
         Trace(label, _points(own, order, final("labels"), read), level=own[0].budget is None)
@@ -172,7 +170,7 @@ def _along(
         if any(run.steps for run in runs):
             curve = average(Group(entrant.full_label, runs), read)
             known = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
-            points = tuple(Point(Figure(float(x)), Figure(y)) for x, y in known)
+            points = tuple(Point(MeanStd(float(x)), MeanStd(y)) for x, y in known)
             traces.append(Trace(entrant.full_label, points, marked=False))
             found = found or bands(runs[0])
     return Panel(title, "samples seen", y_title, tuple(traces), bands=tuple(found))

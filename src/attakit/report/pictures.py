@@ -13,7 +13,7 @@ from attakit.queries import SampleId
 from attakit.records import Choice, StepResult
 from attakit.report.images import encode_picture, is_picture
 from attakit.report.lines import FORMAT, LineFile
-from attakit.report.projection import Place, place
+from attakit.report.projection import PlanePoint, project_aligned
 
 PICTURES_FILE = "pictures.jsonl"
 
@@ -159,7 +159,9 @@ class Pictures:
         row_of = {name: row for row, name in enumerate(candidates.samples + known.samples)}
         features = torch.cat([candidates.features, known.features.to(candidates.features)])
         names = [point["sample"] for point in points]
-        self._places = place(names, features[[row_of[name] for name in names]], self._places)
+        self._places = project_aligned(
+            names, features[[row_of[name] for name in names]], self._places
+        )
         for point in points:
             point["x"], point["y"] = self._places[point["sample"]]
         line = {"kind": "clusters", "step": step, "total": len(row_of), "points": points}
@@ -184,7 +186,7 @@ def _points(choice: Choice, limit: int) -> list[dict[str, Any]]:
     return sorted(points.values(), key=lambda point: order[point["role"]])[:limit]
 
 
-def _last_places(kept: Sequence[Mapping[str, Any]]) -> dict[str, Place]:
+def _last_places(kept: Sequence[Mapping[str, Any]]) -> dict[str, PlanePoint]:
     """Where the points of the last recorded clustering were, for a run that resumes."""
     frames = [line for line in kept if line["kind"] == "clusters"]
     points = frames[-1]["points"] if frames else []

@@ -20,8 +20,8 @@ from attakit.report.canvas import (
     soften,
 )
 from attakit.report.panels import (
-    Grid,
     Panel,
+    PanelRows,
     Trace,
     ablation_panels,
     labels_panels,
@@ -31,7 +31,7 @@ from attakit.report.runs import RunRecord
 
 PlotKind = Literal["ablation", "labels", "seconds"]
 
-PLOTS: dict[str, Callable[[Sequence[RunRecord]], Grid]] = {
+PLOTS: dict[str, Callable[[Sequence[RunRecord]], PanelRows]] = {
     "ablation": ablation_panels,
     "labels": labels_panels,
     "seconds": seconds_panels,
@@ -68,7 +68,7 @@ def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
     save_figure(_draw(grid), path)
 
 
-def _draw(grid: Grid) -> Any:
+def _draw(grid: PanelRows) -> Any:
     if max(len(row) for row in grid) == 1:  # one below the other would waste the width of a page
         grid = [[row[0] for row in grid]]
     wide, high = max(len(row) for row in grid), len(grid)
@@ -132,7 +132,7 @@ def _draw_frame(axes: Any, panel: Panel) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LineStyle:
     """How one method is drawn: as a dashed level, or as a line with a marker."""
 
     colour: str
@@ -141,23 +141,23 @@ class Look:
     stroke: Any
 
 
-def look(place: int) -> Look:
-    """The look of the method at a place of the legend: no two are alike in sixty, however drawn.
+def line_style(number: int) -> LineStyle:
+    """The style of the method with a number in the legend; the first sixty all differ.
 
-    >>> look(0).colour == look(12).colour, look(0).dash == look(12).dash
+    >>> line_style(0).colour == line_style(12).colour, line_style(0).dash == line_style(12).dash
     (True, False)
     """
-    turn, colour = divmod(place, len(_COLOURS))
-    return Look(
+    turn, colour = divmod(number, len(_COLOURS))
+    return LineStyle(
         _COLOURS[colour],
-        _MARKERS[place % len(_MARKERS)],
+        _MARKERS[number % len(_MARKERS)],
         _DASHES[(colour + turn) % len(_DASHES)],
         _STROKES[turn % len(_STROKES)],
     )
 
 
-def _draw_trace(axes: Any, trace: Trace, place: int) -> None:
-    own = look(place)
+def _draw_trace(axes: Any, trace: Trace, number: int) -> None:
+    own = line_style(number)
     if trace.level:
         height = trace.points[0].y.mean
         axes.axhline(height, color=own.colour, linestyle=own.dash, linewidth=1.5, label=trace.label)

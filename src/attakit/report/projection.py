@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Plane = NDArray[np.float64]  # (rows, 2)
-Place = tuple[float, float]
+PlanePoint = tuple[float, float]
 
 _DECIMALS = 3
 _ENOUGH_SHARED = 3  # two points leave the mirror image open
@@ -38,9 +38,9 @@ def project(features: Tensor) -> Plane:
     return np.asarray(plane / np.sqrt((plane**2).sum(axis=1).mean()))
 
 
-def place(
-    samples: Sequence[str], features: Tensor, before: Mapping[str, Place]
-) -> dict[str, Place]:
+def project_aligned(
+    samples: Sequence[str], features: Tensor, before: Mapping[str, PlanePoint]
+) -> dict[str, PlanePoint]:
     """Put samples into the plane, turned so that those placed before move as little as possible.
 
     Turning and mirroring (orthogonal Procrustes over the shared samples) changes no distance, but

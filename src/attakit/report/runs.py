@@ -161,5 +161,5 @@ def _distinct_label(run: RunRecord, others: Sequence[RunRecord]) -> str:
     differing = [n for n in names if any(rival.get(n) != own.get(n) for rival in rivals)]
     if not differing:
         return run.label
-    told = ", ".join(f"{name}={own.get(name)}" for name in differing[:_SHOWN_DIFFERENCES])
-    return f"{run.label} ({told})"
+    listed = ", ".join(f"{name}={own.get(name)}" for name in differing[:_SHOWN_DIFFERENCES])
+    return f"{run.label} ({listed})"

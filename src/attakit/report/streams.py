@@ -18,7 +18,7 @@ _STREAM = "stream."
 # Of the stream's settings the one that a method may have for itself, as in the paper's protocol.
 _OF_THE_METHOD = "stream.batch_size"
 _OF_THE_ORDER = ("stream.order", "stream.order_settings.")
-_FEW = 3  # settings that are told of those that differ, if they tell runs apart
+_FEW = 3  # differing settings that are named, if they are enough to distinguish all
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class SameConditions:
     ----------
     data_set
         Its name.
-    told
-        What sets the conditions apart from others on this data set; empty where there are none.
+    description
+        How the conditions differ from others on this data set; empty where there are no others.
     runs
         All of them.
     """
 
     data_set: str
-    told: str
+    description: str
     runs: list[RunRecord]
 
 
@@ -45,7 +45,7 @@ def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
 
     >>> def run(share):
     ...     return RunRecord({"stream": {"name": "pacs", "share": share}}, {}, [], [], [], None)
-    >>> [(one.told, len(one.runs)) for one in by_conditions([run(0.5), run(1.0), run(0.5)])]
+    >>> [(one.description, len(one.runs)) for one in by_conditions([run(0.5), run(1.0), run(0.5)])]
     [('share = 0.5', 2), ('share = 1.0', 1)]
     """
     found: list[SameConditions] = []
@@ -54,7 +54,7 @@ def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
         conditions = [conditions_of(part[0]) for part in parts]
         names = differing(conditions)
         found += [
-            SameConditions(data_set, ", ".join(told(own, names)), part)
+            SameConditions(data_set, ", ".join(describe_settings(own, names)), part)
             for own, part in zip(conditions, parts, strict=True)
         ]
     return found
@@ -101,19 +101,23 @@ def differing(found: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if any(s.get(name) != found[0].get(name) for s in found)]
 
 
-def telling(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """As few names of differing settings as it takes to tell all apart, but some to go by."""
+def distinguishing_settings(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The shortest list of differing settings that distinguishes all (at least three)."""
     names = differing(found)
     for count in range(_FEW, len(names)):
-        if len({as_json(told(settings, names[:count])) for settings in found}) == len(found):
+        if len({as_json(describe_settings(settings, names[:count])) for settings in found}) == len(
+            found
+        ):
             return names[:count]
     return names
 
 
-def told(settings: Mapping[str, Any], names: Sequence[str], sign: str = " = ") -> list[str]:
+def describe_settings(
+    settings: Mapping[str, Any], names: Sequence[str], sign: str = " = "
+) -> list[str]:
     """Settings in words.
 
-    >>> told({"share": 0.5, "size": 128}, ["share", "severity"])
+    >>> describe_settings({"share": 0.5, "size": 128}, ["share", "severity"])
     ['share = 0.5', 'severity not set']
     """
     return [
@@ -164,7 +168,11 @@ def order_of(run: RunRecord) -> str:
     """
     order = str(setting(run, "stream", "order", DOMAIN_WISE))
     settings = setting(run, "stream", "order_settings", {})
-    return f"{order} ({', '.join(told(settings, sorted(settings), '='))})" if settings else order
+    return (
+        f"{order} ({', '.join(describe_settings(settings, sorted(settings), '='))})"
+        if settings
+        else order
+    )
 
 
 def data_set_of(run: RunRecord) -> str:

@@ -11,7 +11,6 @@ from attakit.select.incremental import IncrementalClustering
 from attakit.select.k_centre import KCentre
 from attakit.select.kmeans import Clustering, Partition, SklearnKMeans
 from attakit.select.margin import SmallestMargin
-from attakit.select.torch_kmeans import TorchKMeans
 from attakit.select.uncertainty import HighestEntropy
 from attakit.select.uniform import Uniform
 
@@ -38,6 +37,5 @@ __all__ = [
     "Partition",
     "SklearnKMeans",
     "SmallestMargin",
-    "TorchKMeans",
     "Uniform",
 ]

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
-from attakit.select.backends import build_clustering
-from attakit.select.kmeans import Clustering, Partition, squared_distances
+from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
 from attakit.select.pace import First, Pace, PerStep, askable, selection_of
 
 
@@ -25,8 +24,6 @@ class ClusterCentres:
         Labels at step 0; "unlimited" asks for as many as are allowed.
     per_step
         Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
-    kmeans
-        "sklearn", or "torch" for features that live on a GPU.
     inits
         Starts of K-means; the best one counts.
     seed
@@ -46,12 +43,11 @@ class ClusterCentres:
         *,
         first: First = 10,
         per_step: PerStep = 1.0,
-        kmeans: str = "sklearn",
         inits: int = 3,
         seed: int = 0,
     ) -> None:
         self.pace = Pace("ClusterCentres", first=first, per_step=per_step)
-        self.clustering = build_clustering("ClusterCentres", kmeans, inits=inits)
+        self.clustering = SklearnKMeans(inits=inits)
         self.seed = seed
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:

@@ -14,9 +14,9 @@ from attakit.errors import check_range
 from attakit.nn.entropy import softmax_entropy
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
-from attakit.select.backends import build_clustering
 from attakit.select.centres import choose_centres
 from attakit.select.finite import check_finite
+from attakit.select.kmeans import SklearnKMeans
 from attakit.select.pace import First, Pace, PerStep
 
 
@@ -37,8 +37,6 @@ class CLUE:
     temperature
         Of the softmax: above 1 samples weigh more alike (diversity), below 1 unsure ones
         outweigh the others more (uncertainty). The paper takes 1 for digits, 0.1 for DomainNet.
-    kmeans
-        "sklearn", or "torch" for features that live on a GPU.
     inits
         Starts of K-means; the best one counts.
     seed
@@ -61,14 +59,13 @@ class CLUE:
         first: First = 10,
         per_step: PerStep = 1.0,
         temperature: float = 1.0,
-        kmeans: str = "sklearn",
         inits: int = 3,
         seed: int = 0,
     ) -> None:
         check_range("CLUE", "temperature", temperature, above=0)
         self.pace = Pace("CLUE", first=first, per_step=per_step)
         self.temperature = temperature
-        self.clustering = build_clustering("CLUE", kmeans, inits=inits)
+        self.clustering = SklearnKMeans(inits=inits)
         self.seed = seed
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:

@@ -7,10 +7,9 @@ What the paper leaves open, and what is done here:
 
 - Line 10 of Algorithm 2 adds "# sample of cluster / # anchor in cluster" to each anchor and does
   not say whether the anchors are samples too. The text does: the increase comes from the new
-  samples. So by default only those count, and weight is conserved: all weights together equal the
-  number of samples absorbed. `count_anchors=True` counts the anchors as well.
-- "The closest sample to the centroid" is looked for among the members of the cluster;
-  `nearest="any"` looks among all points.
+  samples. So only those count, and weight is conserved: all weights together equal the number of
+  samples absorbed.
+- "The closest sample to the centroid" is looked for among the members of the cluster.
 - When fewer questions are allowed than there are new clusters, the heaviest clusters come first.
   Samples of the others are let go, and their weight with them.
 """
@@ -23,23 +22,30 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attakit.errors import check_choice, check_count, check_range
+from attakit.errors import check_count, check_range
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
-from attakit.select.backends import build_clustering
-from attakit.select.kmeans import Partition, squared_distances
+from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
 from attakit.select.pace import whole
-
-NEAREST = ("member", "any")
 
 
 @dataclass(frozen=True, slots=True)
-class _Pick:
-    """A candidate that speaks for a new cluster, and the weight of that cluster."""
+class Pick:
+    """A candidate that is asked about for a new cluster, and the weight of that cluster."""
 
+    sample: SampleId
     position: int
     mass: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """What clustering known and new samples together finds."""
+
+    picks: tuple[Pick, ...]  # for every new cluster, heaviest first
+    grown: dict[SampleId, float]  # new weights of known samples
+    labels: dict[SampleId, int]  # cluster number of every sample
 
 
 class IncrementalClustering:
@@ -51,25 +57,8 @@ class IncrementalClustering:
         Clusters at step 0: NC(0) of the paper.
     cluster_growth
         Clusters added per step: k of the paper. Fractions add up.
-    kmeans
-        "sklearn", or "torch" for features that live on a GPU.
     inits
         Starts of K-means; the best one counts.
-    algorithm
-        "lloyd" or "elkan", for scikit-learn only.
-    weighted_seeding
-        Whether K-means draws its first centres with regard to the weights.
-    seeding_power
-        2 draws first centres by squared distance, 1 by distance; for torch only.
-    nearest
-        Where to look for the sample nearest to a new centroid. "member": in the cluster. "any":
-        among all points, as the public code does; a cluster whose centroid is nearest to a known
-        sample is then passed over.
-    duplicates
-        Whether two clusters may ask about the same sample, which only "any" makes possible. Both
-        copies then get the mean of the two weights.
-    count_anchors
-        Whether known samples count, next to new ones, in the weight that their cluster gains.
     seed
         Of K-means.
 
@@ -91,34 +80,16 @@ class IncrementalClustering:
         *,
         initial_clusters: int = 10,
         cluster_growth: float = 1.0,
-        kmeans: str = "sklearn",
         inits: int = 3,
-        algorithm: str = "lloyd",
-        weighted_seeding: bool = True,
-        seeding_power: int = 2,
-        nearest: str = "member",
-        duplicates: bool = False,
-        count_anchors: bool = False,
         seed: int = 0,
     ) -> None:
         who = "IncrementalClustering"
         check_count(who, "initial_clusters", initial_clusters, at_least=1)
         check_range(who, "cluster_growth", cluster_growth, at_least=0)
-        check_choice(who, "nearest", nearest, NEAREST)
         self.initial_clusters = initial_clusters
         self.cluster_growth = cluster_growth
-        self.nearest = nearest
-        self.duplicates = duplicates
-        self.count_anchors = count_anchors
         self.seed = seed
-        self.clustering = build_clustering(
-            who,
-            kmeans,
-            inits=inits,
-            algorithm=algorithm,
-            weighted_seeding=weighted_seeding,
-            seeding_power=seeding_power,
-        )
+        self.clustering: Clustering = SklearnKMeans(inits=inits)
 
     def cluster_count(self, step: int) -> int:
         """NC(t): how many clusters to make at a step.
@@ -131,24 +102,28 @@ class IncrementalClustering:
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
         """Choose at most `limit` candidates, heaviest cluster first, and spread weights."""
-        if len(candidates) == 0 and not (self.count_anchors and len(known)):
+        if len(candidates) == 0:
             return Selection()
+        found = self.cluster(candidates, known, step)
+        heaviest: dict[SampleId, float] = {}
+        for pick in found.picks:
+            heaviest.setdefault(pick.sample, pick.mass)
+        chosen = dict(list(heaviest.items())[: max(limit, 0)])
+        return Selection(tuple(chosen), found.grown | chosen, found.labels)
+
+    def cluster(self, candidates: Rows, known: Rows, step: int) -> Clusters:
+        """Cluster known samples and candidates together; there is at least one candidate."""
         points, weights = _together(candidates, known)
         found = self.clustering.partition(
             points, weights, self.cluster_count(step), derived_seed(self.seed, "select", step)
         )
-        picks = self._allowed(self._picks(found, points, candidates, known), candidates, limit)
-        names = tuple(candidates.samples[pick.position] for pick in picks)
-        masses: dict[SampleId, list[float]] = {}
-        for name, pick in zip(names, picks, strict=True):
-            masses.setdefault(name, []).append(pick.mass)
-        chosen = {name: sum(several) / len(several) for name, several in masses.items()}
+        picks = self._picks(found, points, candidates, known)
         everyone = zip(known.samples + candidates.samples, found.labels.tolist(), strict=True)
-        return Selection(names, self._grown(found, candidates, known) | chosen, dict(everyone))
+        return Clusters(picks, self._grown(found, candidates, known), dict(everyone))
 
     def _picks(
         self, found: Partition, points: Tensor, candidates: Rows, known: Rows
-    ) -> list[_Pick]:
+    ) -> tuple[Pick, ...]:
         """One candidate for every new cluster that has one, heaviest first."""
         distances = squared_distances(points.detach().to(found.centroids), found.centroids).cpu()
         fresh = found.labels[len(known) :]
@@ -158,28 +133,26 @@ class IncrementalClustering:
         for cluster in _new_clusters(found, len(known)):
             members = fresh == cluster
             mass = float(candidates.weights[members.to(candidates.weights.device)].sum())
-            position = self._speaker(distances[:, cluster], members & askable, askable)
+            position = self._nearest(distances[:, cluster], members & askable, askable)
             if position is not None:
-                picks.append(_Pick(position, mass))
-        return sorted(picks, key=lambda pick: (-pick.mass, pick.position))
+                picks.append(Pick(candidates.samples[position], position, mass))
+        return tuple(sorted(picks, key=lambda pick: (-pick.mass, pick.position)))
 
-    def _speaker(self, distances: Tensor, members: Tensor, askable: Tensor) -> int | None:
-        known_count = len(distances) - len(askable)
-        if self.nearest == "any":
-            position = int(distances.argmin()) - known_count
-            return position if position >= 0 and bool(askable[position]) else None
+    def _nearest(self, distances: Tensor, members: Tensor, askable: Tensor) -> int | None:
+        """Position of the candidate to ask about for a cluster; None if there is none.
+
+        Parameters
+        ----------
+        distances
+            Of the known samples, then of the candidates, to the centroid.
+        members
+            Candidates of the cluster that may be asked about.
+        askable
+            Candidates of any cluster that may be asked about.
+        """
         if not bool(members.any()):
             return None
-        return int(distances[known_count:].masked_fill(~members, torch.inf).argmin())
-
-    def _allowed(self, picks: list[_Pick], candidates: Rows, limit: int) -> list[_Pick]:
-        """The first picks, without repeated names unless duplicates are wanted."""
-        if not self.duplicates:
-            first: dict[SampleId, _Pick] = {}
-            for pick in picks:
-                first.setdefault(candidates.samples[pick.position], pick)
-            picks = list(first.values())
-        return picks[: max(limit, 0)]
+        return int(distances[-len(askable) :].masked_fill(~members, torch.inf).argmin())
 
     def _grown(self, found: Partition, candidates: Rows, known: Rows) -> dict[SampleId, float]:
         """Weights of the known samples whose cluster gained something."""
@@ -187,8 +160,7 @@ class IncrementalClustering:
         count = len(found.centroids)
         anchors = torch.bincount(labels, minlength=count).double()
         gain = torch.bincount(fresh, candidates.weights.cpu().double(), minlength=count)
-        share = (gain + anchors if self.count_anchors else gain) / anchors
-        gains = share[labels].tolist()
+        gains = self._gain_per_anchor(gain, anchors)[labels].tolist()
         old = known.weights.tolist()
         return {
             name: weight + more
@@ -196,13 +168,15 @@ class IncrementalClustering:
             if more > 0
         }
 
+    def _gain_per_anchor(self, gain: Tensor, anchors: Tensor) -> Tensor:
+        """What each anchor of a cluster gains, from the weight of new samples in the cluster."""
+        return gain / anchors
+
 
 def _together(candidates: Rows, known: Rows) -> tuple[Tensor, Tensor]:
     """Features and weights of the known samples, then of the candidates."""
     if len(known) == 0:
         return candidates.features, candidates.weights
-    if len(candidates) == 0:
-        return known.features, known.weights
     features = torch.cat([known.features.to(candidates.features), candidates.features])
     return features, torch.cat([known.weights.to(candidates.weights), candidates.weights])
 

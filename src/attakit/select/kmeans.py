@@ -1,4 +1,4 @@
-"""Weighted K-means, on the CPU with scikit-learn or in torch where the features live."""
+"""Weighted K-means with scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from attakit.errors import ModelError, SettingError, check_choice, check_count, check_range
-
-ALGORITHMS = ("lloyd", "elkan")
+from attakit.errors import ModelError, SettingError, check_count, check_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +56,6 @@ class SklearnKMeans:
     ----------
     inits
         Starts from different seeds; the best one counts.
-    algorithm
-        "lloyd" or "elkan". The same clusters, found at a different speed.
-    weighted_seeding
-        Whether the first centres are drawn with regard to the weights. False imitates
-        scikit-learn before version 1.3.
 
     Examples
     --------
@@ -72,14 +65,9 @@ class SklearnKMeans:
     [0.5, 9.0]
     """
 
-    def __init__(
-        self, *, inits: int = 3, algorithm: str = "lloyd", weighted_seeding: bool = True
-    ) -> None:
+    def __init__(self, *, inits: int = 3) -> None:
         check_count("SklearnKMeans", "inits", inits, at_least=1)
-        check_choice("SklearnKMeans", "algorithm", algorithm, ALGORITHMS)
         self.inits = inits
-        self.algorithm = algorithm
-        self.weighted_seeding = weighted_seeding
 
     def partition(self, points: Tensor, weights: Tensor, count: int, seed: int) -> Partition:
         """Make at most `count` clusters."""
@@ -91,15 +79,12 @@ class SklearnKMeans:
         labels[heavy.cpu()] = torch.from_numpy(found.labels_).long()
         return without_empty(labels, centroids.to(points), float(found.inertia_))
 
+    def estimator(self, count: int, seed: int) -> KMeans:
+        """The estimator that finds `count` clusters."""
+        return KMeans(count, n_init=self.inits, random_state=seed)
+
     def _fit(self, points: NDArray[Any], weights: NDArray[Any], count: int, seed: int) -> KMeans:
-        count = min(count, count_distinct(points))
-        means = KMeans(
-            count,
-            init="k-means++" if self.weighted_seeding else _seed_without_weights,
-            n_init=self.inits,
-            algorithm=self.algorithm if count > 1 else "lloyd",
-            random_state=seed,
-        )
+        means = self.estimator(min(count, count_distinct(points)), seed)
         with threadpool_limits(1), warnings.catch_warnings():
             # Distinct points may still coincide once their differences are squared.
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -158,10 +143,3 @@ def without_empty(labels: Tensor, centroids: Tensor, objective: float) -> Partit
     used = torch.bincount(labels.cpu(), minlength=len(centroids)) > 0
     renumbered = (used.cumsum(dim=0) - 1)[labels.cpu()]
     return Partition(renumbered, centroids[used.to(centroids.device)], objective)
-
-
-def _seed_without_weights(
-    points: NDArray[Any], count: int, random_state: np.random.RandomState
-) -> NDArray[Any]:
-    centres: NDArray[Any] = kmeans_plusplus(points, count, random_state=random_state)[0]
-    return centres

@@ -58,12 +58,24 @@ class LabelRate:
         self.seen = 0
         self.owed = 0.0
 
-    def due(self, samples: int, allowance: int, *, drifted: bool = False) -> int:
-        """Count a batch, and say how many of its samples to ask about."""
+    def due(self, samples: int, allowance: int, *, drifted: bool = False, pace: int = 1) -> int:
+        """Count a batch, and say how many of its samples to ask about.
+
+        Parameters
+        ----------
+        samples
+            Size of the batch.
+        allowance
+            Labels that the budget still allows.
+        drifted
+            Whether a new domain begins with the batch.
+        pace
+            How many times the usual rate to ask at.
+        """
         if samples == 0:
             return 0
         extra = self.first if self.seen == 0 else self.at_drift if drifted else 0
-        owed = self.owed + extra + samples * self._rate(allowance)
+        owed = self.owed + extra + pace * samples * self._rate(allowance)
         self.owed = min(owed, max(_MOST_OWED, float(samples)))
         self.seen += samples
         return max(0, min(whole(self.owed), allowance, max(1, samples // _LARGEST_SHARE)))

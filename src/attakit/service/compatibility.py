@@ -1,4 +1,4 @@
-"""What a folder, a database and the settings of a service must agree on."""
+"""Check that folder, database and settings belong to the same service."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from attakit.settings.service import ServiceSettings
 ID_FILE = "service.id"
 
 
-def check_belonging(settings: ServiceSettings, storage: Storage) -> None:
-    """Raise an error if the database is that of another folder, or of another kind of service.
+def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
+    """Raise an error if the database belongs to another folder or another kind of service.
 
-    Two learners on one database would mix their turns; labels are kept as the positions of their
-    classes; a method and its inputs must fit the learner's checkpoint; and what was paid for a
-    question cannot be told later from what one costs now.
+    Two learners on one database would mix their turns. Labels are stored as positions in the list
+    of classes. A method and its inputs must fit the learner's checkpoint. The price of a question
+    is not stored, so it must stay the same.
     """
     name = _name(settings.folder)
     owner = storage.key_values.get("service")
@@ -35,16 +35,16 @@ def check_belonging(settings: ServiceSettings, storage: Storage) -> None:
             f"this order, got {', '.join(now)}. Its labels would name others: keep the classes, "
             f"or use another folder."
         )
-    kept = _must_stay(settings)
-    _check_kept(settings, storage, kept)
+    fixed = _fixed_settings(settings)
+    _check_fixed(settings, storage, fixed)
     storage.key_values.set("service", name)
     storage.key_values.set("classes", now)
-    for fact, (_, value) in kept.items():
-        storage.key_values.set(fact, value)
+    for key, (_, value) in fixed.items():
+        storage.key_values.set(key, value)
 
 
-def _must_stay(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
-    """By the name of the fact: which setting it is, and what it is now."""
+def _fixed_settings(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
+    """Settings that must not change once the service has learned: key -> (name, value)."""
     return {
         "method": ("method.name", settings.method.name),
         "input": ("input", settings.input.model_dump(mode="json")),
@@ -52,11 +52,11 @@ def _must_stay(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
     }
 
 
-def _check_kept(
-    settings: ServiceSettings, storage: Storage, kept: Mapping[str, tuple[str, Any]]
+def _check_fixed(
+    settings: ServiceSettings, storage: Storage, fixed: Mapping[str, tuple[str, Any]]
 ) -> None:
-    for fact, (setting, now) in kept.items():
-        before = storage.key_values.get(fact)
+    for key, (setting, now) in fixed.items():
+        before = storage.key_values.get(key)
         if before is not None and before != now and storage.turns.last() >= 0:
             raise SettingError(
                 f"{setting}: the service in {settings.folder} has learned with {before}, got "
@@ -65,7 +65,7 @@ def _check_kept(
 
 
 def _name(folder: Path) -> str:
-    """The name of the service in a folder, made on first use."""
+    """Return the unique name of the service in a folder; the first call creates it."""
     file = folder / ID_FILE
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)

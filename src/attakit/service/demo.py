@@ -1,27 +1,26 @@
-"""A service with a stream and people of its own, so that a newcomer sees the whole cycle.
+"""The live demo: a service with its own stream of digits and simulated people.
 
-Everything goes over HTTP, as it would from outside. Only the truth about the digits stays here:
-a simulated person answers from it, a little late and now and then wrongly.
+All traffic goes over HTTP, as from outside. Only the true classes of the digits stay here. A
+simulated person answers from them with a delay, and sometimes wrongly.
 """
 
 from __future__ import annotations
 
 import base64
 import logging
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attakit.bench.demo import METHODS
 from attakit.build.data import Task, load_task
+from attakit.build.demo_methods import DEMO_METHODS
 from attakit.build.models import weights_file
 from attakit.client import Client
 from attakit.errors import ServiceError
 from attakit.randomness import generator
 from attakit.report.images import encode_picture
+from attakit.service.worker import Worker
 from attakit.settings.experiment import StreamTable
 from attakit.settings.load import parse_experiment
 from attakit.stream.digits import MEAN, STD
@@ -36,15 +35,15 @@ DELAY = 0.4  # seconds a simulated person thinks
 
 
 def demo_tables(folder: Path) -> dict[str, Any]:
-    """The tables of a service for the digits, whose source model must have been trained before."""
+    """Return the settings of a service for the digits; its source model must exist already."""
     task = load_task(StreamTable())
     return {
         "folder": str(folder),
         "classes": task.classes,
         "model": {"weights": str(weights_file(parse_experiment({}), task))},
         "input": {"size": 28, "channels": 1, "mean": [MEAN], "std": [STD]},
-        "method": METHODS["simatta"],
-        # Impatient, so that there is something to see within a minute.
+        "method": DEMO_METHODS["simatta"],
+        # Short intervals, so that there is something to see within a minute.
         "labels": {"budget": 2000, "settle_seconds": 2.0, "audit_share": 0.3},
         "learning": {"batch_size": 50, "batch_seconds": 5.0},
         "gate": {"audit_needed": 15, "every": 2},
@@ -53,77 +52,61 @@ def demo_tables(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def simulated_traffic(address: str, *, rate: float = RATE) -> Iterator[None]:
-    """Inside, a service is visited by digits and answered by simulated people.
+    """Inside, simulated clients send digits to a service, and simulated people answer it.
 
     Parameters
     ----------
     address
-        Of the service.
+        The service's address.
     rate
         Images per second.
     """
     task = load_task(StreamTable())
-    visitors = Visitors(task, rate=rate)
-    people = SimulatedPeople(visitors.truth, len(task.classes))
-    with (
-        Client(address) as sender,
-        Client(address, annotator="simulated") as answerer,
-        beside(partial(visitors.send, sender), partial(people.answer, answerer)),
-    ):
-        yield
+    with Client(address) as sender, Client(address, annotator="simulated") as answerer:
+        visitors = Visitors(sender, task, rate=rate)
+        with visitors, SimulatedPeople(answerer, visitors.truth, len(task.classes)):
+            yield
 
 
-@contextmanager
-def beside(*works: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Inside, functions run in threads of their own; at the end their event tells them to stop."""
-    stop = threading.Event()
-    threads = [threading.Thread(target=work, args=(stop,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+class _Simulated(Worker):
+    """A thread that talks to a service, which may be busy or stopping."""
+
+    def on_failure(self, error: Exception) -> None:
+        if isinstance(error, ServiceError):
+            log.debug("the %s got no answer: %s", self.name, error)
+        else:
+            super().on_failure(error)
 
 
-class Visitors:
-    """Sends digits to a service, one domain after the other, and knows what they are.
+class Visitors(_Simulated):
+    """A thread that sends digits to a service, domain after domain, and records their classes.
 
     Parameters
     ----------
+    client
+        The client that sends the images.
     task
         The digits.
     rate
         Images per second.
     seed
-        Of the order.
+        Seed of the order.
     """
 
-    def __init__(self, task: Task, *, rate: float = RATE, seed: int = 0) -> None:
+    def __init__(self, client: Client, task: Task, *, rate: float = RATE, seed: int = 0) -> None:
+        super().__init__("visitors", pause=BATCH / rate, retry_pauses=(1.0,))
+        self.client = client
         self.task = task
-        self.rate = rate
         self.seed = seed
         self.truth: dict[str, int] = {}
+        self._requests = self._batches()
 
-    def send(self, client: Client, stop: threading.Event) -> None:
-        """Send images until told to stop, over and over."""
-        for images, labels in self._batches():
-            if stop.is_set():
-                return
-            try:
-                answered = client.predict(images)
-            except ServiceError as error:
-                log.debug("the demo could not send images: %s", error)
-                stop.wait(1.0)
-                continue
-            self._remember([each.sample for each in answered], labels)
-            stop.wait(BATCH / self.rate)
-
-    def _remember(self, samples: list[str], labels: list[int]) -> None:
-        self.truth.update(zip(samples, labels, strict=True))
-        while len(self.truth) > REMEMBERED:  # the oldest: a demo may be left running
+    def run_once(self) -> None:
+        """Send the next images."""
+        images, labels = next(self._requests)
+        answered = self.client.predict(images)
+        self.truth.update(zip((one.sample for one in answered), labels, strict=True))
+        while len(self.truth) > REMEMBERED:  # the oldest: a demo may run for days
             del self.truth[next(iter(self.truth))]
 
     def _batches(self) -> Iterator[tuple[list[bytes], list[int]]]:
@@ -133,32 +116,34 @@ class Visitors:
                 order = generator(self.seed, f"demo {name}", visit).permutation(len(part))
                 for start in range(0, len(order), BATCH):
                     chosen = order[start : start + BATCH].tolist()
-                    inputs = part.load(chosen)
-                    pictures = [encode_picture(one, [MEAN], [STD]) for one in inputs]
-                    labels = [int(part.labels[place]) for place in chosen]
+                    pictures = [encode_picture(one, [MEAN], [STD]) for one in part.load(chosen)]
+                    labels = [int(part.labels[index]) for index in chosen]
                     yield [base64.b64decode(picture) for picture in pictures], labels
             visit += 1
 
 
-class SimulatedPeople:
-    """Answers one question after the other, each a little late, and now and then wrongly.
+class SimulatedPeople(_Simulated):
+    """A thread that answers one question after the other, with a delay and some wrong answers.
 
     Parameters
     ----------
+    client
+        The client that leases and answers questions.
     truth
-        What the samples are, as far as it is known here.
+        The classes of the samples, as far as they are known.
     classes
-        How many there are.
+        The number of classes.
     wrong
         Share of wrong answers.
     delay
         Seconds before each answer.
     seed
-        Of the wrong answers.
+        Seed of the wrong answers.
     """
 
     def __init__(
         self,
+        client: Client,
         truth: dict[str, int],
         classes: int,
         *,
@@ -166,28 +151,25 @@ class SimulatedPeople:
         delay: float = DELAY,
         seed: int = 0,
     ) -> None:
+        super().__init__("simulated people", pause=delay)
+        self.client = client
         self.truth = truth
         self.classes = classes
         self.wrong = wrong
-        self.delay = delay
         self.seed = seed
 
-    def answer(self, client: Client, stop: threading.Event) -> None:
-        """Answer until told to stop."""
-        while not stop.wait(self.delay):
-            try:
-                lease = client.lease()
-                if lease is not None:
-                    self._answer_one(client, lease.question, lease.sample)
-            except ServiceError as error:
-                log.debug("a simulated person could not answer: %s", error)
+    def run_once(self) -> None:
+        """Answer one question, if there is one."""
+        lease = self.client.lease()
+        if lease is not None:
+            self._answer(lease.question, lease.sample)
 
-    def _answer_one(self, client: Client, question: int, sample: str) -> None:
+    def _answer(self, question: int, sample: str) -> None:
         label = self.truth.get(sample)
-        if label is None:  # from before a restart: nobody here remembers it
-            client.answer(question, kind="skip")
+        if label is None:  # sent before a restart, so its class is not known here
+            self.client.answer(question, kind="skip")
             return
         draw = generator(self.seed, "simulated answer", question)
         if draw.random() < self.wrong:
             label = (label + int(draw.integers(1, self.classes))) % self.classes
-        client.answer(question, label=label)
+        self.client.answer(question, label=label)

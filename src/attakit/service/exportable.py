@@ -6,6 +6,7 @@ from pathlib import Path
 
 from torch import nn
 
+from attakit.build.exportable import Exportable
 from attakit.errors import SettingError, StateError
 from attakit.nn.export import ModelFacts
 from attakit.service.models import version_model, version_path
@@ -16,7 +17,7 @@ from attakit.settings.service import InputTable, ServiceSettings
 
 def service_model(
     place: Path, number: int | None = None, database: str | None = None
-) -> tuple[nn.Module, ModelFacts]:
+) -> Exportable:
     """A version of a service's model, with what one must know to use it.
 
     Parameters
@@ -48,8 +49,10 @@ def _find_version(storage: Storage, place: Path, number: int | None) -> Version:
             raise StateError(f"The service in {place} has promoted no version yet. Start it once.")
         number = current.version
     if number not in known:
-        told = ", ".join(map(str, sorted(known))) or "none"
-        raise SettingError(f"The service in {place} has no version {number}. Its versions: {told}.")
+        known_numbers = ", ".join(map(str, sorted(known))) or "none"
+        raise SettingError(
+            f"The service in {place} has no version {number}. Its versions: {known_numbers}."
+        )
     return known[number]
 
 

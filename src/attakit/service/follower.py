@@ -1,9 +1,8 @@
-"""Follow the promotions: whatever version is promoted, answers from the next forward pass on."""
+"""Follow the promotions: the promoted version answers from the next forward pass on."""
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
 from attakit.errors import AttaError
@@ -11,28 +10,29 @@ from attakit.service.learner.candidates import SOURCE, promoted_versions
 from attakit.service.predictor import Model, Predictor
 from attakit.service.storage.records import Version
 from attakit.service.storage.versions import VersionStore
+from attakit.service.worker import Worker
 
 log = logging.getLogger(__name__)
 
-PAUSE = 0.5  # seconds between two looks
+PAUSE = 0.5  # seconds between two checks
 
 
-class Follower:
-    """A thread that looks which version is promoted, and swaps the model of a predictor.
+class Follower(Worker):
+    """A thread that checks which version is promoted, and swaps the predictor's model.
 
-    A version whose file cannot be read is left alone, and the one that answers goes on; if none
-    does yet, the one that was promoted before it answers, or the source model.
+    If the file of a promoted version cannot be read, the present model continues to answer. If
+    there is no model yet, the version promoted before it answers, or the source model.
 
     Parameters
     ----------
     versions
-        Where promotions are written down.
+        The store that records promotions.
     predictor
-        Answers requests.
+        The predictor whose model is swapped.
     load
-        Makes a model that is ready to answer from a version.
+        A function that turns a version into a model that is ready to answer.
     unreadable
-        Called with the number of a promoted version that cannot be read, once.
+        A callback that gets the number of a promoted version that cannot be read, once.
     """
 
     def __init__(
@@ -43,25 +43,18 @@ class Follower:
         *,
         unreadable: Callable[[int], None] = lambda _number: None,
     ) -> None:
+        super().__init__("follower", pause=PAUSE)
         self.versions = versions
         self.predictor = predictor
         self.load = load
         self.unreadable = unreadable
         self._unreadable: int | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
 
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
+    def run_once(self) -> None:
+        self.sync()
 
-    def stop(self) -> None:
-        """Look no more."""
-        self._stop.set()
-        self._thread.join()
-
-    def look(self) -> None:
-        """Swap the model, if another version is promoted than the one that answers."""
+    def sync(self) -> None:
+        """Swap the model if another version is promoted than the one that answers."""
         promotion = self.versions.current()
         if promotion is None or promotion.version == self._unreadable:
             return
@@ -88,10 +81,3 @@ class Follower:
         self.predictor.swap(model, number)
         log.info("version %d answers", number)
         return True
-
-    def _follow(self) -> None:
-        while not self._stop.wait(PAUSE):
-            try:
-                self.look()
-            except Exception:  # a database that is away for a moment must not end the watch
-                log.exception("the promoted version cannot be looked up")

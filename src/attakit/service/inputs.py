@@ -1,4 +1,4 @@
-"""Turn what came in a request into a tensor for the model, and into bytes to be kept."""
+"""Turn the inputs of a request into tensors for the model and into bytes for the storage."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from attakit.settings.service import InputTable
 from attakit.stream.decode import DAMAGE, explain_damage, read_pixels
 
 _PIXELS = 20_000_000
-_TOGETHER = 10  # times as many pixels may the images of one request have
-_LARGE = 1_000_000  # pixels, from which on an image takes tens of megabytes while it is decoded
+_TOGETHER = 10  # the images of one request may have this many times the pixels of one image
+_LARGE = 1_000_000  # pixels; decoding a larger image takes tens of megabytes
 _LARGE_AT_ONCE = 4
-_SHOWN_SIZE = 1024  # a picture for people is scaled down to this
+_SHOWN_SIZE = 1024  # pictures for people are scaled down to this
 
 
 class Inputs:
-    """Reads images and arrays the way the settings say.
+    """A reader for the images or arrays that the settings describe.
 
     Parameters
     ----------
     table
-        What an input is: an image of a size with its normalisation, or an array of a shape.
+        The description of an input: an image with size and normalisation, or an array with shape.
     pixels
-        An image that claims more pixels is refused before it is decoded, and so are images that
-        come together and claim ten times as many.
+        The largest number of pixels of an image. All images of a request together may have ten
+        times as many. Larger ones are rejected before they are decoded.
 
     Examples
     --------
     >>> inputs = Inputs(InputTable(kind="array", shape=(2,)))
-    >>> kept = inputs.encode(inputs.read_array([0.5, 2]))
-    >>> inputs.decode(kept)
+    >>> content = inputs.encode(inputs.read_array([0.5, 2]))
+    >>> inputs.decode(content)
     tensor([0.5000, 2.0000])
     """
 
@@ -51,7 +51,7 @@ class Inputs:
         deviation = np.asarray(table.std[: table.channels], dtype=np.float32)
         self._scale = 1 / (255 * deviation)
         self._offset = np.asarray(table.mean[: table.channels], dtype=np.float32) / deviation
-        self._room = Semaphore(_LARGE_AT_ONCE)
+        self._large_images = Semaphore(_LARGE_AT_ONCE)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,13 +61,13 @@ class Inputs:
         return (self.table.channels, self.table.size, self.table.size)
 
     def decode(self, content: bytes) -> Tensor:
-        """The tensor of an image file, or of an array that `encode` made."""
+        """Return the tensor of an image file, or of an array that `encode` wrote."""
         if self.table.kind == "array":
             return self._load_array(content)
         return self.read_image(content)
 
     def read_image(self, content: bytes) -> Tensor:
-        """Decode an image file in memory, scale it and normalise it: (channels, size, size)."""
+        """Decode, scale and normalise an image file in memory: (channels, size, size)."""
         if self.table.kind != "image":
             raise StreamError("This model takes arrays, not images. Send JSON with 'arrays'.")
         pixels: NDArray[np.uint8] = self._pixels(content, self.table.size)
@@ -82,7 +82,7 @@ class Inputs:
         return [self.read_image(content) for content in contents]
 
     def read_array(self, numbers: object) -> Tensor:
-        """Check nested lists of numbers for their shape, and for numbers that are not finite."""
+        """Turn nested lists into a tensor, and check its shape and that its numbers are finite."""
         if self.table.kind != "array":
             raise StreamError(
                 "This model takes images, not arrays. Send files, or JSON with 'images'."
@@ -90,22 +90,22 @@ class Inputs:
         return self._checked(_as_numbers(numbers))
 
     def stack(self, inputs: Sequence[Tensor]) -> Tensor:
-        """Several inputs as one batch; of images with channels last in memory, which is faster."""
+        """Stack inputs into a batch; images with channels last, which is faster."""
         batch = torch.stack(list(inputs))
         if self.table.kind == "image":
             return batch.contiguous(memory_format=torch.channels_last)
         return batch
 
     def encode(self, array: Tensor) -> bytes:
-        """An array as the bytes of an .npy file."""
+        """Return an array as the bytes of an .npy file."""
         file = BytesIO()
         np.save(file, array.numpy(), allow_pickle=False)
         return file.getvalue()
 
     def picture(self, content: bytes) -> bytes | None:
-        """A PNG file to show to people; None for what is no image.
+        """Return a PNG file to show to people; None if inputs are arrays.
 
-        It is drawn anew from the pixels, so nothing but pixels of what was sent reaches a browser.
+        It is made from the decoded pixels, so a browser never gets anything else from the upload.
         """
         if self.table.kind != "image":
             return None
@@ -116,15 +116,15 @@ class Inputs:
         return file.getvalue()
 
     def _pixels(self, content: bytes, size: int | None) -> NDArray[np.uint8]:
-        with _telling(), open_image(content, self.pixels) as image:
+        with _as_stream_error(), open_image(content, self.pixels) as image:
             large = image.width * image.height > _LARGE
-            with self._room if large else nullcontext():  # so that many at once fit into memory
+            with self._large_images if large else nullcontext():  # many at once would fill memory
                 return read_pixels(image, size)
 
     def _check_together(self, contents: Sequence[bytes]) -> None:
         claimed = 0
         for content in contents:
-            with _telling(), open_image(content, self.pixels) as image:
+            with _as_stream_error(), open_image(content, self.pixels) as image:
                 claimed += image.width * image.height
         if claimed > _TOGETHER * self.pixels:
             raise StreamError(
@@ -136,7 +136,7 @@ class Inputs:
         try:
             array = np.load(BytesIO(content), allow_pickle=False)
         except (ValueError, OSError, EOFError) as error:
-            raise StreamError("A kept array is damaged. Send the sample again.") from error
+            raise StreamError("A stored array is damaged. Send the sample again.") from error
         return self._checked(_as_numbers(array))
 
     def _checked(self, array: NDArray[np.float32]) -> Tensor:
@@ -153,8 +153,8 @@ class Inputs:
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
-    """Whatever Pillow raises about a file becomes one sentence."""
+def _as_stream_error() -> Iterator[None]:
+    """Turn any error of Pillow about a file into a `StreamError` with one sentence."""
     try:
         yield
     except UnidentifiedImageError as error:

@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+
+from filelock import FileLock, Timeout
 
 from attakit.errors import StateError
 
-_PAUSE = 0.1
+_POLL_SECONDS = 0.1
 
 
 @contextmanager
-def exclusive_lock(path: Path, patience: float = 0.0) -> Iterator[None]:
-    """Inside, no other process holds the lock. It ends with the process, however that ends.
+def exclusive_lock(path: Path, timeout: float = 0.0) -> Iterator[None]:
+    """Hold a lock that no other process has. The system frees it when the process ends or dies.
 
     Parameters
     ----------
     path
-        File in the folder that is worked on, named after who works there; it gets their number.
-    patience
-        Seconds in which one that was killed may end.
+        The lock file, named after the process that holds it. It contains that process's id.
+    timeout
+        Seconds to wait for a process that holds the lock but is about to end.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + patience
-    with path.open("a") as file:
-        while not _locked(file):
-            if time.monotonic() >= deadline:
-                raise StateError(
-                    f"The {path.stem}: another one works on {path.parent}. Stop it, or use "
-                    f"another folder."
-                )
-            time.sleep(_PAUSE)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+    # A soft lock would outlive a process that is killed, so there is no fallback to one.
+    lock = FileLock(
+        path, timeout, poll_interval=_POLL_SECONDS, fallback_to_soft=False, on_acquired=_write_pid
+    )
+    try:
+        held = lock.acquire()
+    except Timeout as error:
+        raise StateError(
+            f"The {path.stem}: another one works on {path.parent}. Stop it, or use another folder."
+        ) from error
+    with held:
         yield
 
 
-def _locked(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _write_pid(descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, str(os.getpid()).encode())

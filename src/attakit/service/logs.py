@@ -12,17 +12,17 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import IO
 
-# The last one is what uvicorn would show on a terminal that has colours.
+# uvicorn adds color_message for terminals.
 _PLAIN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
-# They log the whole address of each request, which may hold a password or a token.
-_TELLS_ADDRESSES = {"httpx", "httpx2", "httpcore", "httpcore2"}
+# These log the whole address of each request, which may contain a password or a token.
+_LOG_ADDRESSES = {"httpx", "httpx2", "httpcore", "httpcore2"}
 
 LARGEST = 10_000_000  # bytes of a file
-OLDER = 4  # files that are kept beside it
+OLDER = 4  # number of older files
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record with all that was given as `extra`.
+    """A formatter that writes a record and its `extra` values as JSON.
 
     Examples
     --------
@@ -46,16 +46,16 @@ class JsonLines(logging.Formatter):
 
 
 def log_as_json(level: int = logging.INFO, file: IO[str] | None = None) -> None:
-    """Send the logs of the whole process as JSON lines to a file, or to the error stream."""
+    """Write the logs of the whole process as JSON lines to a file, or to the error stream."""
     _log_with(logging.StreamHandler(file or sys.stderr), level)
 
 
 @contextmanager
 def logging_to(path: Path | None) -> Iterator[None]:
-    """Inside, logs go as JSON lines to the end of a file; None is the error stream.
+    """Inside, append logs as JSON lines to a file; None is the error stream.
 
-    The file never grows beyond `LARGEST` bytes: it is then put aside under another name, and the
-    oldest of these is removed. So it must belong to one process alone.
+    A file that reaches `LARGEST` bytes is renamed, and the oldest renamed file is deleted. So only
+    one process may write to it.
     """
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
@@ -82,7 +82,7 @@ def _log_with(writer: logging.Handler, level: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [writer]
     root.setLevel(level)
-    # Requests are logged by the service itself, with the route and who asked.
+    # The service logs requests itself, with the route and the caller.
     logging.getLogger("uvicorn.access").disabled = True
     for name in ("uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
@@ -92,4 +92,4 @@ def _log_with(writer: logging.Handler, level: int) -> None:
 
 def _is_wanted(record: logging.LogRecord) -> bool:
     library = record.name.partition(".")[0]
-    return record.levelno >= logging.WARNING or library not in _TELLS_ADDRESSES
+    return record.levelno >= logging.WARNING or library not in _LOG_ADDRESSES

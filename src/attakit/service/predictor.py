@@ -1,4 +1,4 @@
-"""Answer requests with the promoted model; requests that come together share a forward pass."""
+"""Answer requests with the promoted model. Requests that come together share a forward pass."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from torch import Tensor
 
 from attakit.errors import ModelError, StateError, check_count, check_range
 from attakit.records import Prediction
+from attakit.service.worker import Worker
 
 Model = Callable[[Tensor], Prediction]
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a model said about the inputs of one request."""
+    """A model's answer to one request."""
 
     logits: Tensor  # (inputs, classes)
     features: Tensor  # (inputs, dim)
@@ -34,24 +35,24 @@ class _Request:
     at: float
 
 
-class Predictor:
-    """A thread that answers requests in the order of their arrival, many in one forward pass.
+class Predictor(Worker):
+    """A thread that answers requests in order of arrival, many in one forward pass.
 
     Parameters
     ----------
     model
-        Ready to answer: a `Classifier` with its norm policy set. None if it comes later, with
-        `swap`.
+        A model that is ready to answer: a `Classifier` with its norm policy set. None if it comes
+        later, through `swap`.
     version
-        Number of the model, told with every answer.
+        The model's version number, which is part of every answer.
     batch_size
-        A forward pass takes at most so many inputs.
+        The largest number of inputs in one forward pass.
     batch_seconds
-        A request waits so long for others to come along.
+        How long a request waits for others to share its forward pass.
     threads
-        Torch computes with so many threads; 0 leaves them as they are.
-    watch
-        Told the number of inputs of every forward pass.
+        The number of threads that torch computes with; 0 leaves it unchanged.
+    on_batch
+        A callback that gets the number of inputs of every forward pass.
 
     Examples
     --------
@@ -71,34 +72,32 @@ class Predictor:
         batch_size: int = 32,
         batch_seconds: float = 0.002,
         threads: int = 0,
-        callbacks: Callable[[int], None] = lambda _size: None,
+        on_batch: Callable[[int], None] = lambda _size: None,
     ) -> None:
+        super().__init__("predictor")
         check_count("Predictor", "batch_size", batch_size)
         check_range("Predictor", "batch_seconds", batch_seconds, at_least=0)
         self.batch_size = batch_size
         self.batch_seconds = batch_seconds
-        self.callbacks = callbacks
+        self.on_batch = on_batch
         self._threads = threads
         self._serving = (model, version)  # replaced as a whole, so that a swap is atomic
-        self._requests: queue.Queue[_Request | None] = queue.Queue()
-        self._closing = threading.Lock()
-        self._closed = False
-        self._thread = threading.Thread(target=self._work, name="predictor", daemon=True)
-        self._thread.start()
+        self._requests: queue.Queue[_Request | None] = queue.Queue()  # None: stop waiting
+        self._submitting = threading.Lock()
 
     @property
     def ready(self) -> bool:
-        """Whether there is a model."""
-        return self._serving[0] is not None and not self._closed
+        """Whether there is a model, and `stop` was not called."""
+        return self._serving[0] is not None and not self._stopping.is_set()
 
     @property
     def version(self) -> int:
-        """Of the model that answers the next request."""
+        """The version of the model that answers the next request."""
         return self._serving[1]
 
     @property
     def waiting(self) -> int:
-        """Requests that are not in a forward pass yet."""
+        """The number of requests that are not in a forward pass yet."""
         return self._requests.qsize()
 
     def swap(self, model: Model, version: int) -> None:
@@ -106,46 +105,42 @@ class Predictor:
         self._serving = (model, version)
 
     def submit(self, inputs: Tensor) -> Future[Answered]:
-        """Put a request, and get the promise of an answer; never waits."""
+        """Add a request to the queue, and return the future of its answer."""
         request = _Request(inputs, Future(), time.monotonic())
-        with self._closing:
-            if self._closed:
-                raise StateError("Predictor: it was closed and answers no more. Start another.")
+        with self._submitting:
+            if self._stopping.is_set():
+                raise StateError("Predictor: it is stopped and answers no more. Start another.")
             self._requests.put(request)
         return request.answer
 
     def predict(self, inputs: Tensor) -> Answered:
-        """Answer a request; waits for it."""
+        """Answer a request, and wait for the answer."""
         return self.submit(inputs).result()
 
-    def close(self) -> None:
-        """Answer what was put, and end the thread."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._requests.put(None)
-        self._thread.join()
+    def end(self) -> None:
+        """Accept no more requests, and end the thread once the queue is empty."""
+        with self._submitting:
+            super().end()
+            self._requests.put(None)
 
-    def __enter__(self) -> Predictor:
-        return self
+    def is_done(self) -> bool:
+        return self._stopping.is_set() and self._requests.empty()
 
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
+    def run_once(self) -> None:
+        """Answer the requests that wait, in one forward pass."""
+        if requests := self._gather():
+            self._answer(requests)
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         if self._threads:
             torch.set_num_threads(self._threads)
-        last = False
-        while not last:
-            requests, last = self._gather()
-            if requests:
-                self._answer(requests)
+        super()._run()
 
-    def _gather(self) -> tuple[list[_Request], bool]:
-        """Requests for one pass, and whether they are the last ones."""
+    def _gather(self) -> list[_Request]:
+        """The requests of the next forward pass; none if the predictor is stopping."""
         first = self._requests.get()
         if first is None:
-            return [], True
+            return []
         requests, count = [first], len(first.inputs)
         deadline = first.at + self.batch_seconds
         while count < self.batch_size:
@@ -154,10 +149,10 @@ class Predictor:
             except queue.Empty:
                 break
             if request is None:
-                return requests, True
+                break
             requests.append(request)
             count += len(request.inputs)
-        return requests, False
+        return requests
 
     def _answer(self, requests: Sequence[_Request]) -> None:
         model, version = self._serving
@@ -205,6 +200,6 @@ class Predictor:
             ]
 
     def _forward(self, model: Model, inputs: Tensor) -> Prediction:
-        self.callbacks(len(inputs))
+        self.on_batch(len(inputs))
         prediction = model(inputs.to(getattr(model, "device", inputs.device)))
         return Prediction(prediction.logits.cpu(), prediction.features.cpu())

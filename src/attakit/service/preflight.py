@@ -1,4 +1,4 @@
-"""Try a service out before it starts, so that what cannot work is told at once and in one line."""
+"""Check a service before it starts, so that a wrong setting is one line and changes nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from attakit.build.methods import build_method
 from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.nn.weights import weights_hash
+from attakit.protocols import ShowsModel
 from attakit.service.inputs import Inputs
 from attakit.service.models import source_model
 from attakit.settings.service import ServiceSettings
@@ -15,15 +16,15 @@ from attakit.settings.service import ServiceSettings
 _BATCH = 2
 
 
-def try_out(settings: ServiceSettings, source: Classifier) -> None:
-    """Raise an error that says what to change if model, inputs, classes and method do not fit.
+def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
+    """Raise an error if model, inputs, classes and method do not fit together.
 
     Parameters
     ----------
     settings
-        Of the service.
+        The service's settings.
     source
-        Its source model; not changed.
+        The service's source model, which stays unchanged.
     """
     shape = Inputs(settings.input, pixels=settings.server.pixels).shape
     with torch.no_grad():
@@ -35,11 +36,13 @@ def try_out(settings: ServiceSettings, source: Classifier) -> None:
             f"classes ({', '.join(settings.classes)}). Name one class for each output."
         )
     _check_repeatable(settings, source)
-    build_method(settings.method, source, settings.seed)
+    method = build_method(settings.method, source, settings.seed)
+    if isinstance(method, ShowsModel):
+        _ = method.adapted_model  # one that cannot be served says so here
 
 
 def _check_repeatable(settings: ServiceSettings, source: Classifier) -> None:
-    """The learner and every restart build the model anew, and it must be the same one."""
+    """The learner and every restart build the model again, and must get the same one."""
     if settings.model.weights is None and weights_hash(source_model(settings)) != weights_hash(
         source
     ):

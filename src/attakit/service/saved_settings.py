@@ -1,39 +1,41 @@
-"""The settings of a service, kept in its folder, so that other commands need only the folder."""
+"""The settings that a service saves in its folder, so that other commands need only the folder."""
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from attakit.errors import SettingError, StateError
-from attakit.service.saved_database import SETTINGS_FILE, check_password
+from attakit.files import atomic_write
 from attakit.service.storage import LabelRules, Storage, open_storage
 from attakit.service.storage.database import database_url
 from attakit.service.storage.permissions import make_private_folder, write_private_text
-from attakit.settings.load_service import load_settings, parse_settings
+from attakit.settings.load import load_service, parse_service
 from attakit.settings.service import ServiceSettings
 
+SETTINGS_FILE = "settings.json"
+_HIDDEN = "***"  # SQLAlchemy writes this in place of a password
 
-def keep_settings(settings: ServiceSettings) -> Path:
-    """Write the settings of a service into its folder, without the password of its database."""
-    kept = settings
+
+def save_settings(settings: ServiceSettings) -> Path:
+    """Write the settings into the service's folder, without the password of the database."""
+    saved = settings
     if settings.database is not None:
-        shown = database_url(settings.folder, settings.database)
-        url = shown.render_as_string(hide_password=True)
-        kept = settings.model_copy(update={"database": url})
+        url = database_url(settings.folder, settings.database)
+        shown = url.render_as_string(hide_password=True)
+        saved = settings.model_copy(update={"database": shown})
     path = settings.folder / SETTINGS_FILE
     make_private_folder(path.parent)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    write_private_text(draft, kept.model_dump_json(indent=2) + "\n")
-    os.replace(draft, path)
+    with atomic_write(path) as draft:
+        write_private_text(draft, saved.model_dump_json(indent=2) + "\n")
     return path
 
 
 def find_settings(place: Path) -> ServiceSettings:
-    """The settings of a service, from its folder or from its file.
+    """Read the settings of a service from its folder or from its TOML file.
 
     >>> find_settings(Path("nowhere"))
     Traceback (most recent call last):
@@ -42,19 +44,31 @@ def find_settings(place: Path) -> ServiceSettings:
     started with `attakit serve`, or its TOML file.
     """
     if place.is_file() and place.name != SETTINGS_FILE:
-        return load_settings(place)
-    path = place / SETTINGS_FILE
-    if not path.is_file():
+        return load_service(place)
+    tables = _read_saved(place)
+    if tables is None:
         raise SettingError(
             f"There is no service in {place}. Name the folder of one that was started with "
             f"`attakit serve`, or its TOML file."
         )
-    try:
-        tables = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StateError(f"{path} cannot be read ({error}). Start the service again.") from error
     # The folder may have been moved since.
-    return parse_settings(tables, where=str(path)).model_copy(update={"folder": place})
+    settings = parse_service(tables, where=str(place / SETTINGS_FILE))
+    return settings.model_copy(update={"folder": place})
+
+
+def saved_database_url(folder: Path) -> str | None:
+    """Return the saved URL of the database; None if it is in the folder, or nothing is saved."""
+    url = (_read_saved(folder) or {}).get("database")
+    return None if url is None else str(url)
+
+
+def check_password(url: str | None) -> None:
+    """Raise `SettingError` if a URL was saved without its password."""
+    if url is not None and _HIDDEN in url:
+        raise SettingError(
+            f"This service keeps its questions in {url}, whose password is not saved. Give the "
+            f"whole URL with --database or in the variable ATTAKIT_DATABASE."
+        )
 
 
 def open_service(
@@ -63,16 +77,16 @@ def open_service(
     *,
     clock: Callable[[], float] = time.time,
 ) -> Storage:
-    """What a service remembers.
+    """Open the storage of a service.
 
     Parameters
     ----------
     settings
-        Of the service.
+        The service's settings.
     database
-        URL to use instead of the one in the settings.
+        A URL to use instead of the one in the settings.
     clock
-        Tells the time.
+        A function that returns the time of day.
     """
     url = database or settings.database
     check_password(url)
@@ -80,7 +94,7 @@ def open_service(
 
 
 def label_rules(settings: ServiceSettings) -> LabelRules:
-    """When an answer counts, as the settings say."""
+    """Return the rules for questions and answers that the settings contain."""
     table = settings.labels
     return LabelRules(
         policy=table.policy,
@@ -90,3 +104,16 @@ def label_rules(settings: ServiceSettings) -> LabelRules:
         expiry_seconds=table.expiry_seconds,
         classes=len(settings.classes),
     )
+
+
+def _read_saved(folder: Path) -> dict[str, Any] | None:
+    path = folder / SETTINGS_FILE
+    if not path.is_file():
+        return None
+    try:
+        tables = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(tables, dict):
+            raise ValueError("it is no JSON object")
+    except (OSError, ValueError) as error:
+        raise StateError(f"{path} cannot be read ({error}). Start the service again.") from error
+    return tables

@@ -1,8 +1,7 @@
-"""Put a service together: storage, predictor, learner and pages, started and stopped in order."""
+"""Assemble a service: start storage, predictor, learner and web app, and stop them in order."""
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import socket
@@ -20,7 +19,7 @@ from fastapi import FastAPI
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.processes.interrupt import Interrupted, ignoring_ctrl_c, stoppable
-from attakit.service.compatibility import check_belonging
+from attakit.service.compatibility import check_compatible
 from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import VersionFiles
@@ -28,8 +27,8 @@ from attakit.service.lock import exclusive_lock
 from attakit.service.logs import logging_to
 from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
-from attakit.service.preflight import try_out
-from attakit.service.saved_settings import keep_settings, open_service
+from attakit.service.preflight import check_model_fits
+from attakit.service.saved_settings import open_service, save_settings
 from attakit.service.storage import Storage
 from attakit.service.storage.permissions import is_shared
 from attakit.service.storage.storage import make_folder
@@ -45,22 +44,22 @@ LEARNER_LOG = "learner.log"
 FAILED = 1  # exit code of a learner that is worth starting again
 _SUSPICIOUS = 3  # ends of the learner in a row, each soon after its start
 _KEEPS_DYING = (
-    f"The learner has ended {_SUSPICIOUS} times in a row and is started again and again; the log "
-    f"says why. The promoted model goes on answering."
+    f"The learner has ended {_SUSPICIOUS} times in a row, each time soon after its start. It is "
+    f"restarted again; the log says why it ends. The promoted model continues to answer."
 )
 
 
 class _Server(uvicorn.Server):
-    """Says when it answers requests."""
+    """A server with a callback for the moment it accepts requests."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._tell = started
+        self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self._tell()
+            self._on_started()
 
 
 def serve(
@@ -69,52 +68,52 @@ def serve(
     started: Callable[[str], None] = lambda _address: None,
     log_file: Path | None = None,
 ) -> None:
-    """Run a service until it is told to stop by Ctrl-C or SIGTERM.
+    """Run a service until Ctrl-C or SIGTERM.
 
     Parameters
     ----------
     settings
-        Of the service. With port 0 any free port is taken.
+        The service's settings. With port 0 the system chooses a free port.
     started
-        Called with the address once requests are answered.
+        A callback that gets the address once the server accepts requests.
     log_file
-        Where the log goes; that of the learner goes to `LEARNER_LOG` beside it. None is the error
-        stream for both.
+        The log file of the server; the learner writes `LEARNER_LOG` in the same folder. None is
+        the error stream for both.
     """
     source = source_model(settings)
-    try_out(settings, source)
-    make_folder(settings.folder)  # with a database elsewhere nobody else does
+    check_model_fits(settings, source)
+    make_folder(settings.folder)  # the storage does not if the database is elsewhere
     with open_service(settings) as storage:
         check_open_address(settings, storage)
-        # The log is opened here, because nobody else may write to it.
+        # The log is opened with the lock held, because only one process may write to it.
         with exclusive_lock(settings.folder / LOCK_FILE), logging_to(log_file):
-            _warn_of_readers(settings.folder)
+            _warn_if_shared(settings.folder)
             with (
                 _listening(settings) as listener,
-                running(settings, storage, source, log_file) as app,
+                running_service(settings, storage, source, log_file) as app,
             ):
-                _answer(app, listener, started)
+                _serve_app(app, listener, started)
 
 
-def _answer(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:
+def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     config = configure(app)
-    # Requests are ended by then; uvicorn raises the signal that ended it once more.
+    # uvicorn raises the signal that stopped it again, after the last request has ended.
     with suppress(Interrupted), stoppable("Stopped.", at_once=True):
         _Server(config, lambda: started(address)).run(sockets=[listener])
 
 
 @contextmanager
-def running(
+def running_service(
     settings: ServiceSettings, storage: Storage, source: Classifier, log_file: Path | None = None
 ) -> Iterator[FastAPI]:
-    """The parts of a service around its app: the promoted model, and the learner beside it."""
+    """Inside, the promoted model answers and the learner runs; gives the web app."""
     server = settings.server
-    check_belonging(settings, storage)
+    check_compatible(settings, storage)
     files = VersionFiles(settings.folder / VERSIONS, storage.versions, source)
     files.begin(time.time())
-    keep_settings(settings)  # not before: a start that fails leaves those of the last one
+    save_settings(settings)  # not earlier: a failed start must not replace the last ones
     with ExitStack() as stack:
         predictor = stack.enter_context(
             Predictor(
@@ -125,59 +124,59 @@ def running(
             )
         )
         follower = Follower(
-            storage.versions, predictor, files.load, unreadable=partial(_tell_unreadable, storage)
+            storage.versions, predictor, files.load, unreadable=partial(_record_unreadable, storage)
         )
-        follower.look()
-        follower.start()
-        stack.callback(follower.stop)
-        supervisor = Supervisor(
-            partial(learn, settings, os.getpid(), log_file),
-            died=partial(_tell_death, storage),
+        follower.sync()
+        stack.enter_context(follower)
+        supervisor = stack.enter_context(
+            Supervisor(
+                partial(learn, settings, os.getpid(), log_file),
+                died=partial(_record_death, storage),
+            )
         )
-        supervisor.start()
-        stack.callback(supervisor.stop)
         yield create_app(storage, predictor, settings, learning=lambda: supervisor.is_alive)
 
 
-def _tell_death(storage: Storage, code: int, in_a_row: int) -> None:
+def _record_death(storage: Storage, code: int, in_a_row: int) -> None:
     storage.events.add("learner died", "server", code=code)
     if in_a_row == _SUSPICIOUS:
         storage.events.add("alarm", "server", what="learning", text=_KEEPS_DYING)
 
 
-def _tell_unreadable(storage: Storage, number: int) -> None:
+def _record_unreadable(storage: Storage, number: int) -> None:
     text = (
-        f"Version {number} is promoted, but its file cannot be used: the one before goes on "
-        f"answering. Bring another version back."
+        f"Version {number} is promoted, but its file cannot be used. The version before it "
+        f"continues to answer. Roll back to another version."
     )
     storage.events.add("alarm", "server", what="serving", text=text)
 
 
 def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) -> None:
-    """What the learner's process does: learn for a service until that one ends.
+    """Run the learner until the service ends; the main function of the learner process.
 
     Parameters
     ----------
     settings
-        Of the service.
+        The service's settings.
     parent
-        Process that answers requests.
+        The id of the process that answers requests.
     log_file
-        As in `serve`.
+        The log file of the server, as in `serve`.
     """
     own_file = log_file and log_file.with_name(LEARNER_LOG)
-    with logging_to(own_file), _telling(), ignoring_ctrl_c():  # that reaches a whole terminal
-        # Not above: the server imports this module too, and the monitors of drift take it seconds.
-        process = importlib.import_module("attakit.service.learner.process")
+    with logging_to(own_file), _logged_failure(), ignoring_ctrl_c():  # the server handles Ctrl-C
+        # Imported here: the server imports this module too, and drift detection takes seconds.
+        from attakit.service.learner.process import run_learner  # noqa: PLC0415
+
         decode = Inputs(settings.input, pixels=settings.server.pixels).decode
-        process.run_learner(settings, source_model(settings), decode, parent=parent)
+        run_learner(settings, source_model(settings), decode, parent=parent)
 
 
-def _warn_of_readers(folder: Path) -> None:
-    """A folder that was there before keeps its mode: others may be meant to read it."""
+def _warn_if_shared(folder: Path) -> None:
+    """Warn if other users may read the folder. An existing folder keeps its mode."""
     if is_shared(folder):
         log.warning(
-            "other users of this machine may enter the folder %s (mode %o), which holds images, "
+            "other users of this machine may enter the folder %s (mode %o), which contains images, "
             "answers and the key of sessions; unless they should, run: chmod 700 %s",
             folder,
             S_IMODE(folder.stat().st_mode),
@@ -186,23 +185,23 @@ def _warn_of_readers(folder: Path) -> None:
 
 
 def configure(app: FastAPI) -> uvicorn.Config:
-    """How an app is served.
+    """Return uvicorn's config for an app.
 
-    uvicorn would believe whatever X-Forwarded-For a program on this machine makes up, and so let
-    it have as many addresses as it likes; it is asked to only where the operator names proxies.
+    By default uvicorn trusts the header X-Forwarded-For from any program on this machine, which
+    could then use any number of addresses. So the header counts only if the operator names proxies.
     """
     return uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,  # uvicorn reads who is meant
+        proxy_headers="FORWARDED_ALLOW_IPS" in os.environ,  # uvicorn reads the names
     )
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
-    """End the process if something fails inside, with a line in the log like all others."""
+def _logged_failure() -> Iterator[None]:
+    """Log an exception as one structured line, and end the process."""
     try:
         yield
     except Exception:
@@ -212,7 +211,7 @@ def _telling() -> Iterator[None]:
 
 @contextmanager
 def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
-    """The socket of a service; it is taken first, so that nothing starts if it cannot be had."""
+    """Bind the service's socket first, so that nothing starts if the address is taken."""
     host, port = settings.server.host, settings.server.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
@@ -228,7 +227,7 @@ def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
 
 
 def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
-    """Raise `SettingError` if strangers could reach a service that has no token."""
+    """Raise `SettingError` if other machines could reach a service that has no token."""
     host = settings.server.host
     if not is_loopback(host) and not storage.tokens.any():
         elsewhere = settings.database is not None

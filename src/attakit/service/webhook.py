@@ -1,104 +1,92 @@
-"""Tell another program that there are new questions."""
+"""Notify another program about new questions."""
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 import httpx2
 
-from attakit.service.storage.key_values import KeyValueStore
 from attakit.service.storage.questions import QuestionStore
+from attakit.service.storage.storage import KeyValueStore
+from attakit.service.worker import Worker
 
 log = logging.getLogger(__name__)
 
-_PAUSES = (1.0, 5.0, 30.0, 120.0)  # seconds between attempts
+_RETRY_PAUSES = (1.0, 5.0, 30.0, 120.0)  # seconds between attempts
 _TIMEOUT = 10.0
-_TOLD = "webhook_told"  # the fact which question was told last
+_STOP_SECONDS = 1.0
+_LAST_SENT = "webhook_told"  # key of the newest question that was sent
 
 
-class Webhook:
-    """A thread that looks for new questions, and posts how many there are to an address.
+class Webhook(Worker):
+    """A thread that checks for new questions, and posts their number to an address.
 
-    The body is {"event": "questions", "new": …, "newest": …, "open": …}. What could not be
-    delivered is told together with what came since, also after a restart; nothing ever waits for
-    the other side. Questions from before the first start with a webhook are never told.
+    The body is {"event": "questions", "new": …, "newest": …, "open": …}. If a delivery fails, the
+    next one includes its questions, also after a restart. Nothing else waits for the receiver.
+    Questions from before the first start with a webhook are never sent.
 
     Parameters
     ----------
     url
-        Where to; http or https.
-    questions, facts
-        Of the storage.
+        The receiver's address; http or https.
+    questions, key_values
+        The service's stores for questions and for single values.
     every
-        Seconds between two looks.
-    pauses
-        Seconds between attempts that fail; the last one is repeated.
+        Seconds between two checks.
+    retry_pauses
+        Seconds to wait after the first, second, … failure in a row; the last one is repeated.
     send
-        Posts a body to an address and raises if it was not taken.
+        A function that posts a body to an address, and raises if the receiver did not accept it.
     """
 
     def __init__(
         self,
         url: str,
         questions: QuestionStore,
-        facts: KeyValueStore,
+        key_values: KeyValueStore,
         *,
         every: float = 2.0,
-        pauses: Sequence[float] = _PAUSES,
+        retry_pauses: Sequence[float] = _RETRY_PAUSES,
         send: Callable[[str, dict[str, object]], None] | None = None,
     ) -> None:
+        super().__init__("webhook", pause=every, retry_pauses=retry_pauses)
         self._url = url
-        self._host = urlsplit(url).hostname  # all of the address that may be logged
+        self._host = urlsplit(url).hostname  # the only part of the address that may be logged
         self._questions = questions
-        self._facts = facts
-        self._every = every
-        self._pauses = pauses
+        self._key_values = key_values
         self._send = send or _post
-        self._kept: int | None = facts.get(_TOLD)
-        self._told = self._newest() if self._kept is None else self._kept
-        self._keep()
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="webhook", daemon=True)
-        self._thread.start()
+        self._saved: int | None = key_values.get(_LAST_SENT)
+        self._last_sent = self._newest() if self._saved is None else self._saved
+        self._save()
 
-    def close(self) -> None:
-        """End the thread, without waiting for the other side."""
-        self._ending.set()
-        self._thread.join(timeout=1.0)
+    def stop(self) -> None:
+        """End the thread, without waiting for a slow receiver."""
+        self.end()
+        self.join(_STOP_SECONDS)
 
-    def _work(self) -> None:
-        failures = 0
-        while not self._ending.wait(self._pause(failures)):
-            try:
-                self._tell()
-                failures = 0
-            except Exception as error:  # whatever the network or the database does
-                failures += 1
-                told = {"host": self._host, "attempt": failures, "error": _explain(error)}
-                log.warning("webhook failed", extra=told)
-
-    def _pause(self, failures: int) -> float:
-        return self._pauses[min(failures, len(self._pauses)) - 1] if failures else self._every
-
-    def _tell(self) -> None:
+    def run_once(self) -> None:
+        """Send the number of new questions, if there are any."""
         newest = self._newest()
-        if newest > self._told:
+        if newest > self._last_sent:
             counts = self._questions.counts()
-            new = newest - self._told
+            new = newest - self._last_sent
             body = {"event": "questions", "new": new, "newest": newest, "open": counts.open}
             self._send(self._url, body)
-            self._told = newest
-        self._keep()
+            self._last_sent = newest
+        self._save()
 
-    def _keep(self) -> None:
-        """Note what was told; apart from telling, so that a busy database lets nothing be told
-        twice."""
-        if self._kept != self._told:
-            self._facts.set(_TOLD, self._told)
-            self._kept = self._told
+    def on_failure(self, error: Exception) -> None:
+        details = {"host": self._host, "attempt": self.failures, "error": _explain(error)}
+        log.warning("webhook failed", extra=details)
+
+    def _save(self) -> None:
+        """Record the newest question that was sent. Apart from sending, so that a busy database
+        does not make the webhook send anything twice."""
+        if self._saved != self._last_sent:
+            self._key_values.set(_LAST_SENT, self._last_sent)
+            self._saved = self._last_sent
 
     def _newest(self) -> int:
         recent = self._questions.recent(1)
@@ -110,7 +98,7 @@ def _post(url: str, body: dict[str, object]) -> None:
 
 
 def _explain(error: Exception) -> str:
-    """What went wrong, without the address: that may hold a password or a token."""
+    """Say what went wrong without the address, which may contain a password or a token."""
     if isinstance(error, httpx2.HTTPStatusError):
         return f"it answered with status {error.response.status_code}"
     return f"{type(error).__name__}: {error}"

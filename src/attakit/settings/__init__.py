@@ -1,8 +1,7 @@
 """Settings files: TOML tables and overrides, checked and turned into typed settings. No torch."""
 
 from attakit.settings.experiment import Experiment
-from attakit.settings.load import load_experiment, parse_experiment
-from attakit.settings.load_service import load_settings, parse_settings
+from attakit.settings.load import load_experiment, load_service, parse_experiment, parse_service
 from attakit.settings.service import ServiceSettings
 from attakit.settings.suite import Suite, load_suite, parse_suite
 
@@ -11,9 +10,9 @@ __all__ = [
     "ServiceSettings",
     "Suite",
     "load_experiment",
-    "load_settings",
+    "load_service",
     "load_suite",
     "parse_experiment",
-    "parse_settings",
+    "parse_service",
     "parse_suite",
 ]

@@ -1,17 +1,20 @@
-"""Experiment files: TOML, with overrides; unknown keys are errors that name the nearest known."""
+"""Settings files: TOML with overrides. An unknown key is an error that names the nearest known."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from attakit.errors import SettingError, nearest_hint
-from attakit.settings.experiment import Experiment
+from attakit.settings.experiment import Experiment, Table
+from attakit.settings.service import ServiceSettings
+
+_Settings = TypeVar("_Settings", bound=Table)
 
 
 def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
@@ -49,10 +52,34 @@ def parse_experiment(tables: Mapping[str, Any], where: str = "experiment") -> Ex
     'batch_size'? Known: batch_size, held_out, name, order, order_settings, root, severity, share,
     size, skip_corrupt, source, targets.
     """
+    return parse_tables(Experiment, tables, where)
+
+
+def load_service(path: Path, overrides: Sequence[str] = ()) -> ServiceSettings:
+    """Read a service file and apply `a.b=c` overrides."""
+    tables = apply_overrides(read_tables(path, "a service"), overrides)
+    return parse_service(tables, where=str(path))
+
+
+def parse_service(tables: Mapping[str, Any], where: str = "service") -> ServiceSettings:
+    """Check plain tables and turn them into the settings of a service.
+
+    >>> parse_service({"classes": ["cat", "dog"], "gate": {"confidense": 0.9}})
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: service: unknown setting gate.confidense. Did you mean
+    'confidence'? Known: audit_margin, audit_needed, audit_window, confidence, every,
+    keep_versions, roll_back, source_margin, trust.
+    """
+    return parse_tables(ServiceSettings, tables, where)
+
+
+def parse_tables(kind: type[_Settings], tables: Mapping[str, Any], where: str) -> _Settings:
+    """Check plain tables and turn them into settings; `where` begins the message of an error."""
     try:
-        return Experiment.model_validate(dict(tables))
+        return kind.model_validate(dict(tables))
     except ValidationError as error:
-        raise SettingError(f"{where}: {first_problem(error, Experiment)}") from error
+        raise SettingError(f"{where}: {_first_problem(error, kind)}") from error
 
 
 def apply_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -102,7 +129,7 @@ def copy_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def first_problem(error: ValidationError, root: type[BaseModel]) -> str:
+def _first_problem(error: ValidationError, root: type[BaseModel]) -> str:
     """What is wrong first, in a sentence, where tables of the kind `root` were checked."""
     problems = error.errors()
     path, table = _locate(problems[0]["loc"], root)

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from attakit.errors import SettingError, unknown_name
-from attakit.paper.layouts import LAYOUTS, PLAIN
-from attakit.paper.numbers import paper_names
 from attakit.settings.experiment import Count, Positive, Table
-from attakit.settings.load import apply_overrides, first_problem, parse_experiment, read_tables
+from attakit.settings.load import apply_overrides, parse_experiment, parse_tables, read_tables
 
 Protocol = Literal["fair", "paper"]
 Budget = Count | Literal["unlimited"]
 Seed = Annotated[int, Field(strict=True)]
 Name = Annotated[str, Field(min_length=1)]
+
+PLAIN = "plain"  # the layout of plain tables, one per stream
 
 
 class StreamEntry(BaseModel):
@@ -121,24 +121,12 @@ def parse_suite(tables: Mapping[str, Any], where: str = "suite") -> Suite:
             f"{where}: the [grid] table is missing, so this is no suite. A single experiment is "
             f"run with `attakit run`."
         )
-    try:
-        suite = Suite.model_validate(dict(tables))
-    except ValidationError as error:
-        raise SettingError(f"{where}: {first_problem(error, Suite)}") from error
+    suite = parse_tables(Suite, tables, where)
     parse_experiment(suite.base, where=f"{where}: base")
-    _check_layout(suite, where)
     _check_labels(suite.grid, where)
     for entry in suite.grid.methods:
         _check_match(entry, suite.grid, where)
     return suite
-
-
-def _check_layout(suite: Suite, where: str) -> None:
-    """Raise `SettingError` unless tables can be laid out as told, beside numbers that exist."""
-    if suite.layout not in (PLAIN, *LAYOUTS):
-        raise SettingError(f"{where}: {unknown_name('layout', suite.layout, (PLAIN, *LAYOUTS))}")
-    if suite.paper is not None and suite.paper not in paper_names():
-        raise SettingError(f"{where}: {unknown_name('paper', suite.paper, paper_names())}")
 
 
 def _check_labels(grid: GridTable, where: str) -> None:

@@ -1,7 +1,6 @@
 """Memory: labelled samples, samples that wait for a label, and whole runs on disk."""
 
 from attakit.store.anchors import Anchors
-from attakit.store.snapshot import load_snapshot, save_snapshot
 from attakit.store.tensor_file import load_state, save_state
 from attakit.store.waiting import UNKNOWN, Waiting, waiting_rows
 
@@ -9,9 +8,7 @@ __all__ = [
     "UNKNOWN",
     "Anchors",
     "Waiting",
-    "load_snapshot",
     "load_state",
-    "save_snapshot",
     "save_state",
     "waiting_rows",
 ]

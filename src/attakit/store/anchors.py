@@ -9,7 +9,7 @@ from attakit.errors import check_count
 from attakit.queries import SampleId
 from attakit.randomness import generator
 from attakit.records import LabelledRows
-from attakit.store.stored_rows import StoredRows, is_among
+from attakit.store.stored_rows import StoredRows
 
 
 class Anchors(StoredRows):
@@ -56,18 +56,18 @@ class Anchors(StoredRows):
         if len(rows) == 0:
             return
         before = list(range(len(self)))
-        kept = self._draw(rows)
+        kept = self._kept_after(rows)
         if self._rows is None:
             self._rows = rows.take(kept)
         elif kept[: len(before)] != before:
             self._rows = self._rows.join(rows).take(kept)
-        elif kept != before:  # only more of them: what is stored need not be sorted anew
+        elif kept != before:  # nothing was replaced, so the stored rows need no new order
             self._rows = self._rows.join(
                 rows.take([at - len(before) for at in kept[len(before) :]])
             )
 
-    def _draw(self, rows: LabelledRows) -> list[int]:
-        """Which of the stored and the given rows, counted on from the stored ones, to keep."""
+    def _kept_after(self, rows: LabelledRows) -> list[int]:
+        """Positions to keep, among the stored rows followed by the given ones."""
         kept = list(range(len(self)))
         stored = {} if self._rows is None else _places(self._rows)
         fresh = []
@@ -77,32 +77,25 @@ class Anchors(StoredRows):
             else:
                 fresh.append(position)
         for position in fresh:
-            self._place(position, kept)
+            self._reservoir_sample(position, kept)
         return kept
 
-    def _place(self, position: int, kept: list[int]) -> None:
-        """Add a position to those kept, perhaps in the place of another."""
+    def _reservoir_sample(self, position: int, kept: list[int]) -> None:
+        """Offer one more position to the reservoir: keep it, let it replace another, or drop it."""
         self.seen += 1
         if self.capacity is None or len(kept) < self.capacity:
             kept.append(position)
             return
-        place = int(generator(self.seed, "reservoir", self.seen).integers(self.seen))
-        if place < self.capacity:
-            kept[place] = position
+        drawn = int(generator(self.seed, "reservoir", self.seen).integers(self.seen))
+        if drawn < self.capacity:
+            kept[drawn] = position
 
     def forget(self, samples: Collection[SampleId]) -> None:
-        """Remove samples, and every copy of them, as if they had never been kept.
-
-        How many were ever added stays: it decides the chances of later ones.
-        """
-        if self._rows is not None:
-            gone = set(samples)
-            names = self._rows.samples
-            stays = [place for place, name in enumerate(names) if not is_among(name, gone)]
-            self._rows = self._rows.take(stays)
+        """Remove samples. The count of samples ever added stays: later draws depend on it."""
+        super().forget(samples)
 
     def hand_over(self) -> LabelledRows | None:
-        """Give everything away and begin anew; None when there is nothing."""
+        """Return everything and become empty; None when there is nothing."""
         rows, self._rows = self._rows, None
         self.seen = 0
         return rows

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from attakit.queries import Query, SampleId
+from attakit.queries import SampleId
 from attakit.records import LabelledRows, Prediction, Rows
 
 REFRESH_BATCH = 100
-_COPY = re.compile(r" \(copy \d+\)$")
 
 
 class StoredRows:
@@ -37,7 +35,7 @@ class StoredRows:
             self._rows = self._rows.reweighted(weights)
 
     def refresh(self, predict: Callable[[Tensor], Prediction]) -> None:
-        """Compute features and logits anew: they go stale when the model trains."""
+        """Recompute features and logits, which go stale when the model trains."""
         if self._rows is None or len(self._rows) == 0:
             return
         parts = [predict(inputs) for inputs in torch.split(self._rows.inputs, REFRESH_BATCH)]
@@ -47,23 +45,15 @@ class StoredRows:
             logits=torch.cat([part.logits for part in parts]),
         )
 
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove samples from what is stored."""
+        if self._rows is not None:
+            gone = set(samples)
+            names = self._rows.samples
+            self._keep([place for place, name in enumerate(names) if name not in gone])
 
-def anchor_name(query: Query) -> SampleId:
-    """What the sample of an answered question is called where it is kept.
-
-    >>> anchor_name(Query(SampleId("cat.png"), step=3, copy=1))
-    'cat.png (copy 1)'
-    """
-    return query.sample if query.copy == 0 else SampleId(f"{query.sample} (copy {query.copy})")
-
-
-def is_among(name: SampleId, samples: Collection[SampleId]) -> bool:
-    """Whether a kept sample is one of those named, or a copy of one.
-
-    >>> is_among(SampleId("cat.png (copy 1)"), {SampleId("cat.png")})
-    True
-    """
-    return name in samples or SampleId(_COPY.sub("", name)) in samples
+    def _keep(self, places: list[int]) -> None:
+        self._rows = None if self._rows is None else self._rows.take(places)
 
 
 def covered_rows(stores: Sequence[StoredRows], like: Rows) -> Rows:

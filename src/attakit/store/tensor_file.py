@@ -6,11 +6,9 @@ Reading such a file runs no code, whoever wrote it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,8 +16,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from attakit.errors import StateError
+from attakit.files import atomic_write
 
-FORMAT = "attakit state 1"
+FORMAT = "attakit state 2"
+_READABLE = ("attakit state 1", FORMAT)
 
 _Tensors = dict[str, Tensor]
 
@@ -44,20 +44,14 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
     """
     tensors: _Tensors = {}
     header = {"format": FORMAT, "state": json.dumps(_pack(state, tensors))}
-    draft = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, draft, metadata=header)
-        bring_to_disk(draft)
-        os.replace(draft, path)
-        bring_to_disk(path.parent)
+        with atomic_write(path, sync=True) as draft:
+            save_file(tensors, draft, metadata=header)
     except (OSError, SafetensorError) as error:
         raise StateError(
             f"The state cannot be saved in {path} ({error}). Make room there or choose another "
             f"folder; what was saved before is whole."
         ) from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def load_state(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
@@ -70,10 +64,10 @@ def load_state(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise _damaged(path) from error
-    if header.get("format") != FORMAT:
+    if header.get("format") not in _READABLE:
         raise StateError(
             f"{path} was written as {header.get('format', 'something else')!r}; this version "
-            f"reads {FORMAT!r}. Continue with the version that wrote it."
+            f"reads {FORMAT!r}. Continue with the version that wrote it, or start again."
         )
     try:
         return dict(_unpack(json.loads(header["state"]), tensors))
@@ -87,9 +81,12 @@ def _pack(value: Any, tensors: _Tensors) -> Any:
         return value
     if isinstance(value, Tensor):
         name = str(len(tensors))
-        # A copy, because safetensors refuses tensors that share memory.
-        tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
-        return {"tensor": name, "channels_last": _is_channels_last(value)}
+        # A copy, because safetensors refuses tensors that share memory. It has the same strides,
+        # where these leave no gaps.
+        copied = value.detach().cpu().clone()
+        tensors[name] = copied.contiguous()
+        # The order in memory decides the order of additions: a resumed run must have the same.
+        return {"tensor": name, "strides": _unusual_strides(copied)}
     if isinstance(value, Mapping):
         # As pairs, since keys may be numbers, which JSON would turn into texts.
         return {"pairs": [[_key(key), _pack(each, tensors)] for key, each in value.items()]}
@@ -110,7 +107,9 @@ def _unpack(packed: Any, tensors: _Tensors) -> Any:
         return packed
     if "tensor" in packed:
         tensor = tensors[packed["tensor"]]
-        return tensor.to(memory_format=torch.channels_last) if packed["channels_last"] else tensor
+        if packed.get("channels_last"):  # format 1
+            return tensor.to(memory_format=torch.channels_last)
+        return _with_strides(tensor, packed.get("strides"))
     if "tuple" in packed:
         return tuple(_unpack(each, tensors) for each in packed["tuple"])
     return {key: _unpack(value, tensors) for key, value in packed["pairs"]}
@@ -122,23 +121,24 @@ def _key(key: Any) -> int | str:
     raise StateError(f"A key of a state must be a text or a whole number, got {key!r}.")
 
 
-def _is_channels_last(tensor: Tensor) -> bool:
-    # The order in memory decides the order of additions: a resumed run must have the same.
-    return (
-        tensor.ndim == 4
-        and not tensor.is_contiguous()
-        and tensor.is_contiguous(memory_format=torch.channels_last)
-    )
+def _with_strides(tensor: Tensor, strides: list[int] | None) -> Tensor:
+    if strides is None:
+        return tensor
+    return torch.empty_strided(
+        tensor.shape, strides, dtype=tensor.dtype, device=tensor.device
+    ).copy_(tensor)
 
 
-def bring_to_disk(path: Path) -> None:
-    """Wait until a file, or the names in a folder, would survive a loss of power."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _unusual_strides(tensor: Tensor) -> list[int] | None:
+    """Strides, unless they are those of a new tensor.
+
+    `is_contiguous` does not tell: with one channel, several strides count as contiguous.
+    """
+    usual = torch.empty(tensor.shape, device="meta").stride()
+    return None if tensor.stride() == usual else list(tensor.stride())
 
 
 def _damaged(path: Path) -> StateError:
-    return StateError(f"{path} is not a saved state, or it is damaged. Put back a copy of it.")
+    return StateError(
+        f"{path} is not a saved state, or it is damaged. Restore a copy of it, or start again."
+    )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from attakit.queries import Answer, Query, SampleId
+from attakit.queries import Answer, Query
 from attakit.records import Batch, LabelledRows, Prediction, Selection
-from attakit.store.stored_rows import StoredRows, anchor_name
+from attakit.store.stored_rows import StoredRows
 
 UNKNOWN = -1
 
@@ -42,15 +40,11 @@ class Waiting(StoredRows):
 
     def hold(self, rows: LabelledRows, step: int) -> tuple[Query, ...]:
         """Remember samples that are about to be asked, and name the questions."""
-        asked = Counter(query.sample for query in self._queries if query.step == step)
-        queries = []
-        for sample in rows.samples:
-            queries.append(Query(sample, step, asked[sample]))
-            asked[sample] += 1
+        queries = tuple(Query(sample, step) for sample in rows.samples)
         if queries:
             self._rows = rows if self._rows is None else self._rows.join(rows)
             self._queries += queries
-        return tuple(queries)
+        return queries
 
     def hold_chosen(self, rows: LabelledRows, selection: Selection, step: int) -> tuple[Query, ...]:
         """Hold those of the rows that a selector chose, with the weights it gave them."""
@@ -66,43 +60,35 @@ class Waiting(StoredRows):
             return None
         useful = [place for place in answered if labels[self._queries[place]] is not None]
         rows = self._rows.take(useful)
-        names = tuple(anchor_name(self._queries[place]) for place in useful)
         values = [labels[self._queries[place]] for place in useful]
         self._keep([place for place in range(len(self)) if self._queries[place] not in labels])
-        return replace(rows, samples=names, labels=rows.labels.new_tensor(values))
-
-    def forget(self, samples: Collection[SampleId]) -> None:
-        """Remove samples; an answer to them that still comes is ignored."""
-        gone = set(samples)
-        self._keep([at for at, query in enumerate(self._queries) if query.sample not in gone])
+        return replace(rows, labels=rows.labels.new_tensor(values))
 
     def _keep(self, places: list[int]) -> None:
-        self._rows = None if self._rows is None else self._rows.take(places)
+        super()._keep(places)
         self._queries = [self._queries[place] for place in places]
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "queries": [[query.sample, query.step, query.copy] for query in self._queries],
+            "queries": [query.packed() for query in self._queries],
             "rows": None if self._rows is None else self._rows.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._queries = [
-            Query(SampleId(sample), step, copy) for sample, step, copy in state["queries"]
-        ]
+        self._queries = [Query.unpacked(packed) for packed in state["queries"]]
         self._rows = LabelledRows.from_state(state["rows"])
 
 
-def waiting_rows(batch: Batch, inputs: Tensor, prediction: Prediction) -> LabelledRows:
+def waiting_rows(batch: Batch, prediction: Prediction) -> LabelledRows:
     """The samples of a batch, each with weight 1 and a label that is not known yet.
 
     >>> import torch
     >>> batch = Batch(0, ("tabby",), torch.zeros(1, 2))
-    >>> waiting_rows(batch, batch.inputs, Prediction(torch.zeros(1, 3), torch.zeros(1, 2))).labels
+    >>> waiting_rows(batch, Prediction(torch.zeros(1, 3), torch.zeros(1, 2))).labels
     tensor([-1])
     """
-    unknown = torch.full((len(batch),), UNKNOWN, device=inputs.device)
-    weights = torch.ones(len(batch), device=inputs.device)
+    unknown = torch.full((len(batch),), UNKNOWN, device=batch.inputs.device)
+    weights = torch.ones(len(batch), device=batch.inputs.device)
     return LabelledRows(
-        batch.samples, inputs, unknown, prediction.features, prediction.logits, weights
+        batch.samples, batch.inputs, unknown, prediction.features, prediction.logits, weights
     )

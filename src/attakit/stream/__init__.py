@@ -19,6 +19,7 @@ from attakit.stream.order import (
     random_splits,
     recurring,
 )
+from attakit.stream.rounds import Rounds
 from attakit.stream.samples import ArraySamples, Domains, Samples, Subset
 from attakit.stream.toy import blobs
 from attakit.stream.truth import Truth
@@ -39,6 +40,7 @@ __all__ = [
     "Order",
     "Place",
     "Recipe",
+    "Rounds",
     "Samples",
     "Stream",
     "Subset",

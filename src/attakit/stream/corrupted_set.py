@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from attakit.errors import SettingError, StreamError, check_choice, check_count
+from attakit.files import atomic_write
 from attakit.randomness import derived_seed
 from attakit.stream.clean_images import find_clean
 from attakit.stream.corruptions import (
@@ -81,14 +80,8 @@ class Recipe:
 
     def write(self, pixels: NDArray[np.uint8], path: Path) -> None:
         """Store an image; it is there as a whole or not at all."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Hidden, so that what a crash leaves behind is not taken for an image.
-        beside = path.with_name(f".{path.name}.{uuid4().hex}")
-        try:
-            Image.fromarray(pixels).save(beside, _PILLOW_NAMES[self.form], quality=self.quality)
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+        with atomic_write(path) as draft:
+            Image.fromarray(pixels).save(draft, _PILLOW_NAMES[self.form], quality=self.quality)
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,33 @@ import contextlib
 import copy
 import inspect
 import io
-import pickle
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attakit.errors import ModelError
-from attakit.protocols import Method
-from attakit.queries import Answer, Query
+from attakit.errors import ModelError, StateError
+from attakit.protocols import Asks, Method, ShowsModel
+from attakit.queries import Allowance, Answer, Query
 from attakit.records import Batch, Step
+from attakit.store.tensor_file import load_state, save_state
 from attakit.testing.tiny import CLASSES, tiny_batch, tiny_classifier
 
 Factory = Callable[[nn.Module], Method]
+
+ALLOWANCES = (
+    Allowance(0),
+    Allowance(1),
+    Allowance(3),
+    Allowance(0),
+    Allowance(2, steps=range(5, 8)),
+)
 
 
 def check_method(factory: Factory) -> None:
@@ -55,7 +66,7 @@ def check_answers_come_before_adaptation(factory: Factory) -> None:
     method = _warmed_up(factory)
     batch = tiny_batch(9)
     expected = method.predict(batch.inputs).logits
-    given = method.step(batch, allowance=2).prediction.logits
+    given = method.step(batch, Allowance(2)).prediction.logits
     assert given.shape == (len(batch), CLASSES), f"step gave logits of shape {tuple(given.shape)}"
     assert bool(given.isfinite().all()), "step gave logits that are not finite"
     assert not given.requires_grad, "step gave logits that hold on to the graph of the model"
@@ -79,8 +90,11 @@ def check_caller_keeps_model_and_inputs(factory: Factory) -> None:
 
 def check_frozen_parameters_stay(factory: Factory) -> None:
     method = factory(tiny_classifier())
-    model = getattr(method, "adapted_model", None)  # there where a method is a BaseMethod
-    if model is None:
+    if not isinstance(method, ShowsModel):
+        return
+    try:
+        model = method.adapted_model
+    except SettingError:  # it says that it has none to show
         return
     frozen = {
         name: parameter.detach().clone()
@@ -96,9 +110,10 @@ def check_frozen_parameters_stay(factory: Factory) -> None:
 def check_questions_stay_within_allowance(factory: Factory) -> None:
     method = factory(tiny_classifier())
     asked: list[Query] = []
-    for number, allowance in enumerate((0, 1, 3, 0)):
-        step = method.step(tiny_batch(number), allowance=allowance)
-        assert len(step.queries) <= allowance, f"{len(step.queries)} questions for {allowance}"
+    for number, allowance in enumerate(ALLOWANCES):
+        step = method.step(tiny_batch(number), allowance)
+        count = len(step.queries)
+        assert count <= allowance.count, f"{count} questions for {allowance.count}"
         names = set(tiny_batch(number).samples)
         assert {query.sample for query in step.queries} <= names, "asked about a foreign sample"
         assert {query.step for query in step.queries} <= {number}, (
@@ -109,9 +124,25 @@ def check_questions_stay_within_allowance(factory: Factory) -> None:
     assert len({query.sample for query in asked}) == len(asked), "a sample was asked twice"
 
 
+def check_questions_stay_within_classes(factory: Factory) -> None:
+    method, batch = factory(tiny_classifier()), tiny_batch()
+    step = method.step(batch, Allowance(len(batch), per_class={0: 1, 1: 2}))
+    classes = step.prediction.logits.argmax(dim=1).tolist()
+    predicted = dict(zip(batch.samples, classes, strict=True))
+    for kind, count in Counter(predicted[query.sample] for query in step.queries).items():
+        allowed = {0: 1, 1: 2}.get(kind, 0)
+        assert count <= allowed, f"{count} questions about class {kind}, {allowed} were allowed"
+
+
+def check_asking_is_declared(factory: Factory) -> None:
+    method = factory(tiny_classifier())
+    asked = sum(len(step.queries) for step in _turns(method))
+    assert not asked or isinstance(method, Asks), "it asks for labels, but does not inherit Asks"
+
+
 def check_learning_takes_any_answers(factory: Factory) -> None:
     method = factory(tiny_classifier())
-    steps = [method.step(tiny_batch(number), allowance=3) for number in range(3)]
+    steps = [method.step(tiny_batch(number), Allowance(3)) for number in range(3)]
     queries = [query for step in steps for query in step.queries]
     late = answers_to(queries)[::-1]
     method.learn([])
@@ -186,6 +217,8 @@ CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_caller_keeps_model_and_inputs,
     check_frozen_parameters_stay,
     check_questions_stay_within_allowance,
+    check_questions_stay_within_classes,
+    check_asking_is_declared,
     check_learning_takes_any_answers,
     check_resumed_run_equals_unbroken,
     check_global_randomness_is_left_alone,
@@ -214,19 +247,18 @@ def same_state(one: Any, other: Any) -> bool:
 
 
 def _saved_and_loaded(state: dict[str, Any]) -> Any:
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    buffer.seek(0)
     try:
-        return torch.load(buffer, weights_only=True)
-    except pickle.UnpicklingError as error:
+        with TemporaryDirectory() as folder:
+            save_state(Path(folder, "state.safetensors"), state)
+            return load_state(Path(folder, "state.safetensors"))
+    except StateError as error:
         raise AssertionError(
             "state_dict holds more than tensors, numbers, strings, lists and dictionaries"
         ) from error
 
 
 def _turn(method: Method, batch: Batch) -> Step:
-    step = method.step(batch, allowance=2)
+    step = method.step(batch, Allowance(2))
     method.learn(answers_to(step.queries))
     return step
 

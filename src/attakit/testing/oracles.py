@@ -126,11 +126,11 @@ def _check_silence(oracle: _Watched) -> None:
 def _script(samples: Sequence[SampleId]) -> Script:
     """Two waves of questions, the second while the first may be open.
 
-    It asks about the same samples again, in another order and with a second copy: those are other
+    It asks about the same samples again at two later steps, in another order: those are other
     questions.
     """
     first = [Query(sample, 0) for sample in samples]
-    second = [Query(sample, 1, copy) for copy in (0, 1) for sample in reversed(samples)]
+    second = [Query(sample, step) for step in (1, 2) for sample in reversed(samples)]
     return [first, None, None, second, None]
 
 

@@ -1,7 +1,7 @@
 """Turning samples into weights: SimATTA's training on anchors, and training of source models."""
 
 from attakit.train.balanced import BalancedTrainer
-from attakit.train.draws import Draw, draw_batches
+from attakit.train.draws import draw_batches
 from attakit.train.plateau import Plateau
 from attakit.train.source import SourceTraining, train_source
 from attakit.train.source_samples import split_positions
@@ -9,7 +9,6 @@ from attakit.train.weighting import Weighting, low_share
 
 __all__ = [
     "BalancedTrainer",
-    "Draw",
     "Plateau",
     "SourceTraining",
     "Weighting",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.optim import SGD
 
-from attakit.errors import check_choice, check_count, check_range
+from attakit.errors import check_count, check_range
 from attakit.nn.classifier import Classifier
 from attakit.nn.norm import moving_statistics
 from attakit.randomness import generator
 from attakit.records import LabelledRows, Training
 from attakit.store.anchors import Anchors
 from attakit.train.descent import descend
-from attakit.train.draws import Draw, draw_batches
+from attakit.train.draws import draw_batches
 from attakit.train.plateau import Plateau
 from attakit.train.weighting import Weighting, low_share
 
@@ -39,18 +39,13 @@ class BalancedTrainer:
         How w₀ follows from the anchor counts.
     max_updates
         Never more updates than this in one call; "unlimited" trusts the plateau alone.
-    window, patience, gap
+    window, patience
         Of the `Plateau` that ends a call.
-    draw
-        How mini-batches are drawn, see `draw_batches`.
-    shared_forward
-        Send both halves through the model in one pass. Only done with frozen norm statistics,
-        where it changes nothing but the time.
     fresh_optimizer
-        Start every call without momentum, as the public code does; otherwise momentum is kept.
+        Start every call without momentum; otherwise momentum is kept.
     fill_missing_low
-        While there are no source-like anchors, draw that half from the labelled ones, as the
-        public code does; otherwise the half is left out.
+        While there are no source-like anchors, draw that half from the labelled ones; otherwise
+        the half is left out.
     seed
         Of the draws.
 
@@ -72,9 +67,6 @@ class BalancedTrainer:
         max_updates: Updates = 40,
         window: int = 5,
         patience: int = 5,
-        gap: int = 0,
-        draw: Draw = "shuffled",
-        shared_forward: bool = True,
         fresh_optimizer: bool = True,
         fill_missing_low: bool = False,
         seed: int = 0,
@@ -85,8 +77,7 @@ class BalancedTrainer:
         check_count(who, "batch_size", batch_size, at_least=1)
         if max_updates != "unlimited":
             check_count(who, "max_updates", max_updates, at_least=1)
-        check_choice(who, "draw", draw, ("shuffled", "replacement"))
-        Plateau(window=window, patience=patience, gap=gap)
+        Plateau(window=window, patience=patience)
         self.lr = lr
         self.momentum = momentum
         self.batch_size = batch_size
@@ -94,9 +85,6 @@ class BalancedTrainer:
         self.max_updates = max_updates
         self.window = window
         self.patience = patience
-        self.gap = gap
-        self.draw = draw
-        self.shared_forward = shared_forward
         self.fresh_optimizer = fresh_optimizer
         self.fill_missing_low = fill_missing_low
         self.seed = seed
@@ -108,7 +96,7 @@ class BalancedTrainer:
         if len(high) == 0:
             return Training()
         optimizer = self._optimizer_for(model)
-        plateau = Plateau(window=self.window, patience=self.patience, gap=self.gap)
+        plateau = self._plateau()
         halves = self._halves(low, high, step)
         updates, losses = 0, _Losses()
         with moving_statistics(model) if model.norm == "running" else nullcontext():
@@ -131,16 +119,17 @@ class BalancedTrainer:
 
     def _half(self, name: str, rows: LabelledRows, weight: float, step: int) -> _Half:
         random = generator(self.seed, f"train {name}", step)
-        batches = draw_batches(len(rows), self.batch_size, random, draw=self.draw)
-        return _Half(rows, weight, batches)
+        return _Half(rows, weight, self._batches(len(rows), random))
+
+    def _plateau(self) -> Plateau:
+        return Plateau(window=self.window, patience=self.patience)
+
+    def _batches(self, count: int, random: np.random.Generator) -> Iterator[np.ndarray]:
+        return draw_batches(count, self.batch_size, random)
 
     def _update(self, model: Classifier, optimizer: SGD, halves: list[_Half]) -> _Losses:
         drawn = [half.next() for half in halves]
-        if self.shared_forward and model.norm == "frozen":
-            logits = model(torch.cat([inputs for inputs, _ in drawn])).logits
-            parts = torch.split(logits, [len(labels) for _, labels in drawn])
-        else:
-            parts = tuple(model(inputs).logits for inputs, _ in drawn)
+        parts = self._logits(model, [inputs for inputs, _ in drawn])
         losses = [
             F.cross_entropy(part, labels) for part, (_, labels) in zip(parts, drawn, strict=True)
         ]
@@ -150,6 +139,12 @@ class BalancedTrainer:
         descend("BalancedTrainer", optimizer, total)
         values = [loss.item() for loss in losses]
         return _Losses(values[0], values[1] if len(values) > 1 else math.nan)
+
+    def _logits(self, model: Classifier, halves: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Logits of each half: with frozen norm statistics in one pass, which only saves time."""
+        if model.norm != "frozen":
+            return [model(inputs).logits for inputs in halves]
+        return torch.split(model(torch.cat(list(halves))).logits, [len(half) for half in halves])
 
     def _numbers(
         self, low: Anchors, high: Anchors, halves: list[_Half], losses: _Losses

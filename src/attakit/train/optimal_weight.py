@@ -17,10 +17,14 @@ w₀ everywhere, and the best weight is 0.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import Any
 
-from attakit.array_checks import Numbers, check_numbers
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from attakit.errors import SettingError
+
+Numbers = NDArray[np.float64]
 
 
 def optimal_low_weight(low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike) -> Numbers:
@@ -112,3 +116,27 @@ def _checked(
         check_numbers("divergence", divergence),
         check_numbers("gap", gap),
     )
+
+
+def check_numbers(
+    name: str, values: Any, *, at_least: float = 0.0, at_most: float = np.inf
+) -> Numbers:
+    """Turn values into an array, or raise `SettingError` unless all are finite and in range.
+
+    >>> check_numbers("gap", -1)
+    Traceback (most recent call last):
+        ...
+    attakit.errors.SettingError: theory: gap must be finite and at least 0, got -1.
+    """
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"theory: {name} must be numbers, got {values!r}.") from error
+    if not np.all(np.isfinite(numbers) & (numbers >= at_least) & (numbers <= at_most)):
+        wanted = (
+            f"finite and at least {at_least:g}"
+            if np.isinf(at_most)
+            else f"between {at_least:g} and {at_most:g}"
+        )
+        raise SettingError(f"theory: {name} must be {wanted}, got {values!r}.")
+    return numbers

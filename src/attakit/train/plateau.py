@@ -18,8 +18,6 @@ class Plateau:
         Losses per mean.
     patience
         Stop after this many windows in a row without a new lowest mean.
-    gap
-        Losses thrown away after each window. The public code throws away one.
 
     Examples
     --------
@@ -28,23 +26,23 @@ class Plateau:
     [False, False, False, True]
     """
 
-    def __init__(self, *, window: int = 5, patience: int = 5, gap: int = 0) -> None:
+    def __init__(self, *, window: int = 5, patience: int = 5) -> None:
         check_count("Plateau", "window", window, at_least=1)
         check_count("Plateau", "patience", patience, at_least=1)
-        check_count("Plateau", "gap", gap, at_least=0)
         self.window = window
         self.patience = patience
-        self.gap = gap
         self._best = float("inf")
         self._failures = 0
         self._losses: list[float] = []
 
     def is_reached(self, loss: float) -> bool:
-        """Take one more loss, and tell whether training should stop."""
+        """Take one more loss, and say whether training should stop."""
         self._losses.append(loss)
-        if len(self._losses) < self.window + self.gap:
-            return False
-        mean = sum(self._losses[: self.window]) / self.window
+        return len(self._losses) == self.window and self._ends_window()
+
+    def _ends_window(self) -> bool:
+        """Compare the mean of a full window with the best, and begin the next window."""
+        mean = sum(self._losses) / self.window
         self._losses.clear()
         self._failures = 0 if mean < self._best else self._failures + 1
         self._best = min(mean, self._best)

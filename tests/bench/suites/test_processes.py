@@ -121,7 +121,7 @@ def test_a_cell_asked_to_stop_saves_and_ends(long_job):
 
     assert end.outcome.result == "stopped"
     assert cell_state(cell) == "interrupted"
-    assert (cell.folder / "snapshot.pt").exists()
+    assert (cell.folder / "snapshot.safetensors").exists()
 
 
 def test_no_process_outlives_its_workplace(long_job):

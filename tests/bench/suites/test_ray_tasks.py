@@ -26,7 +26,7 @@ from attakit.report.runs import read_run
 def test_files_come_as_they_went_and_old_ones_go(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     write_files(one, {"steps.jsonl": b"a", "done": b""})
-    write_files(other, {"steps.jsonl": b"b", "snapshot.pt": b"c"})
+    write_files(other, {"steps.jsonl": b"b", "snapshot.safetensors": b"c"})
     (other / "notes.txt").write_text("mine")
 
     write_files(other, read_files(one))

@@ -4,7 +4,7 @@ import torch
 from attakit.errors import SettingError
 from attakit.nn.entropy import softmax_entropy
 from attakit.paper.validation import EntropySettings, Fitting, compare_entropy_sets
-from attakit.paper.validation.entropy_sets import choose
+from attakit.paper.validation.entropy_cells import choose
 
 QUICK = Fitting(updates=2, batch_size=16)
 

@@ -3,7 +3,7 @@ import pytest
 
 from attakit.errors import SettingError
 from attakit.paper.validation import PLANS, Fitting, SurfaceSettings, compute_surfaces
-from attakit.paper.validation.surfaces import Cell, mixture, sample_weights, train_cell
+from attakit.paper.validation.surface_cells import SurfaceCell, mixture, sample_weights, train_cell
 
 QUICK = Fitting(updates=2, batch_size=16)
 SMALL = SurfaceSettings(points=3, large=60, small=40)
@@ -48,7 +48,7 @@ def test_a_mixture_has_its_share_and_grows_with_it(material):
 
 
 def test_a_cell_depends_on_nothing_but_itself(testbed):
-    cells = [Cell(40, True, 0.5, weight, seed=0) for weight in (0.5, 0.5, 0.0)]
+    cells = [SurfaceCell(40, True, 0.5, weight, seed=0) for weight in (0.5, 0.5, 0.0)]
 
     first, again, other = [train_cell(testbed, QUICK, cell) for cell in cells]
 
@@ -90,7 +90,7 @@ def test_three_surfaces_share_their_models(compute):
 def test_a_second_call_trains_nothing(compute, monkeypatch):
     first = compute("target-small")["target-small"].losses
     monkeypatch.setattr(
-        "attakit.paper.validation.surfaces.fit", lambda *_, **__: pytest.fail("trained again")
+        "attakit.paper.validation.surface_cells.fit", lambda *_, **__: pytest.fail("trained again")
     )
 
     assert np.array_equal(compute("target-small")["target-small"].losses, first, equal_nan=True)

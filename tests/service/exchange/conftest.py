@@ -31,9 +31,7 @@ def service(tmp_path, clock):
         )
         storage.questions.put(
             [
-                Question(
-                    0, f"=s{number}", 0, 0, "learn", 7, 0.9, ((number, 0.6), (3, 0.4)), clock.now
-                )
+                Question(0, f"=s{number}", 0, "learn", 7, 0.9, ((number, 0.6), (3, 0.4)), clock.now)
                 for number in range(3)
             ]
         )

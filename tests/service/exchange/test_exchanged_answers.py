@@ -126,7 +126,7 @@ def test_the_ending_of_a_file_says_its_format(tmp_path):
 def test_both_databases_exchange_the_same(storage):
     """The fixture `storage` comes once with SQLite and once with PostgreSQL."""
     storage.samples.add([Served("s", None, 0, 0, 0.5, 0.5, 1.0)])
-    storage.questions.put([Question(0, "s", 0, 0, "audit", 0, 0.5, ((0, 0.5),), 1.0)])
+    storage.questions.put([Question(0, "s", 0, "audit", 0, 0.5, ((0, 0.5),), 1.0)])
     answer = '{"question": 1, "answer": "猫"}'
 
     reports = [

@@ -5,22 +5,16 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import torch
 
-from attakit.records import Rows, Selection
-from attakit.select.incremental import IncrementalClustering
-from attakit.select.uniform import Uniform
 from attakit.service.learner.allowance import (
-    Allowance,
     Asked,
-    PacedBudget,
+    PlannedBudget,
+    TurnQuestions,
     hourly_limit,
     question_limit,
     share_out,
 )
-from attakit.service.learner.pace import PacedSelector
 from attakit.settings.service import LabelTable
-from attakit.testing import check_selector
 
 
 def generator(seed=0):
@@ -42,21 +36,21 @@ def test_a_whole_number_is_not_rounded():
 
 
 def test_the_method_leaves_the_audit_its_share_of_what_is_left():
-    assert share_out(0.2, 10, 50, Asked(), generator()) == Allowance(learn=8, audit=0)
-    assert share_out(0.2, 2, 50, Asked(8, 0), generator()) == Allowance(learn=0, audit=2)
-    assert share_out(0.2, 1, 50, Asked(), generator()) == Allowance(learn=1, audit=0)
+    assert share_out(0.2, 10, 50, Asked(), generator()) == TurnQuestions(learn=8, audit=0)
+    assert share_out(0.2, 2, 50, Asked(8, 0), generator()) == TurnQuestions(learn=0, audit=2)
+    assert share_out(0.2, 1, 50, Asked(), generator()) == TurnQuestions(learn=1, audit=0)
 
 
 def test_nothing_is_allowed_when_nothing_is_left():
-    assert share_out(0.2, 0, 50, Asked(8, 0), generator()) == Allowance(0, 0)
+    assert share_out(0.2, 0, 50, Asked(8, 0), generator()) == TurnQuestions(0, 0)
 
 
 def test_without_a_limit_a_turn_may_ask_about_all_its_samples():
-    assert share_out(0.2, math.inf, 50, Asked(8, 0), generator()) == Allowance(48, 2)
+    assert share_out(0.2, math.inf, 50, Asked(8, 0), generator()) == TurnQuestions(48, 2)
 
 
 def test_without_an_audit_everything_is_the_methods():
-    assert share_out(0.0, 7, 50, Asked(8, 0), generator()) == Allowance(7, 0)
+    assert share_out(0.0, 7, 50, Asked(8, 0), generator()) == TurnQuestions(7, 0)
 
 
 @pytest.mark.parametrize(("share", "asks"), [(1.0, True), (0.2, False)])
@@ -73,89 +67,21 @@ def test_a_question_to_several_people_costs_several_labels():
     assert hourly_limit(LabelTable()) == math.inf
 
 
-def test_a_paced_budget_allows_what_was_planned():
-    budget = PacedBudget(5)
-    assert budget.allowance == 0
-    budget.cap = 3
+def test_a_planned_budget_pays_even_beyond_its_limit():
+    budget = PlannedBudget(5)
     budget.spend(2)
+    assert budget.remaining == 3
+    budget.spend(4)
 
-    assert (budget.allowance, budget.remaining) == (3, 3)
-    assert PacedBudget(None).remaining == math.inf
+    assert (budget.spent, budget.remaining) == (6, 0)
+    assert PlannedBudget(None).remaining == math.inf
 
 
-def test_a_paced_budget_may_be_lowered():
-    budget = PacedBudget(5)
+def test_a_planned_budget_may_be_lowered():
+    budget = PlannedBudget(5)
     budget.load_state_dict({"spent": 7})
 
     assert (budget.spent, budget.remaining) == (7, 0)
-
-
-def rows(*classes):
-    names = tuple(f"{kind}-{number}" for number, kind in enumerate(classes))
-    logits = torch.eye(3)[list(classes)]
-    features = torch.arange(float(len(classes))).reshape(-1, 1)
-    return Rows(names, features, logits, torch.ones(len(classes)))
-
-
-class First:
-    """Takes the first candidates."""
-
-    def __init__(self, count=100):
-        self.count = count
-
-    def select(self, candidates, known, limit, step):
-        names = candidates.samples[: min(limit, self.count)]
-        return Selection(names, dict.fromkeys(names, 1.0))
-
-
-NOTHING = rows(0)
-NOTHING = Rows((), NOTHING.features[:0], NOTHING.logits[:0], NOTHING.weights[:0])
-
-
-def test_a_class_is_not_asked_about_beyond_its_quota():
-    paced = PacedSelector(First())
-    paced.left = {0: 2, 1: 0, 2: 1}
-
-    found = paced.select(rows(0, 0, 0, 1, 2, 2), NOTHING, limit=10, step=0)
-
-    assert found.samples == ("0-0", "0-1", "2-4")
-    assert set(found.weights) == set(found.samples)
-
-
-def test_a_quota_holds_over_several_steps_of_one_turn():
-    paced = PacedSelector(First(count=1))
-    paced.left = {0: 2, 1: 9, 2: 9}
-    paced.steps = range(4)
-
-    found = paced.select(rows(0, 0, 0, 1), NOTHING, limit=10, step=0)
-
-    assert found.samples == ("0-0", "0-1", "1-3")
-
-
-def test_a_hurried_selector_asks_more_but_never_more_than_allowed():
-    selector = PacedSelector(Uniform(first=2, per_step=2.0))
-    many = rows(*[0] * 20)
-    selector.steps = range(5, 6)
-    calm = selector.select(many, NOTHING, limit=10, step=0)
-    selector.steps = range(5, 7)
-    hurried = selector.select(many, NOTHING, limit=10, step=0)
-    capped = selector.select(many, NOTHING, limit=3, step=0)
-
-    assert [len(found.samples) for found in (calm, hurried, capped)] == [2, 4, 3]
-    assert len(set(hurried.samples)) == 4
-
-
-def test_a_hurried_clustering_grows_by_more_clusters():
-    selector = PacedSelector(IncrementalClustering(initial_clusters=2, cluster_growth=1))
-    selector.steps = range(3)
-
-    found = selector.select(rows(*[0] * 20), NOTHING, limit=20, step=0)
-
-    assert len(found.samples) > 2
-
-
-def test_a_paced_selector_keeps_to_the_contract_of_selectors():
-    check_selector(lambda: PacedSelector(IncrementalClustering(initial_clusters=3)))
 
 
 RARELY_SAVED = {"batch_size": 10, "checkpoint_every": 1000}
@@ -165,10 +91,10 @@ def run(service, rounds, say):
     learner = service.start()
     for number in range(rounds):
         service.serve_batch(number)
-        while learner.look():
+        while learner.run_once():
             pass
         service.answer(say)
-    while learner.look():
+    while learner.run_once():
         pass
     return learner
 
@@ -193,11 +119,11 @@ def test_expired_questions_are_refunded(miniature):
     service = miniature(labels={"budget": 5, "audit_share": 0.0, "expiry_seconds": 100.0})
     learner = service.start()
     service.serve_batch(0)
-    learner.look()
+    learner.run_once()
     assert learner.memory.ledger.budget.remaining == 0
 
     service.now += 101
-    learner.look()
+    learner.run_once()
 
     assert service.storage.questions.counts().expired == 5
     assert learner.memory.ledger.budget.remaining == 5
@@ -207,7 +133,7 @@ def test_a_forgotten_question_stays_paid_for(miniature):
     service = miniature(labels={"budget": 5, "audit_share": 0.0})
     learner = service.start()
     service.serve_batch(0)
-    learner.look()
+    learner.run_once()
     service.storage.samples.forget(service.storage.questions.recent(1)[0].sample, "admin")
 
     for _ in range(2):  # also where the turn that asked is replayed without the sample
@@ -227,12 +153,12 @@ def test_a_refunded_question_stays_refunded_when_its_sample_is_forgotten(miniatu
     service = miniature(labels={"budget": 5, "audit_share": 0.0})
     learner = service.start()
     service.serve_batch(0)
-    learner.look()
+    learner.run_once()
     skipped = service.storage.questions.recent(1)[0]
     service.answer(lambda question: None if question == skipped else 1)
-    learner.look()
+    learner.run_once()
     service.serve_batch(1)
-    learner.look()
+    learner.run_once()
     assert service.storage.questions.counts().asked == 6
 
     service.storage.samples.forget(skipped.sample, "admin")
@@ -277,13 +203,13 @@ def test_no_more_than_so_many_questions_are_put_in_an_hour(miniature):
     learner = service.start()
     for number in range(3):
         service.serve_batch(number)
-        learner.look()
+        learner.run_once()
         service.now += 10
     assert service.storage.questions.counts().asked == 6
 
     service.now += 3600
     service.serve_batch(9)
-    learner.look()
+    learner.run_once()
 
     assert 6 < service.storage.questions.counts().asked <= 12
 

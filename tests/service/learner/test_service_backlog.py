@@ -16,7 +16,7 @@ def test_what_waits_is_taken_in_order_up_to_the_backlog(miniature):
     learner = service.start()
     names = service.serve_batch(0, size=25)
 
-    learner.look()
+    learner.run_once()
 
     (turn,) = service.storage.turns.after(-1)
     assert turn.samples == tuple(names[:10])
@@ -29,9 +29,9 @@ def test_beyond_the_backlog_a_batch_is_drawn_and_the_others_are_passed_over(mini
     names = service.serve_batch(0, size=60)
 
     with caplog.at_level(logging.WARNING):
-        assert learner.look()
+        assert learner.run_once()
 
-    assert not learner.look()
+    assert not learner.run_once()
     (turn,) = service.storage.turns.after(-1)
     assert len(turn.samples) == 10
     assert list(turn.samples) == [name for name in names if name in turn.samples]
@@ -47,7 +47,7 @@ def test_a_backlog_smaller_than_a_batch_passes_nothing_over_that_fits(miniature)
     learner = service.start()
     names = service.serve_batch(0, size=10)
 
-    learner.look()
+    learner.run_once()
 
     assert service.storage.turns.after(-1)[0].samples == tuple(names)
 
@@ -79,11 +79,11 @@ def test_a_turn_that_passed_samples_over_is_replayed_exactly(miniature, monkeypa
     def crash(*_arguments):
         raise Crash
 
-    unbroken.learner.look()
+    unbroken.learner.run_once()
     with monkeypatch.context() as patch:
         patch.setattr(TurnTaker, "_settle", crash)
         with pytest.raises(Crash):
-            broken.learner.look()
+            broken.learner.run_once()
     more = [service.serve_batch(1, size=30) for service in (unbroken, broken)]
     broken.start()
 

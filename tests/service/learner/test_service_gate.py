@@ -190,7 +190,7 @@ def audit_answers(service, labels, settle=True):
     """Let people say something about samples that were drawn at random."""
     names = service.serve([[0.0] * 4] * len(labels))
     service.storage.questions.put(
-        [Question(0, name, 0, 0, "audit", 0, 0.5, ((0, 1.0),), service.now) for name in names]
+        [Question(0, name, 0, "audit", 0, 0.5, ((0, 1.0),), service.now) for name in names]
     )
     said = iter(labels)
     service.answer(lambda question: next(said))
@@ -320,7 +320,7 @@ def test_a_promoted_version_is_rolled_back_while_learning_is_paused(service):
     service.storage.key_values.set("paused", True)
 
     audit_answers(service, [0] * 12, settle=False)
-    learner.look()
+    learner.run_once()
 
     assert service.storage.versions.current().version == 0
 

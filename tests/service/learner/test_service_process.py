@@ -54,13 +54,13 @@ def test_the_loop_takes_turns_until_it_is_told_to_stop(miniature, quick, decode)
 def test_sigterm_ends_the_loop_after_the_turn(miniature, quick, decode, monkeypatch):
     service = miniature()
     service.serve_batch(0)
-    real = process.LiveLearner.look
+    real = process.LiveLearner.run_once
 
-    def look(learner):
+    def run_once(learner):
         os.kill(os.getpid(), signal.SIGTERM)
         return real(learner)
 
-    monkeypatch.setattr(process.LiveLearner, "look", look)
+    monkeypatch.setattr(process.LiveLearner, "run_once", run_once)
     before = signal.getsignal(signal.SIGTERM)
 
     run_learner(service.settings, Classifier(service.model), decode)
@@ -95,7 +95,7 @@ def test_contents_beyond_the_limits_are_removed_once_they_are_in_a_checkpoint(mi
     names = []
     for number in range(2):
         names += service.serve_batch(number)
-        learner.look()
+        learner.run_once()
     assert learner.clean() == 0
 
     learner.save()
@@ -109,7 +109,7 @@ def test_contents_beyond_the_limits_are_removed_also_of_what_waits(miniature):
     learner = service.start()
     for number in range(4):
         service.serve_batch(number)
-        learner.look()
+        learner.run_once()
     waiting = service.serve_batch(9, size=30)
     learner.save()
 
@@ -125,7 +125,7 @@ def test_a_checkpoint_that_is_missing_is_named(miniature):
     service = miniature()
     learner = service.start()
     service.serve_batch(0)
-    learner.look()
+    learner.run_once()
     learner.save()
     for path in (service.settings.folder / "checkpoints").iterdir():
         path.unlink()
@@ -142,7 +142,7 @@ def learning(lr):
 def make_labels(service):
     """Bring a service to the moment before it learns from people."""
     service.serve_batch(0)
-    service.start().look()
+    service.start().run_once()
     service.answer(lambda question: 1)
 
 

@@ -58,7 +58,7 @@ def unbroken(shared_miniature):
     service.start()
     for number in range(ROUNDS):
         play(service, number)
-        while service.learner.look():
+        while service.learner.run_once():
             pass
     return service
 
@@ -80,7 +80,7 @@ def test_stopped_after_every_turn_it_comes_to_the_same_state(miniature, unbroken
     service = miniature("stopped", **settings())
     for number in range(ROUNDS):
         play(service, number)
-        while service.start().look():
+        while service.start().run_once():
             pass
 
     assert same_state(service.learner.memory.state_dict(), unbroken.learner.memory.state_dict())
@@ -137,7 +137,7 @@ def test_stopped_inside_turns_it_comes_to_the_same_state(miniature, unbroken, mo
             try:
                 if service.learner is None:
                     service.start()
-                done = not service.learner.look()
+                done = not service.learner.run_once()
             except Crash:
                 service.learner = None
                 crashes += 1
@@ -164,9 +164,9 @@ def test_other_methods_come_back_too(miniature, method):
     for number in range(4):
         for service in (whole, stopped):
             play(service, number)
-        while whole.learner.look():
+        while whole.learner.run_once():
             pass
-        while stopped.start().look():
+        while stopped.start().run_once():
             pass
 
     assert same_state(stopped.learner.memory.state_dict(), whole.learner.memory.state_dict())
@@ -178,7 +178,7 @@ def test_what_a_killed_learner_left_behind_is_removed(miniature):
     service = miniature(**settings())
     service.start()
     service.serve_batch(0)
-    service.learner.look()
+    service.learner.run_once()
     service.learner.save()
     folder = service.settings.folder / "checkpoints"
     (newest,) = folder.iterdir()

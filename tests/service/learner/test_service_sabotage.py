@@ -30,10 +30,10 @@ def run(service, inputs, say):
     learner = service.start()
     for at in range(0, SERVED, BATCH):
         service.serve(inputs[at : at + BATCH].numpy())
-        while learner.look():
+        while learner.run_once():
             pass
         service.answer(say)
-        while learner.look():
+        while learner.run_once():
             pass
 
 

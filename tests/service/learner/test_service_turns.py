@@ -12,11 +12,11 @@ def test_a_full_batch_makes_a_turn_that_asks(miniature):
     service = miniature()
     learner = service.start()
     service.serve_batch(0, size=9)
-    assert not learner.look()
+    assert not learner.run_once()
 
     service.serve_batch(1, size=1)
 
-    assert learner.look()
+    assert learner.run_once()
     (turn, numbers), *_ = service.storage.turns.recent(1)
     assert turn.number == 0
     assert len(turn.samples) == 10
@@ -30,18 +30,18 @@ def test_a_small_batch_is_taken_after_a_while(miniature):
     learner = service.start()
     service.serve_batch(0, size=2)
     service.now += service.settings.learning.batch_seconds - 1
-    assert not learner.look()
+    assert not learner.run_once()
 
     service.now += 1
 
-    assert learner.look()
+    assert learner.run_once()
 
 
 def test_a_question_tells_what_the_asking_model_thinks(miniature):
     service = miniature()
     service.start()
     service.serve_batch(0)
-    service.learner.look()
+    service.learner.run_once()
 
     question = service.storage.questions.recent(1)[0]
 
@@ -66,7 +66,7 @@ def test_samples_are_looked_at_beforehand_only_where_some_are_audited(
         learner.memory.method, "predict", lambda inputs: seen.append(len(inputs)) or real(inputs)
     )
 
-    learner.look()
+    learner.run_once()
 
     assert seen == [10] * passes
     (question, *_) = service.storage.questions.recent(1)
@@ -78,25 +78,25 @@ def test_answers_that_are_settled_are_learned_from_without_new_samples(miniature
     service = miniature()
     learner = service.start()
     service.serve_batch(0)
-    learner.look()
+    learner.run_once()
     service.answer(lambda question: 1)
 
-    assert learner.look()
+    assert learner.run_once()
 
     (turn, numbers), *_ = service.storage.turns.recent(1)
     assert turn.samples == ()
     assert len(turn.settled) == learner.memory.ledger.received > 0
     assert numbers["updates"] > 0
-    assert not learner.look()
+    assert not learner.run_once()
 
 
 def test_a_trained_turn_makes_a_candidate_that_is_held_back_without_an_audit(miniature):
     service = miniature()
     learner = service.start()
     service.serve_batch(0)
-    learner.look()
+    learner.run_once()
     service.answer(lambda question: 1)
-    learner.look()
+    learner.run_once()
 
     versions = service.storage.versions.all()
 
@@ -122,31 +122,31 @@ def test_a_paused_learner_takes_no_turn_but_forgets(miniature):
     service = miniature()
     learner = service.start()
     first = service.serve_batch(0)
-    learner.look()
+    learner.run_once()
     service.storage.key_values.set("paused", True)
     service.serve_batch(1)
-    assert not learner.look()
+    assert not learner.run_once()
 
     service.storage.samples.forget(first[0], "admin")
 
-    assert learner.look()
+    assert learner.run_once()
     (turn, _), *_ = service.storage.turns.recent(1)
     assert turn.forgotten == (first[0],)
     assert turn.samples == ()
-    assert not learner.look()
+    assert not learner.run_once()
 
 
 def test_a_forgotten_sample_leaves_memory_and_checkpoint(miniature):
     service = miniature(labels={"audit_share": 0.0})
     learner = service.start()
     service.serve_batch(0)
-    learner.look()
+    learner.run_once()
     service.answer(lambda question: 1)
-    learner.look()
+    learner.run_once()
     kept = learner.memory.method.high_entropy_anchors.rows.samples[0]
 
     service.storage.samples.forget(kept, "admin")
-    learner.look()
+    learner.run_once()
 
     assert kept not in learner.memory.method.high_entropy_anchors.rows.samples
     labels = {row[0]: row[-1] for row in learner.memory.ledger.state_dict()["settled"]}

@@ -14,7 +14,7 @@ def storage(tmp_path):
     opened = open_storage(tmp_path, labels=LabelRules(), clock=lambda: 100.0)
     for name in "abcdefgh":
         opened.samples.add([Served(name, b"x", 0, 0, 0.5, 1.0, 100.0)])
-        opened.questions.put([Question(0, name, 0, 0, "learn", 0, 1.0, ((0, 0.5),), 100.0)])
+        opened.questions.put([Question(0, name, 0, "learn", 0, 1.0, ((0, 0.5),), 100.0)])
     yield opened
     opened.close()
 
@@ -53,7 +53,7 @@ def test_questions_held_besides_survive_an_undo(storage):
     second = storage.questions.lease("ada", [first]).question.question
     storage.questions.answer(first, "ada", "label", 0, "k1")
 
-    assert storage.questions.undo("ada", "k2", [second]).question == first
+    assert storage.questions.undo("ada", "k2", [second]).question.question == first
 
     assert samples(storage.questions.lease("ada", [second])) == ["a"]
     assert samples(storage.questions.lease("bob")) == ["c"]
@@ -101,7 +101,7 @@ def test_taking_answers_back_gives_nobody_more_than_they_may_hold(storage):
     held = hold(storage, "ada", MOST_LEASES)
 
     for one in reversed(answered):
-        held.insert(0, storage.questions.undo("ada", f"u{one}", held).question)
+        held.insert(0, storage.questions.undo("ada", f"u{one}", held).question.question)
 
     assert held == [1, 2, 3, 4, 5, 6, 7, 8]
     assert samples(*(storage.questions.lease(name) for name in ("bob", "eve", "dan"))) == [

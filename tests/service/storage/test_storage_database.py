@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from attakit.errors import LabelError, MissingExtra, SettingError, StateError
-from attakit.service.storage import LabelRules, database, open_storage
+from attakit.service.storage import LabelRules, database, open_storage, sqlite
+from attakit.service.storage.tables import revisions
 from service_records import ask, question, served
 
 
@@ -31,9 +32,10 @@ def test_what_was_written_is_there_after_opening_again(open_database):
 
 def test_a_database_of_another_schema_is_refused(open_database, database):
     open_database().close()
+    run(database, f"DROP TABLE {revisions.name}")
     run(database, "UPDATE facts SET value = '7' WHERE name = 'schema'")
 
-    with pytest.raises(StateError, match="schema 7, this version has 1"):
+    with pytest.raises(StateError, match="revision 'schema 7', the newest known is"):
         open_database()
 
 
@@ -114,7 +116,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
 
 def test_a_locked_file_is_waited_for_and_then_explained(tmp_path, monkeypatch):
     open_storage(tmp_path).close()
-    monkeypatch.setattr(database, "_BUSY_SECONDS", 0)
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0)
     with closing(sqlite3.connect(tmp_path / "service.sqlite")) as other:
         other.execute("BEGIN IMMEDIATE")
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from attakit.service.saved_settings import keep_settings
+from attakit.service.saved_settings import save_settings
 from attakit.service.storage import open_storage
 from attakit.settings.service import ServiceSettings
 
@@ -53,7 +53,7 @@ def test_only_its_own_user_may_read_a_database_elsewhere(tmp_path):
 def test_only_its_own_user_may_read_the_kept_settings(tmp_path):
     folder = tmp_path / "live"
 
-    path = keep_settings(ServiceSettings(folder=folder, classes=("cat", "dog")))
+    path = save_settings(ServiceSettings(folder=folder, classes=("cat", "dog")))
 
     assert (mode(folder), mode(path)) == (0o700, 0o600)
 

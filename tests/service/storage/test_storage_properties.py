@@ -110,7 +110,7 @@ class Model:
         del one.votes[last]
         self.make_room(one, max(self.wanted(one) - 1, 0))
         self.show(number, who)
-        return number
+        return number, self.now + LEASE
 
     def make_room(self, one, places):
         live = sorted(self.live(one).items(), key=lambda item: (item[1], item[0]))
@@ -161,7 +161,8 @@ def act(storage, model, step, deed, *details):
         return said, model.answer(*details)
     if deed == "undo":
         undone = storage.questions.undo(*details, f"key {step}")
-        return undone and undone.question, model.undo(*details)
+        lease = undone and (undone.question.question, undone.until)
+        return lease, model.undo(*details)
     if deed == "release":
         return storage.questions.release(*details), model.release(*details)
     storage.questions.settle()

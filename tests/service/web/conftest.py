@@ -53,7 +53,7 @@ class Live:
 
     @property
     def parts(self):
-        return self.client.app.state.parts
+        return self.client.app.state.service
 
     def save_version(self, number=1):
         """Save a version as the learner does; returns its file."""
@@ -84,7 +84,7 @@ class Live:
         samples = self.serve(count)
         numbers = self.storage.questions.put(
             [
-                Question(0, sample, 0, 0, "learn", 0, 1.0, ((1, 0.6), (0, 0.4)), self.clock())
+                Question(0, sample, 0, "learn", 0, 1.0, ((1, 0.6), (0, 0.4)), self.clock())
                 for sample in samples
             ]
         )
@@ -134,6 +134,7 @@ def start(tmp_path):
         storage.versions.add(Version(0, -1, "source.safetensors", "abc", 0, clock()))
         storage.versions.promote(0, "The source model.", "service")
         predictor = Predictor(Classifier(model()).eval(), 0, batch_seconds=0)
+        predictor.start()
         client = TestClient(
             create_app(storage, predictor, settings, clock=clock),
             base_url=base_url,
@@ -147,7 +148,7 @@ def start(tmp_path):
     yield begin
     for live in running:
         live.client.__exit__(None, None, None)
-        live.predictor.close()
+        live.predictor.stop()
         live.storage.close()
 
 

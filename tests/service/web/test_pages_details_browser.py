@@ -145,26 +145,40 @@ def test_with_few_classes_there_is_nothing_to_search(site, visit):
     site.wait_for(question, ("label", 0))
 
 
+def middle(box):
+    return box["x"] + box["width"] / 2
+
+
 def test_charts_show_where_an_alarm_was_raised(site, visit):
     now = time.time()
-    for number, entropy in enumerate(ENTROPY):
+
+    def take_turn(number, entropy):
         site.storage.turns.plan(Turn(number, (), 0, at=now - 100 + number))
         site.storage.turns.finish(number, {"entropy": entropy, "drift_mix": 0.1})
+
+    for number, entropy in enumerate(ENTROPY):
+        take_turn(number, entropy)
     page = visit("/")
-    page.locator("svg[aria-label='Entropy: 5 turns, now 1']").wait_for()
+    page.locator("svg[aria-label^='Entropy: 5 turns, now 1.']").wait_for()
     assert page.locator("svg .alarm").count() == 0
 
     site.storage.events.add("alarm", "learner", what="entropy", text="Entropy rose <b>a lot</b>.")
 
     entropy = page.locator("svg[aria-label^='Entropy']")
     entropy.locator(".alarm title", has_text="<b>a lot</b>").wait_for(state="attached")
-    line = entropy.locator(".alarm").bounding_box()
+    alarm = entropy.locator(".alarm").bounding_box()
     point = entropy.locator(".point").bounding_box()
-    assert line["x"] == pytest.approx(point["x"] + point["width"] / 2, abs=2)
+    assert middle(alarm) == pytest.approx(middle(point), abs=2)
     assert page.locator("svg[aria-label^='Change of the predicted mix'] .alarm").count() == 1
     page.locator("#alarms li", has_text="Entropy rose <b>a lot</b>.").wait_for()
     entropy.hover()
-    page.locator(".tip:visible", has_text="turn").wait_for()
+    page.locator("#tip:visible", has_text="turn 2 ·").wait_for()
+    entropy.press("ArrowRight")
+    page.locator("#tip:visible", has_text="turn 3 ·").wait_for()
+    take_turn(5, 1.2)
+    page.locator("svg[aria-label^='Entropy: 6 turns, now 1.2.']").wait_for()
+    assert "turn 3 ·" in page.locator("#tip:visible").text_content()
+    assert entropy.locator(".cross").count() == 1
 
 
 def test_a_version_without_weights_cannot_be_brought_back(site, visit):

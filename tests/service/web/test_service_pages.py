@@ -159,5 +159,5 @@ def test_a_page_of_an_error_shows_nothing_that_somebody_sent(live):
     )
 
     assert page.status_code == 403
-    assert "under the name of this machine" in page.text
+    assert "under a local name such as localhost" in page.text
     assert "evil" not in page.text

@@ -2,7 +2,11 @@
 
 import json
 
-from attakit.service.storage.records import Turn
+import pytest
+
+from attakit.service.storage import LabelRules, Turn
+
+JSON = {"content-type": "application/json"}
 
 
 def test_a_leased_question_shows_the_guesses_and_the_picture(live):
@@ -54,6 +58,36 @@ def test_an_answer_can_be_taken_back_until_it_counts(live):
     assert late.status_code == 409
     (settled,) = live.storage.questions.settled()
     assert settled.label == 1
+
+
+def test_an_undone_question_is_held_even_if_the_other_answers_decide_it(start):
+    live = start(rules=LabelRules("majority", answers=3, settle_seconds=100, classes=3))
+    (number,) = live.ask(1)
+
+    def post(path, who, **body):
+        return live.client.post(f"/v1/questions/{path}", json=body, headers={"X-Annotator": who})
+
+    for who, label in (("ada", 1), ("bob", 2), ("cid", 1)):
+        said = post(f"{number}/answer", who, key=who, label=label)
+        assert said.json() == {"outcome": "accepted"}
+
+    undone = post("undo", "bob", key="u1").json()
+
+    assert (undone["question"], undone["until"]) == (number, live.clock.now + 60)
+    assert post("lease", "bob").json()["question"] == number
+    assert post("undo", "bob", key="u1").json()["until"] == undone["until"]
+    live.clock.now += 61
+    assert post("undo", "bob", key="u1").status_code == 409
+
+
+@pytest.mark.parametrize("key", ["", "x" * 101, "zero\x00", "half\ud800", "two words"])
+def test_a_key_that_cannot_be_kept_is_refused(live, key):
+    (number,) = live.ask()
+
+    for path in (f"{number}/answer", "undo"):
+        body = json.dumps({"key": key, **({"kind": "skip"} if path != "undo" else {})})
+        refused = live.client.post(f"/v1/questions/{path}", content=body, headers=JSON)
+        assert refused.status_code == 422
 
 
 def test_a_page_may_hold_several_questions(live):

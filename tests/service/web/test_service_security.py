@@ -254,7 +254,7 @@ def test_an_open_server_answers_nothing_that_a_proxy_passed_on(live, header):
     response = live.client.get("/v1/status", headers={header: "127.0.0.1"})
 
     assert response.status_code == 403
-    assert "or talk to the server directly" in response.json()["error"]
+    assert "or connect directly" in response.json()["error"]
 
 
 @pytest.mark.parametrize("peer", ["203.0.113.9", "10.0.0.1", "2001:db8::1", "testclient"])
@@ -271,7 +271,7 @@ def test_an_open_server_shows_a_person_behind_a_proxy_a_page(live):
     response = live.client.get("/", headers=headers)
 
     assert response.status_code == 403
-    assert "Create a token first" in response.text
+    assert "Create a token with" in response.text
 
 
 def test_with_a_token_a_proxy_may_stand_in_between(live):

@@ -27,11 +27,12 @@ class Store:
 def test_samples_are_written_in_order_and_before_the_end():
     store = Store()
     writer = SampleWriter(store)
+    writer.start()
 
     for number in range(50):
         assert writer.put([served(str(number))])
     store.may.set()
-    writer.close()
+    writer.stop()
 
     assert store.names == [str(number) for number in range(50)]
     assert not writer.put([served("late")])
@@ -63,7 +64,7 @@ def test_too_large_ones_are_turned_away():
 def test_what_could_not_be_written_is_tried_again():
     store = Store(failures=2)
     store.may.set()
-    with SampleWriter(store, retry_seconds=(0.001,)) as writer:
+    with SampleWriter(store, retry_pauses=(0.001,)) as writer:
         writer.put([served("a")])
         assert writer.flush()
 
@@ -73,9 +74,10 @@ def test_what_could_not_be_written_is_tried_again():
 def test_a_store_that_never_recovers_does_not_keep_the_server_from_ending():
     store = Store(failures=1000)
     store.may.set()
-    writer = SampleWriter(store, retry_seconds=(0.001,))
+    writer = SampleWriter(store, retry_pauses=(0.001,))
+    writer.start()
     writer.put([served("a")])
 
-    writer.close()
+    writer.stop()
 
     assert writer.waiting == 1

@@ -13,14 +13,13 @@ from typing import Any, Literal
 from attakit.bench.run_folder import DONE, changed_settings, has_begun, make_folder
 from attakit.bench.suites.early_checks import check_parts, complaining_of
 from attakit.build.data import check_stream
+from attakit.build.methods import asks_for_labels
 from attakit.errors import SettingError, StateError
 from attakit.report.runs import read_run
 from attakit.settings.experiment import Experiment
 from attakit.settings.load import copy_tables, parse_experiment, put_value
 from attakit.settings.suite import Budget, MethodEntry, StreamEntry, Suite
 
-# These ask for labels, so that budgets make a difference to them.
-ASKING = frozenset({"simatta", "enhanced"})
 FAILED, SUITE_FILE = "failed.txt", "suite.json"
 
 State = Literal["new", "interrupted", "finished", "failed", "changed"]
@@ -191,8 +190,11 @@ def _budgets(suite: Suite, entry: MethodEntry) -> tuple[Budget | None, ...]:
         return _budgets(suite, suite.grid.entry(entry.match))
     table = entry.method or suite.base.get("method", {})
     pools = "pool" in suite.base or any(key.partition(".")[0] == "pool" for key in entry.changes)
-    asks = pools or table.get("name", Experiment().method.name) in ASKING
-    wanted = asks if entry.budgets is None else entry.budgets
+    # Budgets make a difference to what asks for labels.
+    wanted = entry.budgets
+    if wanted is None:
+        with complaining_of(f"{suite.name}: grid.methods: {entry.label!r}"):
+            wanted = pools or asks_for_labels(table.get("name", Experiment().method.name))
     return suite.grid.budgets if wanted and suite.grid.budgets else (None,)
 
 

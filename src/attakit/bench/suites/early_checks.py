@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from attakit.bench.matching import ask_at_steps
-from attakit.bench.pool_run import check_pool
 from attakit.build.methods import check_method_table
+from attakit.build.pools import check_pool
 from attakit.errors import SettingError
 from attakit.settings.experiment import Experiment
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attakit.bench.suites.cells import Cell
-from attakit.bench.suites.fairness import check_fairness
 from attakit.bench.suites.grid import End
 from attakit.bench.suites.work import Outcome
+from attakit.report.fairness import check_fairness
 from attakit.report.runs import RunRecord, read_run
 from attakit.settings.suite import Suite
 
@@ -28,7 +28,10 @@ def summarise_grid(
     """One object about a suite that was run: every cell, and whether they are comparable."""
     done = [cell for cell in cells if outcomes[cell.name][0] in ("finished", "skipped")]
     runs = {cell.name: read_run(cell.folder) for cell in done}
-    fairness = check_fairness([(cell, runs[cell.name]) for cell in done], suite.protocol)
+    fairness = check_fairness(
+        [(cell.stream, runs[cell.name]) for cell in done],
+        own_batch_sizes=suite.protocol == "paper",
+    )
     ends = [end for end, _ in outcomes.values()]
     return {
         "suite": suite.name,

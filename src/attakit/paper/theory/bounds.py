@@ -11,15 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attakit.array_checks import Numbers, check_delta, check_numbers, check_simplex
 from attakit.errors import SettingError, check_choice, check_count
 from attakit.paper.theory.terms import (
     FORMS,
     MOST_DISTANCE,
-    Form,
+    BoundForm,
     divergence_slack,
     empirical_margin,
 )
+from attakit.paper.theory.theory_checks import check_delta, check_simplex
+from attakit.train.optimal_weight import Numbers, check_numbers
 
 
 def weighted_error_margin(
@@ -31,7 +32,7 @@ def weighted_error_margin(
     delta: ArrayLike,
     domain: int | None = None,
     joint: ArrayLike = 0.0,
-    form: Form = "paper",
+    form: BoundForm = "paper",
 ) -> Numbers:
     """Lemma 6: the most by which weighted error and error on one domain differ.
 
@@ -75,7 +76,7 @@ def past_domain_bound(
     delta: ArrayLike,
     joint: ArrayLike = 0.0,
     best_error: ArrayLike = 0.0,
-    form: Form = "paper",
+    form: BoundForm = "paper",
 ) -> Numbers:
     """Theorem 1 for a domain j that was trained on: ε_j(ĥ) is at most this.
 
@@ -117,7 +118,7 @@ def future_domain_bound(
     delta: ArrayLike,
     joint: ArrayLike = 0.0,
     best_error: ArrayLike = 0.0,
-    form: Form = "paper",
+    form: BoundForm = "paper",
 ) -> Numbers:
     """Theorem 1 for a domain that is still to come: ε_{t+k}(ĥ) is at most this.
 
@@ -153,7 +154,7 @@ def practical_source_bound(
     delta: ArrayLike,
     joint: ArrayLike = 0.0,
     best_error: ArrayLike = 0.0,
-    form: Form = "paper",
+    form: BoundForm = "paper",
 ) -> Numbers:
     """Corollary 3: ε_S(ĥ) is at most this where source-like samples stand in for the source.
 
@@ -190,7 +191,7 @@ def _bound(
     sizes: _Sizes,
     joint: ArrayLike,
     best_error: ArrayLike,
-    form: Form,
+    form: BoundForm,
     *,
     domain: int | None = None,
     away: ArrayLike = 0.0,
@@ -216,7 +217,7 @@ def _counted(weights: ArrayLike, domain: int | None) -> Numbers:
     return counted
 
 
-def _each_chance(delta: ArrayLike, events: int, form: Form) -> Numbers:
+def _each_chance(delta: ArrayLike, events: int, form: BoundForm) -> Numbers:
     """The δ of one event: several may each go wrong, so together they need the union bound."""
     check_choice("theory", "form", form, FORMS)
     chance = check_delta(delta)

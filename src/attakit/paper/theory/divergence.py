@@ -25,10 +25,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from attakit.array_checks import check_numbers
 from attakit.errors import SettingError, check_choice, check_count, check_range
 from attakit.paper.theory.terms import MOST_DISTANCE
 from attakit.randomness import derived_seed, generator
+from attakit.train.optimal_weight import check_numbers
 
 Hypotheses = Literal["linear", "network"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attakit.array_checks import Numbers, check_numbers
-from attakit.train.optimal_weight import target_bound
+from attakit.train.optimal_weight import Numbers, check_numbers, target_bound
 
 
 def two_set_source_bound(

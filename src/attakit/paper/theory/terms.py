@@ -16,15 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attakit.array_checks import (
-    Numbers,
-    check_mixture,
-    check_numbers,
-    check_sizes,
-)
 from attakit.errors import SettingError, check_choice
+from attakit.paper.theory.theory_checks import check_mixture, check_sizes
+from attakit.train.optimal_weight import Numbers, check_numbers
 
-Form = Literal["paper", "proved"]
+BoundForm = Literal["paper", "proved"]
 FORMS = ("paper", "proved")
 
 MOST_DISTANCE = 2.0  # of two distributions that a hypothesis tells apart without error
@@ -84,7 +80,7 @@ def weighted_error_tail(
 
 
 def gap_term(
-    samples: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, form: Form = "paper"
+    samples: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, form: BoundForm = "paper"
 ) -> Numbers:
     """B, twice the gap between empirical and true error of all hypotheses at w = λ.
 
@@ -109,7 +105,7 @@ def empirical_margin(
     samples: ArrayLike,
     dimension: ArrayLike,
     delta: ArrayLike,
-    form: Form = "paper",
+    form: BoundForm = "paper",
 ) -> Numbers:
     """C of Theorem 1: the most by which any hypothesis' weighted error is off.
 
@@ -124,7 +120,7 @@ def empirical_margin(
 
 
 def divergence_slack(
-    unlabelled: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, form: Form = "paper"
+    unlabelled: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, form: BoundForm = "paper"
 ) -> Numbers:
     """By how much the HΔH-distance may exceed that of m samples from each side.
 
@@ -147,7 +143,7 @@ def divergence_term(
     dimension: ArrayLike,
     delta: ArrayLike,
     joint: ArrayLike = 0.0,
-    form: Form = "paper",
+    form: BoundForm = "paper",
 ) -> Numbers:
     """A of Eq. 4.3: estimated HΔH-distance, the slack of the estimate, and twice γ.
 

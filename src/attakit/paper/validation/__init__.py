@@ -1,9 +1,9 @@
 """The paper's validation experiments: loss surfaces, entropy sets, incremental clustering."""
 
 from attakit.paper.validation.clustering_steps import ClusteringSettings, follow_clustering
-from attakit.paper.validation.entropy_sets import EntropySettings, compare_entropy_sets
+from attakit.paper.validation.entropy_cells import EntropySettings, compare_entropy_sets
 from attakit.paper.validation.fitting import Fitting
-from attakit.paper.validation.surfaces import PLANS, SurfaceSettings, compute_surfaces
+from attakit.paper.validation.surface_cells import PLANS, SurfaceSettings, compute_surfaces
 from attakit.paper.validation.testbed import USUAL, Testbed, load_material
 
 __all__ = [

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from attakit.errors import SettingError, check_count
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
-from attakit.paper.cluster_figure import ClusterStep
+from attakit.paper.validation.clustering_plot import ClusterStep
 from attakit.paper.validation.testbed import Material, Testbed, load_material
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed, generator

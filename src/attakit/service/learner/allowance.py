@@ -18,50 +18,36 @@ _ROUNDING = 1e-9
 _ALONE = 1  # audit questions in a turn where the method itself never asks
 
 
-class PacedBudget(Budget):
-    """A budget of which each turn may spend only a part.
+class PlannedBudget(Budget):
+    """A budget that pays for every question of a planned turn.
 
-    Whoever plans a turn looks at what remains. What a planned turn asks is paid whatever the limit
-    is by then: the turn may be taken again after somebody lowered it.
+    The planner keeps to what remains. After that the questions of the turn are paid, whatever the
+    limit is by then: the turn may be replayed after somebody lowered the limit.
 
     Parameters
     ----------
     limit
         Questions that may be had in all; None sets no limit.
 
-    Attributes
-    ----------
-    cap
-        Questions that the method may put in the present turn.
-
     Examples
     --------
-    >>> budget = PacedBudget(10)
-    >>> budget.cap = 3
-    >>> budget.allowance, budget.remaining
-    (3, 10)
+    >>> budget = PlannedBudget(2)
+    >>> budget.spend(3)
+    >>> budget.spent, budget.remaining
+    (3, 0)
     """
-
-    def __init__(self, limit: int | None) -> None:
-        super().__init__(limit)
-        self.cap = 0
 
     @property
     def remaining(self) -> float:
         """Questions that a turn may still be planned with; none where the limit was lowered."""
         return max(0, super().remaining)
 
-    @property
-    def allowance(self) -> int:
-        """What the method may ask for in this turn."""
-        return self.cap
-
     def spend(self, count: int) -> None:
         """Pay for questions of a planned turn."""
         self._spent += count
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        check_state("PacedBudget", state, ("spent",))
+        check_state("PlannedBudget", state, ("spent",))
         self._spent = state["spent"]
 
 
@@ -74,8 +60,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """Questions that a turn may put: by choice of the method, and drawn for the audit."""
+class TurnQuestions:
+    """Questions that a turn may ask: by choice of the method, and drawn for the audit."""
 
     learn: int
     audit: int
@@ -103,7 +89,7 @@ def share_out(
     random: np.random.Generator,
     *,
     method_asks: bool = True,
-) -> Allowance:
+) -> TurnQuestions:
     """Divide what a turn may ask between the method and the audit.
 
     The audit follows the method: of all questions put so far, `share` shall be its own. A fraction
@@ -122,18 +108,18 @@ def share_out(
     random
         Rounds.
     method_asks
-        Whether the method ever asks; beside one that does not, the audit sets its own pace.
+        Whether the method ever asks. If it does not, the audit sets its own pace.
 
     Examples
     --------
     >>> share_out(0.2, 10, 50, Asked(learn=8, audit=0), np.random.default_rng(0))
-    Allowance(learn=7, audit=2)
+    TurnQuestions(learn=7, audit=2)
     """
     due = _audit_due(share, asked, random, method_asks=method_asks)
     audit = int(max(0, min(due, available, batch_size)))
     rest = available - audit
     learn = rest if math.isinf(rest) else math.ceil(rest * (1 - share) - _ROUNDING)
-    return Allowance(int(max(0, min(learn, batch_size - audit))), audit)
+    return TurnQuestions(int(max(0, min(learn, batch_size - audit))), audit)
 
 
 def _audit_due(

@@ -104,10 +104,10 @@ class Audit:
             if one.sample in self._inputs
         )
 
-    def look(
+    def evaluate(
         self, version: int, model: Classifier, samples: Sequence[AuditSample]
     ) -> tuple[list[int], list[float]]:
-        """What a version says about some samples, and how unsure it is."""
+        """The classes a version predicts for some samples, and the entropy of each prediction."""
         old = self._guesses.get(version, {})
         known = {name: seen for name, seen in old.items() if name in self._inputs}
         new = [one.sample for one in samples if one.sample not in known]

@@ -12,7 +12,6 @@ from attakit.nn.classifier import Classifier
 from attakit.nn.weights import load_weights, save_weights, weights_hash
 from attakit.service.storage.records import Turn, Version
 from attakit.service.storage.versions import LEARNER, VersionStore
-from attakit.store.tensor_file import bring_to_disk
 
 SOURCE = 0
 _SOURCE_TURN = -1
@@ -63,9 +62,8 @@ class VersionFiles:
         if known is not None:
             return known
         file = f"turn-{turn.number:09d}.safetensors"
-        save_weights(model, self.folder / file)
-        bring_to_disk(self.folder / file)  # before the database says that it is there
-        bring_to_disk(self.folder)
+        # On disk before the database says that it is there.
+        save_weights(model, self.folder / file, sync=True)
         number = self._versions.next_number()
         return self._versions.add(
             Version(number, turn.number, file, weights_hash(model), received, turn.at)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attakit.errors import StateError
 from attakit.service.learner.memory import Memory
-from attakit.service.storage.key_values import KeyValueStore
+from attakit.service.storage.storage import KeyValueStore
 from attakit.store.tensor_file import load_state, save_state
 
 SAVED_TURN = "saved_turn"

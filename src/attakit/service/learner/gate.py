@@ -10,6 +10,7 @@ import torch
 
 from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
+from attakit.protocols import KeepsSourceLike
 from attakit.records import LabelledRows
 from attakit.service.learner.audit import Audit, AuditSample
 from attakit.service.learner.candidates import SOURCE, VersionFiles, promoted_versions
@@ -18,7 +19,6 @@ from attakit.service.learner.memory import Memory
 from attakit.service.storage.records import Gate, Promotion, Version
 from attakit.service.storage.versions import LEARNER, VersionStore
 from attakit.settings.service import ServiceSettings
-from attakit.store.anchors import Anchors
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +51,9 @@ class Gatekeeper:
         self._audit = audit
         self._models: dict[int, Classifier] = {}
 
-    def look(self, memory: Memory) -> None:
-        """Judge what is new, doubt what answers, and clear up. Harmless if done twice."""
-        self._judge_new(source_like_rows(memory))
+    def judge_new(self, memory: Memory) -> None:
+        """Judge new versions, doubt the one that answers, and clear up. Harmless if done twice."""
+        self._judge_versions(source_like_rows(memory))
         if self.table.roll_back:
             self._doubt()
         self._files.clean(self.table.keep_versions)
@@ -61,12 +61,12 @@ class Gatekeeper:
         self._audit.drop(kept)
         self._models = {number: one for number, one in self._models.items() if number in kept}
 
-    def _judge_new(self, anchors: LabelledRows | None) -> None:
+    def _judge_versions(self, anchors: LabelledRows | None) -> None:
         (newest,) = self._versions.recent(limit=1)
         for version in self._versions.unjudged():
             if version.number not in (SOURCE, newest.number):
-                told = f"Held back: version {newest.number} came before it could be judged."
-                self._versions.gate(version.number, Gate(False, told))
+                reason = f"Held back: version {newest.number} came before it could be judged."
+                self._versions.gate(version.number, Gate(False, reason))
         if newest.number != SOURCE and newest.gate is None:
             self._decide(newest, anchors)
 
@@ -88,7 +88,7 @@ class Gatekeeper:
             return Gate(False, "Held back: its weights cannot be used; the log says why.")
         began, since = self._evidence_begins()
         samples = [one for one in self._audit.samples() if one.settled > began]
-        source, entropies = self._audit.look(SOURCE, self._files.source, samples)
+        source, entropies = self._audit.evaluate(SOURCE, self._files.source, samples)
         agreement = None
         if anchors is not None:
             models = (self._model(candidate), self._model(serving), self._files.source)
@@ -157,7 +157,7 @@ class Gatekeeper:
     def _guesses(self, version: Version, samples: Sequence[AuditSample]) -> list[int]:
         if not samples:
             return []
-        return self._audit.look(version.number, self._model(version), samples)[0]
+        return self._audit.evaluate(version.number, self._model(version), samples)[0]
 
     def _is_usable(self, version: Version) -> bool:
         try:
@@ -175,8 +175,10 @@ class Gatekeeper:
 
 def source_like_rows(memory: Memory) -> LabelledRows | None:
     """The samples with the source model's labels that a method keeps; None if it keeps none."""
-    anchors = getattr(memory.method, "low_entropy_anchors", None)
-    return anchors.rows if isinstance(anchors, Anchors) and len(anchors) else None
+    method = memory.method
+    if not isinstance(method, KeepsSourceLike) or len(method.source_like_anchors) == 0:
+        return None
+    return method.source_like_anchors.rows
 
 
 def _agreement(model: Classifier, rows: LabelledRows) -> float:

@@ -1,4 +1,4 @@
-"""The learner as one object: it resumes, and then looks, again and again, whether a turn is due."""
+"""The learner as one object: it resumes, and then takes turns as they become due."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from attakit.build.methods import build_method
 from attakit.label.ledger import Ledger
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import prepare
-from attakit.service.learner.allowance import PacedBudget, question_limit
+from attakit.service.learner.allowance import PlannedBudget, question_limit
 from attakit.service.learner.audit import Audit, Decode, served_accuracy
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.checkpoint import SAVED_TURN, Checkpoints
 from attakit.service.learner.drift import Drift
 from attakit.service.learner.gate import Gatekeeper
 from attakit.service.learner.memory import Memory
-from attakit.service.learner.pace import PacedSelector
 from attakit.service.learner.planner import Planner
 from attakit.service.learner.turns import TurnTaker
 from attakit.service.models import VERSIONS
@@ -82,23 +81,23 @@ class LiveLearner:
             self._take(turn)
         if turns:
             log.info("Replayed %d turns, up to turn %d.", len(turns), self.memory.turn)
-        self._gate.look(self.memory)
+        self._gate.judge_new(self.memory)
         return len(turns)
 
-    def look(self) -> bool:
+    def run_once(self) -> bool:
         """Take the next turn if one is due; returns whether it was."""
         settled = self.storage.questions.settle()
         planned = self._planner.plan()
         if planned is None:
             if settled:  # also while learning is paused, a model that falls is taken back
-                self._gate.look(self.memory)
+                self._gate.judge_new(self.memory)
             return False
         if planned.passed:
-            told = "%d samples are passed over: more came than could be looked at."
-            log.warning(told, len(planned.passed))
+            message = "%d samples are passed over: more came than could be looked at."
+            log.warning(message, len(planned.passed))
         self.storage.turns.plan(planned.turn, planned.passed)
         self._take(planned.turn)
-        self._gate.look(self.memory)
+        self._gate.judge_new(self.memory)
         return True
 
     def clean(self) -> int:
@@ -137,8 +136,5 @@ class LiveLearner:
 def build_memory(settings: ServiceSettings, source: Classifier) -> Memory:
     """The memory of a learner that has seen nothing yet."""
     method = build_method(settings.method, source, settings.seed)
-    selector = getattr(method, "selector", None)
-    if selector is not None:
-        method.selector = PacedSelector(selector)  # type: ignore[attr-defined]
-    ledger = Ledger(PacedBudget(question_limit(settings.labels)))
+    ledger = Ledger(PlannedBudget(question_limit(settings.labels)))
     return Memory(method, ledger, Drift(settings.drift.delta))

@@ -12,7 +12,6 @@ from attakit.protocols import Forgets, Method
 from attakit.queries import SampleId
 from attakit.service.learner.allowance import Asked
 from attakit.service.learner.drift import Drift
-from attakit.service.learner.pace import PacedSelector
 
 _COUNTS = (
     "turn",
@@ -71,12 +70,6 @@ class Memory:
     @property
     def asked(self) -> Asked:
         return Asked(self.asked_learn, self.asked_audit)
-
-    @property
-    def selector(self) -> PacedSelector | None:
-        """The selector of the method; None for a method that asks nothing."""
-        found = getattr(self.method, "selector", None)
-        return found if isinstance(found, PacedSelector) else None
 
     def forget(self, samples: Sequence[SampleId]) -> None:
         """Let go of samples wherever they are kept."""

@@ -123,7 +123,6 @@ class People:
             question=0,
             sample=query.sample,
             turn=query.step,
-            copy=query.copy,
             purpose=purpose,
             version=self._version,
             score=view.entropy,
@@ -142,4 +141,4 @@ class People:
 
 def to_query(question: Question) -> Query:
     """A question of the table as the loop knows it."""
-    return Query(SampleId(question.sample), question.turn, question.copy)
+    return Query(SampleId(question.sample), question.turn)

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from attakit.protocols import Asks
 from attakit.randomness import generator
-from attakit.service.learner.allowance import HOUR, Allowance, hourly_limit, share_out
+from attakit.service.learner.allowance import HOUR, TurnQuestions, hourly_limit, share_out
 from attakit.service.learner.memory import Memory
 from attakit.service.storage.records import Question, Turn
 from attakit.service.storage.storage import Storage
@@ -96,7 +97,7 @@ class Planner:
         # One generator, used in one order: first it rounds, then it draws.
         random = generator(self._settings.seed, "audit", number)
         share = self._settings.labels.audit_share
-        allowed = Allowance(0, 0)
+        allowed = TurnQuestions(0, 0)
         if samples:
             allowed = share_out(
                 share,
@@ -104,7 +105,7 @@ class Planner:
                 len(samples),
                 self._memory.asked,
                 random,
-                method_asks=self._memory.selector is not None,
+                method_asks=isinstance(self._memory.method, Asks),
             )
         places = (
             sorted(random.choice(len(samples), allowed.audit, replace=False)) if samples else ()

@@ -118,7 +118,7 @@ def giving_up(storage: Storage) -> Iterator[None]:
 def _work(learner: LiveLearner, clock: Callable[[], float], is_over: Callable[[], bool]) -> None:
     cleaned = -math.inf
     while not is_over():
-        busy = learner.look()
+        busy = learner.run_once()
         if clock() - cleaned >= CLEAN_SECONDS:
             learner.clean()
             cleaned = clock()

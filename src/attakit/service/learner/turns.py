@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,9 @@ from attakit.errors import ModelError, StreamError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.nn.weights import weights_hash
-from attakit.queries import Query, SampleId
+from attakit.protocols import ShowsModel
+from attakit.queries import Allowance, Query, SampleId
 from attakit.records import Batch, Prediction, Step, StepResult
-from attakit.service.learner.allowance import PacedBudget
 from attakit.service.learner.audit import Decode
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Reading
@@ -74,9 +74,8 @@ class TurnTaker:
         put = self._storage.questions.of_turn(turn.number)  # if the turn was taken before
         numbers: dict[str, float] = {}
         if inputs:
-            if memory.selector is not None:
-                memory.selector.only = {one.sample for one in put if one.purpose == "learn"} or None
-            numbers |= self._meet(turn, inputs)
+            asked_before = {SampleId(one.sample) for one in put if one.purpose == "learn"}
+            numbers |= self._meet(turn, inputs, asked_before or None)
         elif turn.settled:
             numbers |= self._learn_only(turn)
         self._pay(put)
@@ -117,17 +116,19 @@ class TurnTaker:
             if one.guesses:
                 memory.count(one.guesses[0][0], 1)
 
-    def _meet(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> dict[str, float]:
+    def _meet(
+        self, turn: Turn, inputs: Mapping[SampleId, Tensor], repeat: Collection[SampleId] | None
+    ) -> dict[str, float]:
         """A turn with samples: ask for the audit, let the method answer, ask and learn."""
         everyone = torch.stack(list(inputs.values()))
         self._people.begin(turn, self._memory.version)
         reading = self._watch(turn, everyone)
         self._ask_audit(turn, tuple(inputs), everyone)
-        result = self._step(turn, inputs)
+        result = self._step(turn, inputs, repeat)
         self._settle(result)
         entropies = self._people.entropies
         return {
-            **_told(result),
+            **_numbers(result),
             "entropy": sum(entropies) / len(entropies),
             "drift_entropy": reading.entropy,
             "drift_mix": reading.mix,
@@ -135,31 +136,30 @@ class TurnTaker:
             "samples": float(len(inputs)),
         }
 
-    def _step(self, turn: Turn, inputs: Mapping[SampleId, Tensor]) -> StepResult:
+    def _step(
+        self, turn: Turn, inputs: Mapping[SampleId, Tensor], repeat: Collection[SampleId] | None
+    ) -> StepResult:
         """The method's part. It never sees the audit samples: they judge what it learned."""
         memory = self._memory
         seen = [name for name in inputs if name not in turn.audit]
         if not seen:
             return self._learn(turn)
-        self._set_pace(turn)
+        allowance = Allowance(turn.allowance, self._quotas(), self._advance_clock(turn), repeat)
         batch = Batch(turn.number, tuple(seen), torch.stack([inputs[name] for name in seen]))
-        step, seconds = answer(batch, memory.method, memory.ledger)
+        step, seconds = answer(batch, memory.method, allowance)
         self._people.see(views(batch.samples, step.prediction))
         return learn(batch, step, seconds, memory.method, self._people, memory.ledger)
 
-    def _set_pace(self, turn: Turn) -> None:
+    def _advance_clock(self, turn: Turn) -> range:
+        """Steps of the selector that the turn counts for: more than one after a drift alarm."""
         memory = self._memory
-        budget = memory.ledger.budget
-        assert isinstance(budget, PacedBudget)
-        budget.cap = turn.allowance
         boosted = turn.number <= memory.boosted_until
-        until = memory.clock + (self._settings.drift.boost if boosted else 1.0)
-        if memory.selector is not None:
-            memory.selector.steps = range(int(memory.clock), int(until))
-            memory.selector.left = self._quotas()
-        memory.clock = until
+        began = memory.clock
+        memory.clock = began + (self._settings.drift.boost if boosted else 1.0)
+        return range(int(began), int(memory.clock))
 
     def _quotas(self) -> dict[int, int] | None:
+        """Questions left for each class; None without a limit per class."""
         limit = self._settings.labels.per_class
         if limit == "unlimited":
             return None
@@ -172,7 +172,7 @@ class TurnTaker:
         self._people.begin(turn, self._memory.version)
         result = self._learn(turn)
         self._settle(result)
-        return _told(result)
+        return _numbers(result)
 
     def _learn(self, turn: Turn) -> StepResult:
         classes = len(self._settings.classes)
@@ -210,8 +210,8 @@ class TurnTaker:
         reading = self._memory.drift.observe(_answer(self._files.source, inputs))
         if reading.alarms:
             self._memory.boosted_until = turn.number + self._settings.drift.boost_turns
-            told = self._storage.events.recent(_ALARMS, kind="alarm")
-            before = {(one.details.get("turn"), one.details.get("what")) for one in told}
+            known = self._storage.events.recent(_ALARMS, kind="alarm")
+            before = {(one.details.get("turn"), one.details.get("what")) for one in known}
             for alarm in reading.alarms:
                 if (turn.number, alarm.what) not in before:
                     self._storage.events.add(
@@ -221,7 +221,8 @@ class TurnTaker:
 
     @property
     def _adapted(self) -> nn.Module | None:
-        return getattr(self._memory.method, "adapted_model", None)
+        method = self._memory.method
+        return method.adapted_model if isinstance(method, ShowsModel) else None
 
     def _check_weights(self) -> None:
         """Let no checkpoint be written of a model that is lost: nothing could go on from it."""
@@ -263,7 +264,7 @@ def _answer(model: Classifier, inputs: Tensor) -> Prediction:
     return prediction
 
 
-def _told(result: StepResult) -> dict[str, float]:
+def _numbers(result: StepResult) -> dict[str, float]:
     return {
         **result.step.numbers,
         **result.training.numbers,

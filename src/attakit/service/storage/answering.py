@@ -1,30 +1,39 @@
-"""How answers come in: late, twice, contradictory or taken back."""
+"""How answers come in: late, twice, contradictory or withdrawn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import Connection, Row, select
 
 from attakit.errors import LabelError, UnknownQuestion
-from attakit.service.storage.asking import drop_surplus_leases, give_lease
-from attakit.service.storage.deciding import Decision, Vote, decide
+from attakit.service.storage.asking import (
+    drop_lease,
+    drop_surplus_leases,
+    find_lease,
+    give_lease,
+)
+from attakit.service.storage.deciding import Decision, Vote, decide, is_vote, votes_on
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import AnswerKind, LabelRules, Outcome, Question
-from attakit.service.storage.rows import to_question
-from attakit.service.storage.sql_values import is_number, is_text
-from attakit.service.storage.tables import answers, leases, questions, samples
-from attakit.service.storage.votes import is_vote, votes_on
+from attakit.service.storage.records import (
+    AnswerKind,
+    LabelRules,
+    Lease,
+    Outcome,
+    Question,
+    read_row,
+    row_values,
+)
+from attakit.service.storage.tables import answers, is_number, questions, samples
 
-_LONGEST_KEY = 200
 _MOST_CLASSES = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """An answer as it is posted."""
+class PostedAnswer:
+    """An answer as it comes in."""
 
     question: int
     annotator: str
@@ -33,62 +42,49 @@ class Said:
     key: str
 
 
-def check_said(said: Said, classes: int | None) -> None:
-    """Raise `LabelError` unless kind and label go together."""
-    check_key(said.key)
-    who = f"Questions: the answer of {said.annotator!r} to question {said.question}"
-    if said.kind not in ("label", "skip", "none"):
-        raise LabelError(f"{who} must be of kind label, skip or none, got {said.kind!r}.")
-    if said.kind != "label":
-        if said.label is not None:
-            raise LabelError(f"{who} is of kind {said.kind} and must have no label.")
+def check_label(kind: str, label: object, classes: int | None) -> None:
+    """Raise `LabelError` unless kind and label go together.
+
+    Every answer passes here, whether it comes from a page, a client or a file. The ledger checks
+    once more that a label is a class before the learner uses it.
+    """
+    if kind not in get_args(AnswerKind):
+        raise LabelError(f"The kind of an answer must be label, skip or none, got {kind!r}.")
+    if kind != "label":
+        if label is not None:
+            raise LabelError(f"An answer of kind {kind!r} has no label, got {label!r}.")
         return
     most = _MOST_CLASSES if classes is None else classes
-    is_whole = isinstance(said.label, int) and not isinstance(said.label, bool)
-    if not is_whole or said.label not in range(most):
+    is_whole = isinstance(label, int) and not isinstance(label, bool)
+    if not is_whole or label not in range(most):
         raise LabelError(
-            f"{who} must have a class from 0 to {most - 1} as its label, got {said.label!r}."
+            f"An answer of kind 'label' needs a label from 0 to {most - 1}, got {label!r}."
         )
 
 
-def check_key(key: str) -> None:
-    """Raise `LabelError` unless a key can be kept."""
-    if not 0 < len(key) <= _LONGEST_KEY or not is_text(key):
-        raise LabelError(
-            f"Questions: a key must have 1 to {_LONGEST_KEY} ordinary characters, such as those "
-            f"of a random identifier."
-        )
-
-
-def take_answer(connection: Connection, said: Said, rules: LabelRules, now: float) -> Outcome:
+def take_answer(
+    connection: Connection, posted: PostedAnswer, rules: LabelRules, now: float
+) -> Outcome:
     """Record an answer and say what became of it."""
-    question = find_question(connection, said.question)
-    known = connection.execute(select(answers).where(answers.c.key == said.key)).one_or_none()
+    question = find_question(connection, posted.question)
+    known = connection.execute(select(answers).where(answers.c.key == posted.key)).one_or_none()
     if known is not None:
-        return _repeat(known, said, question.state)
+        return _repeat(known, posted, question.state)
     if _is_forgotten(connection, question):
-        # Neither what was said nor its key is kept: either may tell something of the sample.
-        add_event(connection, now, "answer", said.annotator, question=said.question, outcome="late")
+        # Neither the answer nor its key is kept: either may say something about the sample.
+        details = {"question": posted.question, "outcome": "late"}
+        add_event(connection, now, "answer", posted.annotator, **details)
         return "late"
-    outcome = _judge(connection, question, said, rules)
-    number = connection.execute(
-        answers.insert().values(
-            question=said.question,
-            key=said.key,
-            annotator=said.annotator,
-            kind=said.kind,
-            label=said.label,
-            outcome=outcome,
-            at=now,
-        )
-    ).inserted_primary_key
-    assert number is not None
-    told = {"question": said.question, "answer": number[0], "outcome": outcome}
-    add_event(connection, now, "answer", said.annotator, **told)
-    drop_lease(connection, said.question, said.annotator)
+    outcome = _judge(connection, question, posted, rules)
+    row = answers.insert().values(**row_values(posted), outcome=outcome, at=now)
+    inserted = connection.execute(row).inserted_primary_key
+    assert inserted is not None
+    details = {"question": posted.question, "answer": inserted[0], "outcome": outcome}
+    add_event(connection, now, "answer", posted.annotator, **details)
+    drop_lease(connection, posted.question, posted.annotator)
     if outcome == "accepted":
-        decision = _count_votes(connection, said.question, rules)
-        drop_surplus_leases(connection, said.question, decision.wanted, now)
+        decision = _count_votes(connection, posted.question, rules)
+        drop_surplus_leases(connection, posted.question, decision.wanted, now)
     return outcome
 
 
@@ -97,7 +93,7 @@ def _is_forgotten(connection: Connection, question: Row[Any]) -> bool:
     return connection.scalar(about) is not None
 
 
-def take_back(
+def withdraw(
     connection: Connection,
     annotator: str,
     key: str,
@@ -105,15 +101,17 @@ def take_back(
     now: float,
     besides: Sequence[int] = (),
     answer: str | None = None,
-) -> Question | None:
-    """Withdraw an annotator's answer that is not settled, and show the question again.
+) -> Lease | None:
+    """Withdraw an annotator's answer that is not settled, and lease them the question again.
 
-    It is the newest, or the one with the key `answer`.
+    It is the newest answer, or the one with the key `answer`. The lease is given even if the other
+    answers still decide the question: who withdraws an answer wants to give another one.
     """
     known = connection.execute(select(answers).where(answers.c.key == key)).one_or_none()
-    if known is not None:  # the same click, come twice
+    if known is not None:  # the same request, sent twice
         is_same = known.kind == "undo" and known.annotator == annotator
-        return to_question(find_question(connection, known.question)) if is_same else None
+        question = read_row(Question, find_question(connection, known.question))
+        return find_lease(connection, question, annotator, now) if is_same else None
     newest = _newest_open_vote(connection, annotator, answer)
     if newest is None:
         return None
@@ -128,20 +126,14 @@ def take_back(
             at=now,
         )
     )
-    told = {"question": newest.question, "answer": newest.answer}
-    add_event(connection, now, "undo", annotator, **told)
+    details = {"question": newest.question, "answer": newest.answer}
+    add_event(connection, now, "undo", annotator, **details)
     decision = _count_votes(connection, newest.question, rules)
-    # Whoever was shown the question since makes room for the one who had it before.
+    # Those who leased the question since make room for the one who had it before.
     drop_surplus_leases(connection, newest.question, max(decision.wanted - 1, 0), now)
-    if decision.wanted:
-        give_lease(connection, newest.question, annotator, rules, now, besides)
-    return to_question(find_question(connection, newest.question))
-
-
-def drop_lease(connection: Connection, question: int, annotator: str) -> None:
-    """Show a question to this annotator no longer."""
-    held = (leases.c.question == question, leases.c.annotator == annotator)
-    connection.execute(leases.delete().where(*held))
+    until = give_lease(connection, newest.question, annotator, rules, now, besides)
+    question = read_row(Question, find_question(connection, newest.question))
+    return Lease(question, annotator, until)
 
 
 def find_question(connection: Connection, question: int) -> Row[Any]:
@@ -155,25 +147,27 @@ def find_question(connection: Connection, question: int) -> Row[Any]:
     return row
 
 
-def _repeat(known: Row[Any], said: Said, state: str) -> Outcome:
-    """The same answer come twice is told the same; another one under its key is refused."""
-    given = (said.question, said.annotator, said.kind)
-    same_label = known.label == said.label or state == "forgotten"
+def _repeat(known: Row[Any], posted: PostedAnswer, state: str) -> Outcome:
+    """Give an answer that was sent twice the same outcome; refuse another one with its key."""
+    given = (posted.question, posted.annotator, posted.kind)
+    same_label = known.label == posted.label or state == "forgotten"
     if (known.question, known.annotator, known.kind) != given or not same_label:
         return "conflict"
     outcome: Outcome = known.outcome
     return "repeated" if outcome == "accepted" else outcome
 
 
-def _judge(connection: Connection, question: Row[Any], said: Said, rules: LabelRules) -> Outcome:
+def _judge(
+    connection: Connection, question: Row[Any], posted: PostedAnswer, rules: LabelRules
+) -> Outcome:
     if question.state != "open":
         return "late"
-    votes = votes_on(connection, said.question)
-    choice = (said.kind, said.label)
+    votes = votes_on(connection, posted.question)
+    choice = (posted.kind, posted.label)
     if rules.policy == "newest":
         newest = [(vote.annotator, vote.choice) for vote in votes[-1:]]
-        return "repeated" if newest == [(said.annotator, choice)] else "accepted"
-    own = [vote.choice for vote in votes if vote.annotator == said.annotator]
+        return "repeated" if newest == [(posted.annotator, choice)] else "accepted"
+    own = [vote.choice for vote in votes if vote.annotator == posted.annotator]
     if own:
         return "repeated" if own[-1] == choice else "conflict"
     return _judge_other(choice, votes, rules)
@@ -202,7 +196,7 @@ def _newest_open_vote(connection: Connection, annotator: str, key: str | None) -
 
 
 def _count_votes(connection: Connection, question: int, rules: LabelRules) -> Decision:
-    """Keep with a question how many people are still wanted, and when it was decided."""
+    """Store with a question how many people are still wanted, and when it was decided."""
     decision = decide(rules, votes_on(connection, question))
     this = questions.update().where(questions.c.question == question)
     connection.execute(this.values(wanted=decision.wanted, decided=decision.at))

@@ -1,4 +1,4 @@
-"""How questions are put, and shown to as many people as are wanted."""
+"""How questions are put, and leased to as many people as are wanted."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
 
 from attakit.errors import LabelError
+from attakit.service.storage.deciding import is_vote
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import LabelRules, Lease, Question
-from attakit.service.storage.rows import to_question
+from attakit.service.storage.records import LabelRules, Lease, Question, read_row, row_values
 from attakit.service.storage.tables import answers, leases, questions, samples
-from attakit.service.storage.votes import is_vote
 
-MOST_LEASES = 5  # of one person: what is shown, two ahead, and two that were just answered
+MOST_LEASES = 5  # per person: the question shown, two ahead, and two that were just answered
 
 
 def put_question(connection: Connection, new: Question, places: int, now: float) -> int:
@@ -22,38 +21,23 @@ def put_question(connection: Connection, new: Question, places: int, now: float)
     same = and_(
         questions.c.sample == new.sample,
         questions.c.turn == new.turn,
-        questions.c.copy == new.copy,
         questions.c.purpose == new.purpose,
     )
     known = connection.scalar(select(questions.c.question).where(same))
     if known is not None:
         return int(known)
-    values = _values(new, places) | _close_if_forgotten(connection, new.sample, now)
-    number = connection.execute(questions.insert().values(values)).inserted_primary_key
-    assert number is not None
-    told = {"sample": new.sample, "purpose": new.purpose, "version": new.version}
-    details = {"question": number[0], **told, "score": new.score}
-    add_event(connection, now, "question", "learner", **details)
-    return int(number[0])
-
-
-def _values(new: Question, places: int) -> dict[str, Any]:
-    return {
-        "sample": new.sample,
-        "turn": new.turn,
-        "copy": new.copy,
-        "purpose": new.purpose,
-        "version": new.version,
-        "score": new.score,
-        "guesses": [list(guess) for guess in new.guesses],
-        "at": new.at,
-        "state": "open",
-        "wanted": places,
-    }
+    values = {**row_values(new, "question"), "state": "open", "wanted": places}
+    values |= _close_if_forgotten(connection, new.sample, now)
+    inserted = connection.execute(questions.insert().values(values)).inserted_primary_key
+    assert inserted is not None
+    number = int(inserted[0])
+    details = {name: values[name] for name in ("sample", "purpose", "version", "score")}
+    add_event(connection, now, "question", "learner", question=number, **details)
+    return number
 
 
 def _close_if_forgotten(connection: Connection, sample: str, now: float) -> dict[str, Any]:
-    """A sample may be forgotten while the learner looks at it: then nobody is asked."""
+    """A sample may be forgotten while the learner works on it: then the question is closed."""
     row = connection.execute(
         select(samples.c.forgotten).where(samples.c.sample == sample)
     ).one_or_none()
@@ -74,9 +58,9 @@ def lease_question(
     now: float,
     besides: Sequence[int] = (),
 ) -> Lease | None:
-    """Show an annotator the oldest question with a free place, or again the one they hold.
+    """Lease the oldest question with a free place to an annotator, or renew the one they hold.
 
-    `besides` are questions that they look at, or will soon: they keep those, and get another,
+    `besides` are questions that their page holds already: they keep those and get another one,
     unless they hold as many as one person may.
     """
     connection.execute(leases.delete().where(leases.c.until <= now))
@@ -90,7 +74,7 @@ def lease_question(
     if row is None:
         return None
     until = give_lease(connection, row.question, annotator, rules, now, besides)
-    return Lease(to_question(row), annotator, until)
+    return Lease(read_row(Question, row), annotator, until)
 
 
 def give_lease(
@@ -101,8 +85,8 @@ def give_lease(
     now: float,
     besides: Sequence[int] = (),
 ) -> float:
-    """Show a question to an annotator, and nothing else but the first of those besides that they
-    hold; returns until when."""
+    """Lease a question to an annotator. Of the leases in `besides`, keep the first few they hold;
+    drop the rest. Return the expiry time."""
     until = now + rules.lease_seconds
     others = [other for other in besides if other != question]
     kept = _kept(connection, annotator, others)[: MOST_LEASES - 1]
@@ -111,6 +95,21 @@ def give_lease(
     )
     connection.execute(leases.insert().values(question=question, annotator=annotator, until=until))
     return until
+
+
+def find_lease(
+    connection: Connection, question: Question, annotator: str, now: float
+) -> Lease | None:
+    """The lease that an annotator holds on a question, if it has not expired."""
+    this = (leases.c.question == question.question, leases.c.annotator == annotator)
+    until = connection.scalar(select(leases.c.until).where(*this, leases.c.until > now))
+    return None if until is None else Lease(question, annotator, until)
+
+
+def drop_lease(connection: Connection, question: int, annotator: str) -> None:
+    """End the lease of an annotator on a question, if there is one."""
+    this = (leases.c.question == question, leases.c.annotator == annotator)
+    connection.execute(leases.delete().where(*this))
 
 
 def _kept(connection: Connection, annotator: str, besides: Sequence[int]) -> list[int]:

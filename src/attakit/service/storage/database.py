@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, create_engine, event, inspect, select, text
+from sqlalchemy import URL, Connection, Select, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
     DatabaseError,
     IntegrityError,
     InterfaceError,
-    OperationalError,
 )
 
 from attakit.errors import MissingExtra, SettingError, StateError
-from attakit.service.storage.permissions import make_private_file
-from attakit.service.storage.tables import SCHEMA, facts, metadata
+from attakit.service.storage import sqlite
+from attakit.service.storage.records import Record, read_row
+from attakit.service.storage.schema import (
+    HEAD,
+    create_tables,
+    find_migrations,
+    find_revision,
+    upgrade_tables,
+)
 
 FILE = "service.sqlite"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _LOCK = 0x61747461  # any number that other programs on the same database do not use
-_BUSY_SECONDS = 30
-_PATIENT = f"busy_timeout = {_BUSY_SECONDS * 1000}"
-_LOOK_SECONDS = 0.003  # between two looks whether a busy database is free again
-_IMPATIENT = f"busy_timeout = {1000 * _LOOK_SECONDS:.0f}"
 # A web server has some forty threads; what is written (images, hashes) is not for error messages.
 _COMMON: dict[str, Any] = {"pool_size": 10, "max_overflow": 40, "hide_parameters": True}
 
@@ -72,38 +73,65 @@ class Database:
 
         Parameters
         ----------
-        alone
+        exclusive
             Whether other writers must wait. Rows that nobody knows yet can be added without.
         """
         with self._explained(), self._writing.begin() as connection:
-            if exclusive and not self._is_sqlite:  # SQLite never has two writers
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            if exclusive:
+                self._wait_for_writers(connection)
             yield connection
 
+    def find(self, record: type[Record], query: Select[Any]) -> tuple[Record, ...]:
+        """All rows that a query finds, as records."""
+        with self.read() as connection:
+            return tuple(read_row(record, row) for row in connection.execute(query))
+
+    def scalar(self, query: Select[Any]) -> Any:
+        """The first value of the first row that a query finds, or None."""
+        with self.read() as connection:
+            return connection.scalar(query)
+
     def wipe(self) -> None:
-        """Overwrite what was deleted in the journal of SQLite too, as far as readers let it."""
+        """Overwrite what was deleted in the journal of SQLite too, as far as readers let it, and
+        remove copies of the database from before an upgrade."""
         if self._is_sqlite:
             with self._explained(), self._engine.connect() as connection:
-                raw = connection.connection.driver_connection
-                assert raw is not None
-                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                sqlite.wipe(sqlite.raw_connection(connection))
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
 
+    def _wait_for_writers(self, connection: Connection) -> None:
+        if not self._is_sqlite:  # which never has two writers
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+
     def _prepare(self) -> None:
         with self.write() as connection:
-            if not inspect(connection).has_table(facts.name):
-                metadata.create_all(connection)
-                connection.execute(facts.insert().values(name="schema", value=SCHEMA))
-            found = connection.scalar(select(facts.c.value).where(facts.c.name == "schema"))
-        if found != SCHEMA:
-            raise StateError(
-                f"Storage: {_describe(self._url)} has the tables of another version of attakit "
-                f"(schema {found!r}, this version has {SCHEMA}). Use that version, or another "
-                f"folder or database."
-            )
+            found = find_revision(connection)
+            if found is None:
+                create_tables(connection)
+        if found not in (None, HEAD):
+            self._upgrade()
+
+    def _upgrade(self) -> None:
+        """Upgrade the tables in one transaction; of several processes only the first does it."""
+        with (
+            self._explained(),
+            self._writing.connect() as connection,
+            sqlite.without_foreign_keys(connection),
+            connection.begin(),
+        ):
+            self._wait_for_writers(connection)
+            found, name = find_revision(connection), _describe(self._url)
+            if migrations := find_migrations(found, name):
+                self._back_up(str(found))
+                upgrade_tables(connection, migrations, name)
+
+    def _back_up(self, revision: str) -> None:
+        if self._is_sqlite:
+            with self._engine.connect() as reader:  # sees what was committed before the upgrade
+                sqlite.back_up(sqlite.raw_connection(reader), revision)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -160,79 +188,11 @@ def _make_engine(url: URL) -> Any:
             raise MissingExtra(
                 "Storage: PostgreSQL needs psycopg. Install it with: pip install attakit[postgres]"
             ) from None
-    _make_file(str(url.database))
+    sqlite.make_file(str(url.database))
     engine = create_engine(url, **_COMMON)
-    event.listen(engine, "connect", _set_up_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "connect", sqlite.set_up)
+    event.listen(engine, "begin", sqlite.begin)
     return engine
-
-
-def _make_file(path: str) -> None:
-    """SQLite would let everybody read a new file, and its journals have the mode of the file."""
-    if not path.startswith("file:"):  # an address for SQLite itself
-        with suppress(OSError):  # which SQLite meets again, and is then explained
-            make_private_file(Path(path))
-
-
-def _set_up_sqlite(raw: Any, _record: Any) -> None:
-    raw.isolation_level = None  # transactions begin where we say, not at the first change
-    raw.execute(f"PRAGMA {_PATIENT}").close()
-    _use_journal(raw)
-    for setting in (
-        "synchronous = FULL",
-        "foreign_keys = ON",
-        "secure_delete = ON",  # what is forgotten is overwritten
-    ):
-        raw.execute(f"PRAGMA {setting}").close()
-
-
-def _use_journal(raw: Any) -> None:
-    """Have changes written ahead. While another connection sees to the same in a new file, SQLite
-    refuses at once, however patient it was told to be."""
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            raw.execute("PRAGMA journal_mode = WAL").close()
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() >= deadline:
-                raise
-            time.sleep(_LOOK_SECONDS)
-        else:
-            return
-
-
-def _is_busy(error: BaseException | None) -> bool:
-    """Whether SQLite only wants to be asked again; the lowest byte tells, whatever the reason."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    if connection.get_execution_options().get("writes"):
-        _begin_to_write(connection)
-    else:
-        connection.exec_driver_sql("BEGIN")
-
-
-def _begin_to_write(connection: Connection) -> None:
-    """Wait for other writers, looking often: SQLite itself looks less and less often, so that one
-    busy writer could keep another waiting for seconds."""
-    deadline = time.monotonic() + _BUSY_SECONDS
-    connection.exec_driver_sql(f"PRAGMA {_IMPATIENT}")
-    try:
-        while not _try_to_begin(connection, last=time.monotonic() >= deadline):
-            pass
-    finally:
-        connection.exec_driver_sql(f"PRAGMA {_PATIENT}")
-
-
-def _try_to_begin(connection: Connection, *, last: bool) -> bool:
-    try:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    except OperationalError as error:
-        if last or not _is_busy(error.orig):
-            raise
-        return False
-    return True
 
 
 def _describe(url: URL) -> str:

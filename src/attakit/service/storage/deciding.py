@@ -1,14 +1,26 @@
-"""Which of several answers counts: the first, that of most people, or the newest."""
+"""Which of several answers counts, and when a question is closed by them or by nobody."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from attakit.service.storage.records import AnswerKind, GivenAnswer, LabelRules, Question
+from sqlalchemy import ColumnElement, Connection, Row, and_, exists, or_, select
 
-_KINDS = {"answered": "label", "skipped": "skip", "none": "none"}  # by the state of the question
+from attakit.service.storage.events import add_event
+from attakit.service.storage.records import (
+    AnswerKind,
+    GivenAnswer,
+    LabelRules,
+    Question,
+    read_row,
+)
+from attakit.service.storage.tables import answers, leases, questions
+
+_STATES = {"label": "answered", "skip": "skipped", "none": "none"}  # by what was chosen
+_undo = answers.alias("undo")
 
 Choice = tuple[str, int | None]
 
@@ -82,8 +94,10 @@ def mark_counting(
         choice = decide(rules, tuple(votes.values())).choice
         counting = {number for number, vote in votes.items() if choice in (None, vote.choice)}
     else:
-        chosen = (_KINDS.get(question.state), question.label)
-        counting = {number for number, vote in votes.items() if chosen == vote.choice}
+        chosen = (question.state, question.label)
+        counting = {
+            number for number, vote in votes.items() if chosen == (_STATES[vote.kind], vote.label)
+        }
     return tuple(replace(one, counts=one.answer in counting) for one in given)
 
 
@@ -96,3 +110,50 @@ def _find_majority(people: int, votes: Sequence[Vote]) -> Decision:
         if leads and (2 * most > people or number >= people):
             return Decision(choice, vote.at, 0)
     return Decision(None, None, max(people - len(votes), 1))
+
+
+def is_withdrawn() -> ColumnElement[bool]:
+    """Whether a later row withdraws an answer."""
+    return exists().where(_undo.c.withdraws == answers.c.answer)
+
+
+def is_vote() -> ColumnElement[bool]:
+    """Whether a row of the answers counts."""
+    return and_(answers.c.kind != "undo", answers.c.outcome == "accepted", ~is_withdrawn())
+
+
+def votes_on(connection: Connection, question: int) -> tuple[Vote, ...]:
+    """The votes on a question, in the order in which they came."""
+    query = select(answers).where(answers.c.question == question, is_vote())
+    rows = connection.execute(query.order_by(answers.c.answer))
+    return tuple(read_row(Vote, row) for row in rows)
+
+
+def is_due(rules: LabelRules, now: float) -> ColumnElement[bool]:
+    """Whether a question can be closed: decided long enough ago, or expired with nobody at it."""
+    shown = exists().where(leases.c.question == questions.c.question, leases.c.until > now)
+    ripe = questions.c.decided <= now - rules.settle_seconds
+    stale = questions.c.at <= now - rules.expiry_seconds
+    return and_(
+        questions.c.state == "open",
+        or_(ripe, and_(questions.c.decided.is_(None), stale, ~shown)),
+    )
+
+
+def settle_due(connection: Connection, rules: LabelRules, now: float) -> int:
+    """Close every question that is due, and return how many these are."""
+    due = connection.execute(
+        select(questions).where(is_due(rules, now)).order_by(questions.c.question)
+    ).all()
+    for row in due:
+        _settle(connection, row, rules, now)
+    return len(due)
+
+
+def _settle(connection: Connection, row: Row[Any], rules: LabelRules, now: float) -> None:
+    choice = decide(rules, votes_on(connection, row.question)).choice
+    state, label = ("expired", None) if choice is None else (_STATES[choice[0]], choice[1])
+    this = questions.update().where(questions.c.question == row.question)
+    connection.execute(this.values(state=state, label=label, settled=now, wanted=0))
+    connection.execute(leases.delete().where(leases.c.question == row.question))
+    add_event(connection, now, "settled", "service", question=row.question, state=state)

@@ -8,7 +8,6 @@ from sqlalchemy import Connection, select
 
 from attakit.service.storage.database import Database
 from attakit.service.storage.records import Event
-from attakit.service.storage.rows import to_event
 from attakit.service.storage.tables import events
 
 
@@ -31,8 +30,7 @@ class EventStore:
         query = select(events).order_by(events.c.number.desc()).limit(limit)
         if kind is not None:
             query = query.where(events.c.kind == kind)
-        with self._database.read() as connection:
-            return tuple(to_event(row) for row in connection.execute(query))
+        return self._database.find(Event, query)
 
 
 def add_event(connection: Connection, at: float, kind: str, who: str, **details: Any) -> None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import Select, func, select
 
 from attakit.service.storage.answering import (
-    Said,
-    check_key,
-    check_said,
-    drop_lease,
+    PostedAnswer,
+    check_label,
     find_question,
     take_answer,
-    take_back,
+    withdraw,
 )
-from attakit.service.storage.asking import lease_question, put_question
+from attakit.service.storage.asking import drop_lease, lease_question, put_question
 from attakit.service.storage.database import Database
-from attakit.service.storage.deciding import mark_counting
+from attakit.service.storage.deciding import (
+    is_due,
+    is_vote,
+    is_withdrawn,
+    mark_counting,
+    settle_due,
+)
 from attakit.service.storage.records import (
     AnswerKind,
     GivenAnswer,
@@ -27,12 +31,10 @@ from attakit.service.storage.records import (
     Outcome,
     Question,
     QuestionCounts,
+    read_row,
 )
 from attakit.service.storage.retention import is_audited
-from attakit.service.storage.rows import to_answer, to_question
-from attakit.service.storage.settling import is_due, settle_due
 from attakit.service.storage.tables import answers, questions
-from attakit.service.storage.votes import is_vote, is_withdrawn
 
 
 class QuestionStore:
@@ -97,31 +99,29 @@ class QuestionStore:
             said before that counts, or if the key was used for another answer; "late" if the
             question is closed. Only an accepted answer counts.
         """
-        said = Said(question, annotator, kind, label, key)
-        check_said(said, self._rules.classes)
+        check_label(kind, label, self._rules.classes)
+        posted = PostedAnswer(question, annotator, kind, label, key)
         with self._database.write() as connection:
-            return take_answer(connection, said, self._rules, self._database.clock())
+            return take_answer(connection, posted, self._rules, self._database.clock())
 
     def undo(
         self, annotator: str, key: str, besides: Sequence[int] = (), *, answer: str | None = None
-    ) -> Question | None:
-        """Withdraw a person's answer that is not settled, and show them the question again.
+    ) -> Lease | None:
+        """Withdraw a person's answer that is not settled, and lease them the question again.
 
         That is the newest one, or the one whose key is `answer`; None if there is no such. They
         keep what they hold `besides`, up to as many as one person may.
         """
-        check_key(key)
         now = self._database.clock()
         with self._database.write() as connection:
-            return take_back(connection, annotator, key, self._rules, now, besides, answer)
+            return withdraw(connection, annotator, key, self._rules, now, besides, answer)
 
     def settle(self) -> int:
         """Close the questions that are decided or expired, and return how many these are."""
         now = self._database.clock()
         due = select(questions.c.question).where(is_due(self._rules, now)).limit(1)
-        with self._database.read() as connection:
-            if connection.scalar(due) is None:  # looked at often, and mostly there is nothing
-                return 0
+        if self._database.scalar(due) is None:  # called often, and mostly nothing is due
+            return 0
         with self._database.write() as connection:
             return settle_due(connection, self._rules, now)
 
@@ -135,7 +135,7 @@ class QuestionStore:
     def get(self, ids: Sequence[int]) -> tuple[Question, ...]:
         """Questions by number, in the order given; raises `UnknownQuestion` for a wrong number."""
         with self._database.read() as connection:
-            return tuple(to_question(find_question(connection, one)) for one in ids)
+            return tuple(read_row(Question, find_question(connection, one)) for one in ids)
 
     def of_turn(self, turn: int) -> tuple[Question, ...]:
         """Questions that a turn of the learner put, in the order of asking."""
@@ -151,13 +151,13 @@ class QuestionStore:
 
     def asked_since(self, time: float) -> int:
         """Questions put since then, whatever became of them."""
-        return self._count(questions.c.at >= time)
+        query = select(func.count()).select_from(questions).where(questions.c.at >= time)
+        return int(self._database.scalar(query))
 
     def answered_by(self, annotator: str) -> int:
         """Answers of a person that count."""
         query = select(func.count()).where(answers.c.annotator == annotator, is_vote())
-        with self._database.read() as connection:
-            return connection.scalar(query) or 0
+        return int(self._database.scalar(query))
 
     def recent(self, limit: int) -> tuple[Question, ...]:
         """The newest questions, newest first."""
@@ -171,8 +171,8 @@ class QuestionStore:
             .order_by(answers.c.answer)
         )
         with self._database.read() as connection:
-            asked = to_question(find_question(connection, question))
-            given = [to_answer(row) for row in connection.execute(query)]
+            asked = read_row(Question, find_question(connection, question))
+            given = [read_row(GivenAnswer, row) for row in connection.execute(query)]
         return mark_counting(self._rules, asked, given)
 
     def audited(self, window: int) -> tuple[Question, ...]:
@@ -181,10 +181,4 @@ class QuestionStore:
         return self._find(select(questions).where(is_audited()).order_by(*newest).limit(window))
 
     def _find(self, query: Select[Any]) -> tuple[Question, ...]:
-        with self._database.read() as connection:
-            return tuple(to_question(row) for row in connection.execute(query))
-
-    def _count(self, condition: ColumnElement[bool]) -> int:
-        with self._database.read() as connection:
-            query = select(func.count()).select_from(questions).where(condition)
-            return connection.scalar(query) or 0
+        return self._database.find(Question, query)

@@ -1,12 +1,18 @@
-"""What the database hands out: frozen, without torch and without the database's own types."""
+"""The rows of the database as frozen records, without torch and without the database's types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from attakit.errors import check_choice, check_count, check_range
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from sqlalchemy import Row
+
+Record = TypeVar("Record", bound="DataclassInstance")
 
 Purpose = Literal["learn", "audit"]
 QuestionState = Literal["open", "answered", "skipped", "none", "expired", "forgotten"]
@@ -15,6 +21,29 @@ Role = Literal["predict", "label", "admin"]
 Policy = Literal["first", "majority", "newest"]
 Outcome = Literal["accepted", "repeated", "late", "conflict"]
 SampleState = Literal["undecided", "asked", "not asked", "forgotten"]
+
+
+def read_row(record: type[Record], row: Row[Any], prefix: str = "") -> Record:
+    """Make a record from a row: each field from the column of that name, if there is one.
+
+    Parameters
+    ----------
+    record
+        The class of the record.
+    row
+        What a query found.
+    prefix
+        In front of the columns' names, where a query joins tables that share names.
+    """
+    found = row._mapping
+    names = [one.name for one in fields(record) if prefix + one.name in found]
+    return record(**{name: found[prefix + name] for name in names})
+
+
+def row_values(record: DataclassInstance, *without: str) -> dict[str, Any]:
+    """The fields of a record by name, to be written as a row, without those the database gives."""
+    names = [one.name for one in fields(record) if one.name not in without]
+    return {name: getattr(record, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +67,7 @@ class Question:
     question: int
     sample: str
     turn: int
-    copy: int
-    purpose: Purpose
+    purpose: str  # see `Purpose`; migration 0002 made others of questions that were put twice
     version: int  # that the asking model was made from
     score: float  # entropy of the asking model
     guesses: tuple[tuple[int, float], ...]  # class index and probability, likeliest first

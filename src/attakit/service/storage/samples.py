@@ -9,12 +9,9 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from attakit.service.storage.database import Database
-from attakit.service.storage.forgetting import forget_sample
-from attakit.service.storage.records import SampleState, Served
-from attakit.service.storage.retention import remove_contents
-from attakit.service.storage.rows import to_served
-from attakit.service.storage.sql_values import is_text
-from attakit.service.storage.tables import questions, samples, turns
+from attakit.service.storage.records import SampleState, Served, row_values
+from attakit.service.storage.retention import forget_sample, remove_contents
+from attakit.service.storage.tables import is_text, questions, samples, turns
 
 
 class SampleStore:
@@ -34,10 +31,8 @@ class SampleStore:
         """One sample with its content, if it is known."""
         if not is_text(sample):
             return None
-        query = select(samples).where(samples.c.sample == sample)
-        with self._database.read() as connection:
-            row = connection.execute(query).one_or_none()
-        return None if row is None else to_served(row)
+        found = self._database.find(Served, select(samples).where(samples.c.sample == sample))
+        return found[0] if found else None
 
     def contents(self, names: Sequence[str]) -> dict[str, bytes]:
         """Contents by sample; those that were removed are left out."""
@@ -74,8 +69,7 @@ class SampleStore:
 
     def count(self) -> int:
         """How many samples ever came, also those that were removed since."""
-        with self._database.read() as connection:
-            return int(connection.scalar(select(func.max(samples.c.number))) or 0)
+        return int(self._database.scalar(select(func.max(samples.c.number))) or 0)
 
     def state(self, sample: str) -> SampleState | None:
         """What became of a sample; None if it is not known."""
@@ -151,8 +145,7 @@ class SampleStore:
             return tuple(connection.scalars(query))
 
     def _scalar(self, value: ColumnElement[Any]) -> Any:
-        with self._database.read() as connection:
-            return connection.scalar(select(value).select_from(samples).where(_untaken()))
+        return self._database.scalar(select(value).select_from(samples).where(_untaken()))
 
 
 def _untaken() -> ColumnElement[bool]:
@@ -165,13 +158,4 @@ def _insert(connection: Connection) -> Any:
 
 
 def _values(served: Served) -> dict[str, Any]:
-    return {
-        "sample": served.sample,
-        "content": served.content,
-        "size": len(served.content or b""),
-        "version": served.version,
-        "guess": served.guess,
-        "confidence": served.confidence,
-        "entropy": served.entropy,
-        "at": served.at,
-    }
+    return {**row_values(served, "number"), "size": len(served.content or b"")}

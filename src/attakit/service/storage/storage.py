@@ -6,23 +6,47 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+from sqlalchemy import select
 
 from attakit.errors import SettingError
 from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.events import EventStore
-from attakit.service.storage.key_values import KeyValueStore
 from attakit.service.storage.permissions import make_private_folder
 from attakit.service.storage.questions import QuestionStore
 from attakit.service.storage.records import LabelRules
 from attakit.service.storage.samples import SampleStore
+from attakit.service.storage.tables import facts
 from attakit.service.storage.tokens import TokenStore
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
 
 
+class KeyValueStore:
+    """Single values by name that server and learner share, such as whether learning is paused."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of that name, or the default if it was never set."""
+        query = select(facts.c.value).where(facts.c.name == name)
+        with self._database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        return default if row is None else row.value
+
+    def set(self, name: str, value: Any) -> None:
+        """Set a value, which must be one that JSON knows."""
+        with self._database.write() as connection:
+            same_name = facts.c.name == name
+            changed = connection.execute(facts.update().where(same_name).values(value=value))
+            if changed.rowcount == 0:
+                connection.execute(facts.insert().values(name=name, value=value))
+
+
 class Storage:
-    """Samples, questions, turns, versions, events, tokens and facts of one service.
+    """Samples, questions, turns, versions, events, tokens and single values of one service.
 
     Parameters
     ----------

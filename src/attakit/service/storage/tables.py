@@ -1,74 +1,153 @@
-"""The tables of the database. Rows of the log (answers, promotions, gates, events) never change."""
+"""The tables of the database. Rows of the log (answers, promotions, gates, events) never change.
+
+Whoever changes a table adds a migration to `migrations/` that changes existing databases alike.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
+    Dialect,
     Float,
     ForeignKey,
     Index,
     Integer,
     LargeBinary,
     MetaData,
+    PrimaryKeyConstraint,
     String,
     Table,
+    TypeDecorator,
     UniqueConstraint,
 )
-
-SCHEMA = 1
 
 metadata = MetaData()
 
 # SQLite counts up by itself only for a plain INTEGER.
-_Number = BigInteger().with_variant(Integer, "sqlite")
+Number = BigInteger().with_variant(Integer, "sqlite")
+_LARGEST_NUMBER = 2**63 - 1
 
-facts = Table(  # single values: the schema, whether learning is paused, the turn last saved
+
+class Numbers(TypeDecorator[Mapping[str, float]]):
+    """Numbers by name. JSON has neither infinity nor NaN: both are stored as null, read as NaN."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: Mapping[str, float] | None, dialect: Dialect) -> Any:  # noqa: ARG002
+        if value is None:
+            return None
+        return {name: float(one) if math.isfinite(one) else None for name, one in value.items()}
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Mapping[str, float] | None:  # noqa: ARG002
+        if value is None:
+            return None
+        return {name: math.nan if one is None else one for name, one in value.items()}
+
+
+class Tuples(TypeDecorator[tuple[Any, ...]]):
+    """Lists in JSON that are read as tuples, because records are frozen."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> tuple[Any, ...] | None:  # noqa: ARG002
+        return None if value is None else _as_tuple(value)
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+
+
+def counted(name: str) -> Column[int]:
+    """A primary key that the database counts up."""
+    return Column(name, Number, primary_key=True, autoincrement=True)
+
+
+def required(**kinds: Any) -> list[Column[Any]]:
+    """Columns that are never null, by name."""
+    return [Column(name, kind, nullable=False) for name, kind in kinds.items()]
+
+
+def optional(**kinds: Any) -> list[Column[Any]]:
+    """Columns that may be null, by name."""
+    return [Column(name, kind) for name, kind in kinds.items()]
+
+
+def is_text(value: str) -> bool:
+    """Whether both databases can keep a text: no zero character, no halves of characters.
+
+    >>> is_text("cat"), is_text("c\\x00t"), is_text("\\ud800")
+    (True, False, False)
+    """
+    if "\x00" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_number(value: int) -> bool:
+    """Whether a number can be one that the database gave.
+
+    >>> is_number(7), is_number(-1), is_number(10**30)
+    (True, False, False)
+    """
+    return 0 <= value <= _LARGEST_NUMBER
+
+
+# Where Alembic keeps the revision of the tables, under a name that no other program uses.
+revisions = Table(
+    "attakit_revision",
+    metadata,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="attakit_revision_pkc"),
+)
+
+facts = Table(  # single values: whether learning is paused, the turn last saved
     "facts",
     metadata,
     Column("name", String, primary_key=True),
-    Column("value", JSON, nullable=False),
+    *required(value=JSON),
 )
 
 samples = Table(
     "samples",
     metadata,
-    Column("number", _Number, primary_key=True, autoincrement=True),
+    counted("number"),
     Column("sample", String, nullable=False, unique=True),
-    Column("content", LargeBinary),
-    Column("size", Integer, nullable=False),  # of the content, in bytes; 0 once it is removed
-    Column("version", Integer, nullable=False),
-    Column("guess", Integer, nullable=False),
-    Column("confidence", Float, nullable=False),
-    Column("entropy", Float, nullable=False),
+    *optional(content=LargeBinary),
+    *required(size=Integer),  # of the content, in bytes; 0 once it is removed
+    *required(version=Integer, guess=Integer, confidence=Float, entropy=Float),
     Column("at", Float, nullable=False, index=True),
     Column("turn", Integer, index=True),  # of the learner that took it; null before
-    Column("forgotten", Float),
-    Column("forgotten_turn", Integer),  # of the learner that dropped it from its memory
+    *optional(forgotten=Float),
+    *optional(forgotten_turn=Integer),  # of the learner that dropped it from its memory
     sqlite_autoincrement=True,  # the number of a row that was removed is not given again
 )
 
 questions = Table(
     "questions",
     metadata,
-    Column("question", _Number, primary_key=True, autoincrement=True),
+    counted("question"),
     Column("sample", String, ForeignKey("samples.sample"), nullable=False, index=True),
-    Column("turn", Integer, nullable=False),
-    Column("copy", Integer, nullable=False),
-    Column("purpose", String, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("score", Float, nullable=False),
-    Column("guesses", JSON, nullable=False),
-    Column("at", Float, nullable=False),
-    Column("state", String, nullable=False),
-    Column("label", Integer),
-    Column("wanted", Integer, nullable=False),  # people still to be asked
-    Column("decided", Float),  # when the answer came that will count unless it is withdrawn
-    Column("settled", Float),
-    Column("taken", Integer),  # turn of the learner that took the outcome
-    UniqueConstraint("sample", "turn", "copy", "purpose"),  # a turn may be taken twice
+    *required(turn=Integer, purpose=String, version=Integer, score=Float),
+    *required(guesses=Tuples, at=Float, state=String),
+    *optional(label=Integer),
+    *required(wanted=Integer),  # people still to be asked
+    *optional(decided=Float),  # when the answer came that will count unless it is withdrawn
+    *optional(settled=Float),
+    *optional(taken=Integer),  # turn of the learner that took the outcome
+    UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
 )
 
@@ -77,36 +156,30 @@ leases = Table(
     metadata,
     Column("question", ForeignKey("questions.question"), primary_key=True),
     Column("annotator", String, primary_key=True),
-    Column("until", Float, nullable=False),
+    *required(until=Float),
 )
 
 answers = Table(
     "answers",
     metadata,
-    Column("answer", _Number, primary_key=True, autoincrement=True),
+    counted("answer"),
     Column("question", ForeignKey("questions.question"), nullable=False, index=True),
-    Column(
-        "key", String, nullable=False, unique=True
-    ),  # chosen by the client: posting twice is harmless
-    Column("annotator", String, nullable=False),
-    Column("kind", String, nullable=False),  # "label", "skip", "none" or "undo"
-    Column("label", Integer),
-    Column("outcome", String, nullable=False),  # "accepted", "repeated", "late" or "conflict"
+    Column("key", String, nullable=False, unique=True),  # chosen by the client: see `NewAnswer`
+    *required(annotator=String),
+    *required(kind=String),  # "label", "skip", "none" or "undo"
+    *optional(label=Integer),
+    *required(outcome=String),  # "accepted", "repeated", "late" or "conflict"
     Column("withdraws", ForeignKey("answers.answer")),  # for "undo"
-    Column("at", Float, nullable=False),
+    *required(at=Float),
 )
 
 turns = Table(
     "turns",
     metadata,
     Column("number", Integer, primary_key=True),
-    Column("samples", JSON, nullable=False),
-    Column("allowance", Integer, nullable=False),
-    Column("audit", JSON, nullable=False),
-    Column("settled", JSON, nullable=False),
-    Column("forgotten", JSON, nullable=False),
-    Column("at", Float, nullable=False),
-    Column("numbers", JSON),  # what came of it, for the dashboard; null before it is done
+    *required(samples=Tuples, allowance=Integer, audit=Tuples, settled=Tuples, forgotten=Tuples),
+    *required(at=Float),
+    *optional(numbers=Numbers),  # what came of it, for the dashboard; null before it is done
 )
 
 versions = Table(
@@ -114,49 +187,40 @@ versions = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     Column("turn", Integer, nullable=False, unique=True),
-    Column("file", String, nullable=False),
-    Column("weights", String, nullable=False),
-    Column("labels", Integer, nullable=False),
-    Column("at", Float, nullable=False),
+    *required(file=String, weights=String, labels=Integer, at=Float),
 )
 
 gates = Table(
     "gates",
     metadata,
     Column("version", ForeignKey("versions.number"), primary_key=True),
-    Column("passed", Boolean, nullable=False),
-    Column("reason", String, nullable=False),
-    Column("numbers", JSON, nullable=False),
-    Column("at", Float, nullable=False),
+    *required(passed=Boolean, reason=String, numbers=Numbers, at=Float),
 )
 
 promotions = Table(
     "promotions",
     metadata,
-    Column("promotion", _Number, primary_key=True, autoincrement=True),
+    counted("promotion"),
     Column("key", String, unique=True),  # of a promotion that may be asked for twice
     Column("version", ForeignKey("versions.number"), nullable=False),
-    Column("reason", String, nullable=False),
-    Column("who", String, nullable=False),
-    Column("at", Float, nullable=False),
+    *required(reason=String, who=String, at=Float),
 )
 
 events = Table(
     "events",
     metadata,
-    Column("number", _Number, primary_key=True, autoincrement=True),
-    Column("at", Float, nullable=False),
+    counted("number"),
+    *required(at=Float),
     Column("kind", String, nullable=False, index=True),
-    Column("who", String, nullable=False),
-    Column("details", JSON, nullable=False),
+    *required(who=String, details=JSON),
 )
 
 tokens = Table(
     "tokens",
     metadata,
     Column("name", String, primary_key=True),
-    Column("role", String, nullable=False),
+    *required(role=String),
     Column("hash", String, nullable=False, unique=True),
-    Column("created", Float, nullable=False),
-    Column("revoked", Float),
+    *required(created=Float),
+    *optional(revoked=Float),
 )

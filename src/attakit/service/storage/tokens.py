@@ -66,14 +66,12 @@ class TokenStore:
 
     def all(self) -> tuple[Token, ...]:
         """All tokens that ever were, without the tokens themselves."""
-        with self._database.read() as connection:
-            rows = connection.execute(select(tokens).order_by(tokens.c.created, tokens.c.name))
-            return tuple(Token(row.name, row.role, row.created, row.revoked) for row in rows)
+        query = select(tokens).order_by(tokens.c.created, tokens.c.name)
+        return self._database.find(Token, query)
 
     def any(self) -> bool:
-        """Whether there ever was a token: to revoke the last one must not open every door."""
-        with self._database.read() as connection:
-            return connection.scalar(select(tokens.c.name).limit(1)) is not None
+        """True if a token was ever created. Revoking the last one must not open the service."""
+        return self._database.scalar(select(tokens.c.name).limit(1)) is not None
 
 
 def _hash(token: str) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from sqlalchemy import Connection, bindparam, func, select
 
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
-from attakit.service.storage.records import Turn
-from attakit.service.storage.rows import pack_numbers, to_turn, unpack_numbers
+from attakit.service.storage.records import Turn, read_row, row_values
 from attakit.service.storage.tables import questions, samples, turns
 
 
@@ -32,14 +31,13 @@ class TurnStore:
         """
         with self._database.write() as connection:
             if not _is_planned(connection, turn):
-                connection.execute(turns.insert().values(asdict(turn)))
+                connection.execute(turns.insert().values(row_values(turn)))
                 _take(connection, turn, passed)
 
     def after(self, number: int) -> tuple[Turn, ...]:
         """All turns after that one, in order."""
         query = select(turns).where(turns.c.number > number).order_by(turns.c.number)
-        with self._database.read() as connection:
-            return tuple(to_turn(row) for row in connection.execute(query))
+        return self._database.find(Turn, query)
 
     def last(self) -> int:
         """Number of the newest turn; -1 before the first."""
@@ -50,8 +48,7 @@ class TurnStore:
         """Keep what came of a turn, for the dashboard."""
         with self._database.write() as connection:
             this = turns.c.number == number
-            packed = pack_numbers(numbers)
-            changed = connection.execute(turns.update().where(this).values(numbers=packed))
+            changed = connection.execute(turns.update().where(this).values(numbers=numbers))
             if changed.rowcount == 0:
                 raise StateError(
                     f"Turns: turn {number} cannot be finished, it was never planned. "
@@ -62,10 +59,7 @@ class TurnStore:
         """The newest turns with what came of them, newest first; None for one not finished."""
         query = select(turns).order_by(turns.c.number.desc()).limit(limit)
         with self._database.read() as connection:
-            return tuple(
-                (to_turn(row), None if row.numbers is None else unpack_numbers(row.numbers))
-                for row in connection.execute(query)
-            )
+            return tuple((read_row(Turn, row), row.numbers) for row in connection.execute(query))
 
 
 def _last(connection: Connection) -> int:
@@ -76,7 +70,7 @@ def _last(connection: Connection) -> int:
 def _is_planned(connection: Connection, turn: Turn) -> bool:
     """Whether this very turn was written before."""
     row = connection.execute(select(turns).where(turns.c.number == turn.number)).one_or_none()
-    if row is not None and replace(to_turn(row), at=turn.at) == turn:
+    if row is not None and replace(read_row(Turn, row), at=turn.at) == turn:
         return True
     expected = _last(connection) + 1
     if turn.number != expected:

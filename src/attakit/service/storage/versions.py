@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import Gate, Promotion, Version
-from attakit.service.storage.rows import pack_numbers, to_promotion, to_version
-from attakit.service.storage.sql_values import is_number
-from attakit.service.storage.tables import gates, promotions, versions
+from attakit.service.storage.records import Gate, Promotion, Version, read_row, row_values
+from attakit.service.storage.tables import gates, is_number, promotions, versions
 
 LEARNER = "learner"
 
@@ -31,7 +30,7 @@ class VersionStore:
                 _versions().where(versions.c.turn == version.turn)
             ).one_or_none()
             if known is not None:
-                return to_version(known)
+                return _read_version(known)
             return _add(connection, version, self._database.clock())
 
     def next_number(self) -> int:
@@ -66,8 +65,10 @@ class VersionStore:
             _check_known(connection, number)
             newest = _newest_promotion(connection)
             if newest is not None and newest.number != after.number:
-                told = f"{newest.who} chose version {newest.version} while it was judged"
-                gate = Gate(False, f"Held back: {told}.", gate.numbers, gate.at)
+                reason = (
+                    f"Held back: {newest.who} chose version {newest.version} while it was judged."
+                )
+                gate = Gate(False, reason, gate.numbers, gate.at)
             if _add_gate(connection, number, gate, now) and gate.passed:
                 _add_promotion(connection, number, gate.reason, LEARNER, now)
         return gate
@@ -144,18 +145,27 @@ class VersionStore:
 
     def promotions(self, limit: int) -> tuple[Promotion, ...]:
         """The newest promotions, newest first."""
-        query = select(promotions).order_by(promotions.c.promotion.desc()).limit(limit)
-        with self._database.read() as connection:
-            return tuple(to_promotion(row) for row in connection.execute(query))
+        return self._database.find(Promotion, _promotions().limit(limit))
 
     def _find(self, query: Select[Any]) -> tuple[Version, ...]:
         with self._database.read() as connection:
-            return tuple(to_version(row) for row in connection.execute(query))
+            return tuple(_read_version(row) for row in connection.execute(query))
 
 
 def _versions() -> Select[Any]:
-    proven = (gates.c.passed, gates.c.reason, gates.c.numbers, gates.c.at.label("gated"))
+    proven = [column.label(f"gate_{column.name}") for column in gates.c]
     return select(versions, *proven).outerjoin(gates, gates.c.version == versions.c.number)
+
+
+def _promotions() -> Select[Any]:
+    """All promotions, newest first."""
+    number = promotions.c.promotion.label("number")
+    return select(promotions, number).order_by(promotions.c.promotion.desc())
+
+
+def _read_version(row: Row[Any]) -> Version:
+    gate = None if row.gate_version is None else read_row(Gate, row, "gate_")
+    return replace(read_row(Version, row), gate=gate)
 
 
 def _add(connection: Connection, version: Version, now: float) -> Version:
@@ -165,19 +175,10 @@ def _add(connection: Connection, version: Version, now: float) -> Version:
             f"Versions: number {version.number} cannot be added, the next one is {expected}. "
             f"Let only one learner work on a database."
         )
-    connection.execute(
-        versions.insert().values(
-            number=version.number,
-            turn=version.turn,
-            file=version.file,
-            weights=version.weights,
-            labels=version.labels,
-            at=version.at,
-        )
-    )
-    told = {"version": version.number, "turn": version.turn, "weights": version.weights}
-    add_event(connection, now, "version", LEARNER, **told)
-    return to_version(
+    connection.execute(versions.insert().values(row_values(version, "gate")))
+    details = {"version": version.number, "turn": version.turn, "weights": version.weights}
+    add_event(connection, now, "version", LEARNER, **details)
+    return _read_version(
         connection.execute(_versions().where(versions.c.number == version.number)).one()
     )
 
@@ -186,17 +187,10 @@ def _add_gate(connection: Connection, number: int, gate: Gate, now: float) -> bo
     known = select(gates.c.version).where(gates.c.version == number)
     if connection.scalar(known) is not None:
         return False
-    connection.execute(
-        gates.insert().values(
-            version=number,
-            passed=gate.passed,
-            reason=gate.reason,
-            numbers=pack_numbers(gate.numbers),
-            at=gate.at or now,
-        )
-    )
-    told = {"version": number, "passed": gate.passed, "reason": gate.reason}
-    add_event(connection, now, "gate", LEARNER, **told)
+    values = {**row_values(gate), "version": number, "at": gate.at or now}
+    connection.execute(gates.insert().values(values))
+    details = {"version": number, "passed": gate.passed, "reason": gate.reason}
+    add_event(connection, now, "gate", LEARNER, **details)
     return True
 
 
@@ -210,9 +204,8 @@ def _add_promotion(
 
 
 def _newest_promotion(connection: Connection) -> Promotion | None:
-    query = select(promotions).order_by(promotions.c.promotion.desc()).limit(1)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else to_promotion(row)
+    row = connection.execute(_promotions().limit(1)).one_or_none()
+    return None if row is None else read_row(Promotion, row)
 
 
 def _next_number(connection: Connection) -> int:

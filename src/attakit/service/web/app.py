@@ -1,4 +1,4 @@
-"""create_app: the whole service as an ASGI app."""
+"""create_app: the service as an ASGI app."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from attakit.service.web.state import AppState
 from attakit.service.web.uploads import describe_upload
 from attakit.service.web.writer import SampleWriter
 from attakit.service.webhook import Webhook
+from attakit.service.worker import Worker
 from attakit.settings.service import ServiceSettings
 
 _DESCRIPTION = (
@@ -58,13 +59,13 @@ def create_app(
     Parameters
     ----------
     storage, predictor
-        They belong to the caller, who closes them after the app.
+        The service's storage and predictor. The caller closes them after the app has ended.
     settings
-        Of the service.
+        The service's settings.
     clock
-        Time of day.
+        A function that returns the time of day.
     learning
-        Whether the learner is alive.
+        A function that returns whether the learner is alive.
     """
     overview = Overview(
         storage,
@@ -73,7 +74,7 @@ def create_app(
         learning=learning,
         answering=lambda: predictor.version if predictor.ready else None,
     )
-    parts = _make_parts(storage, predictor, settings, clock, overview)
+    state = _make_state(storage, predictor, settings, clock, overview)
     app = FastAPI(
         title="attakit",
         version=__version__,
@@ -82,7 +83,7 @@ def create_app(
         redoc_url=None,
         lifespan=_lifespan,
     )
-    app.state.parts = parts
+    app.state.service = state
     pages = Pages()
     errors.install(app, partial(error_page, pages))
     for module in (predict, samples, questions, status, versions, exchange, metrics):
@@ -95,23 +96,23 @@ def create_app(
         Limits,
         buckets=TokenBuckets(server.requests_per_minute),
         upload=round(server.request_megabytes * 1e6),
-        # Less than one request would refuse the largest for ever.
-        room=ByteLimit(round(max(server.held_megabytes, server.request_megabytes) * 1e6)),
+        # A limit below the largest request would reject that request for ever.
+        held=ByteLimit(round(max(server.held_megabytes, server.request_megabytes) * 1e6)),
     )
-    app.add_middleware(Observing, metrics=parts.metrics)
+    app.add_middleware(Observing, metrics=state.metrics)
     return app
 
 
-def _make_parts(
+def _make_state(
     storage: Storage,
     predictor: Predictor,
     settings: ServiceSettings,
     clock: Callable[[], float],
     overview: Overview,
 ) -> AppState:
-    counted = Metrics()
-    counted.callbacks(overview)
-    predictor.callbacks = counted.count_batch
+    measured = Metrics()
+    measured.include_status(overview)
+    predictor.on_batch = measured.count_batch
     return AppState(
         storage=storage,
         predictor=predictor,
@@ -121,25 +122,26 @@ def _make_parts(
         writer=SampleWriter(storage.samples),
         guard=Guard(storage.tokens, storage.key_values, host=settings.server.host, clock=clock),
         overview=overview,
-        metrics=counted,
+        metrics=measured,
         predicting=CapacityLimiter(_PREDICTING),
     )
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    parts: AppState = app.state.parts
-    url = parts.settings.labels.webhook
-    webhook = Webhook(url, parts.storage.questions, parts.storage.key_values) if url else None
+    service: AppState = app.state.service
+    workers: list[Worker] = [service.overview, service.writer]
+    if url := service.settings.labels.webhook:
+        workers.append(Webhook(url, service.storage.questions, service.storage.key_values))
+    for worker in workers:
+        worker.start()
     yield
-    if webhook:
-        await to_thread.run_sync(webhook.close)
-    await to_thread.run_sync(parts.writer.close)
-    await to_thread.run_sync(parts.overview.close)
+    for worker in reversed(workers):
+        await to_thread.run_sync(worker.stop)
 
 
 def _describe(app: FastAPI, settings: ServiceSettings) -> None:
-    """Complete the OpenAPI description by what depends on the settings."""
+    """Add the parts that depend on the settings to the OpenAPI description."""
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:

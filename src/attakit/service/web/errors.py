@@ -1,4 +1,4 @@
-"""Every error is {"error": one sentence}, or a page for people; none tells a path or a trace."""
+"""Errors as {"error": one sentence}, or as a page for people; never with a path or a trace."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DESCRIPTIONS = {
 
 
 def refuse(status: int, sentence: str, *, retry_after: float | None = None) -> HTTPException:
-    """The error to raise in an endpoint."""
+    """Return the error to raise in an endpoint."""
     headers = {} if retry_after is None else {"Retry-After": str(max(1, round(retry_after)))}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
@@ -47,7 +47,7 @@ def refuse(status: int, sentence: str, *, retry_after: float | None = None) -> H
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What the description of an endpoint says about its errors.
+    """Return the errors of an endpoint for its OpenAPI description.
 
     >>> sorted(documented(404))
     [400, 401, 403, 404, 413, 422, 429, 503]
@@ -60,12 +60,12 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def problem(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An error as it is sent."""
+    """Return an error as a response."""
     return JSONResponse({"error": sentence}, status, headers=headers)
 
 
 def unexpected(error: Exception, where: str) -> JSONResponse:
-    """What is told about an error nobody thought of: a number that finds it in the log."""
+    """Log an unexpected error, and return a response with the number of its log line."""
     number = secrets.token_hex(4)
     log.error("unexpected error", exc_info=error, extra={"id": number, "where": where})
     return problem(
@@ -74,19 +74,19 @@ def unexpected(error: Exception, where: str) -> JSONResponse:
 
 
 def install(app: FastAPI, page: Callable[[int, str], Response]) -> None:
-    """Let the app answer errors in this form; `page` shows people a status and a sentence."""
-    app.add_exception_handler(HTTPException, _refusing(page))
+    """Install the error handlers; `page` renders a status and a sentence for people."""
+    app.add_exception_handler(HTTPException, _refused_handler(page))
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind, status in (
         (StreamError, 422),
         (UnknownQuestion, 404),
         (LabelError, 422),
     ):
-        app.add_exception_handler(kind, _telling(status))
+        app.add_exception_handler(kind, _sentence_handler(status))
     app.add_exception_handler(StateError, _unavailable)
 
 
-def _refusing(page: Callable[[int, str], Response]) -> Any:
+def _refused_handler(page: Callable[[int, str], Response]) -> Any:
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         plain = {"Not Found", "Method Not Allowed"}
@@ -100,7 +100,7 @@ def _refusing(page: Callable[[int, str], Response]) -> Any:
 
 
 def _is_person(request: Request) -> bool:
-    """Whether a browser wants to show what comes back."""
+    """Whether a browser will show the response."""
     accepts = "text/html" in request.headers.get("accept", "")
     return accepts and not request.url.path.startswith(_FOR_PROGRAMS)
 
@@ -112,15 +112,15 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     return problem(422, f"{place}: {first['msg']}. See /docs for what this address takes.")
 
 
-def _telling(status: int) -> Any:
-    async def tell(_request: Request, error: Exception) -> JSONResponse:
+def _sentence_handler(status: int) -> Any:
+    async def handle(_request: Request, error: Exception) -> JSONResponse:
         return problem(status, str(error))
 
-    return tell
+    return handle
 
 
 async def _unavailable(_request: Request, error: Exception) -> JSONResponse:
-    # What is wrong with a database names its place, which is nobody's business.
+    # The error names the database's address, which clients must not see.
     log.error("the storage cannot be used: %s", error)
-    told = "The service cannot use its storage now. Try again; the log says why."
-    return problem(503, told, {"Retry-After": "1"})
+    sentence = "The service cannot use its storage now. Try again; the log says why."
+    return problem(503, sentence, {"Retry-After": "1"})

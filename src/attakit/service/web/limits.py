@@ -1,25 +1,40 @@
-"""How much, and how often: request sizes, alone and together, and requests by one client."""
+"""Limits: requests per client, the size of a request, and the size of all requests together."""
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 
+from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attakit.service.web.errors import problem, refuse
 
-_BUCKETS = 10_000  # clients remembered; those not seen for longest make room
-_BURST_SECONDS = 10.0  # a client may save up requests for so long
-_SMALL = 1_000_000  # bytes, where nobody uploads anything
+_CLIENTS = 10_000  # clients with a bucket; the least recent one is dropped for a new one
+_BURST_SECONDS = 10.0  # a bucket fills up in this time
+_SMALL = 1_000_000  # bytes of a request to an address without uploads
 UPLOADS = ("/v1/predict", "/v1/import/")
-_FULL = "The server holds as much of other requests as it may. Try again in a moment."
+_FULL = "The server is busy with other large requests. Try again in a moment."
 
 
 class TokenBuckets:
-    """So many requests per minute by each client, with short bursts.
+    """A token bucket for each client: a rate limit that allows short bursts.
+
+    The library `limits` has windows but no token bucket. A window makes a client wait until its
+    whole burst has expired, where a bucket asks for the time of one request. It also keeps one
+    entry per request and any number of clients.
+
+    Parameters
+    ----------
+    per_minute
+        Requests per minute that a client may make.
+    burst
+        Requests that a client may make at once; by default those of ten seconds.
+    ticks
+        A function that returns monotonic seconds.
+    clients
+        The largest number of buckets.
 
     Examples
     --------
@@ -35,78 +50,75 @@ class TokenBuckets:
         *,
         burst: float | None = None,
         ticks: Callable[[], float] = time.monotonic,
-        clients: int = _BUCKETS,
+        clients: int = _CLIENTS,
     ) -> None:
         self.rate = per_minute / 60
         self.burst = max(1.0, self.rate * _BURST_SECONDS) if burst is None else burst
         self._ticks = ticks
-        self._clients = clients
         self._lock = Lock()
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, and when
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(clients)  # tokens, and when
 
     def wait(self, client: str) -> float:
-        """Take a token; 0.0, or the seconds until there is one."""
+        """Take a token and return 0.0, or return the seconds until there is one."""
         now = self._ticks()
         with self._lock:
-            tokens, at = self._buckets.pop(client, (self.burst, now))
+            tokens, at = self._buckets.get(client, (self.burst, now))
             tokens = min(self.burst, tokens + (now - at) * self.rate)
             taken = tokens >= 1
             self._buckets[client] = (tokens - 1 if taken else tokens, now)
-            while len(self._buckets) > self._clients:
-                self._buckets.popitem(last=False)
         return 0.0 if taken else (1 - tokens) / self.rate
 
 
 class ByteLimit:
-    """Bytes of request bodies that may be held at the same time.
+    """A limit on the bytes of request bodies that are in memory at the same time.
 
-    Only what came is counted, not what was announced: otherwise a client could keep others out
-    by announcing much and sending nothing.
+    Only received bytes count, not announced ones. Otherwise a client could block others by
+    announcing a large body and sending nothing.
 
     Examples
     --------
-    >>> room = ByteLimit(10)
-    >>> room.take(8), room.take(3), room.free
+    >>> limit = ByteLimit(10)
+    >>> limit.take(8), limit.take(3), limit.free
     (True, False, 2)
     """
 
-    def __init__(self, most: int) -> None:
-        self.free = most
+    def __init__(self, limit: int) -> None:
+        self.free = limit
 
     def take(self, count: int) -> bool:
-        """Take so many bytes, unless they are too many."""
+        """Reserve bytes, and return whether there were enough."""
         if count > self.free:
             return False
         self.free -= count
         return True
 
     def give_back(self, count: int) -> None:
+        """Free bytes that were reserved."""
         self.free += count
 
 
 class Limits:
-    """Refuses clients that ask too often, and reads no more than is allowed: of one request, and
-    of all that are being answered together.
+    """Middleware that rejects requests that come too often or are too large.
 
     Parameters
     ----------
     app
-        What is behind.
+        The app behind this middleware.
     buckets
-        How often.
+        The rate limit of each client.
     upload
-        Most bytes of a request that brings inputs or answers in bulk.
-    room
-        For the bodies of all requests that are being answered.
+        The largest number of bytes of a request with inputs or answers in bulk.
+    held
+        The limit for the bodies of all requests that are being answered.
     """
 
     def __init__(
-        self, app: ASGIApp, *, buckets: TokenBuckets, upload: int, room: ByteLimit
+        self, app: ASGIApp, *, buckets: TokenBuckets, upload: int, held: ByteLimit
     ) -> None:
         self.app = app
         self.buckets = buckets
         self.upload = upload
-        self.room = room
+        self.held = held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in ("/healthz", "/readyz"):
@@ -127,31 +139,31 @@ class Limits:
         if announced > limit:
             await problem(413, _too_large(limit))(scope, receive, send)
             return
-        if announced > self.room.free:
+        if announced > self.held.free:
             await problem(503, _FULL, {"Retry-After": "1"})(scope, receive, send)
             return
-        body = _Body(receive, limit, self.room)
+        body = _Body(receive, limit, self.held)
         try:
             await self.app(scope, body.receive, send)
         finally:
-            self.room.give_back(body.size)
+            self.held.give_back(body.size)
 
 
 class _Body:
-    """A request, cut off where it becomes too large, whatever its head announced."""
+    """A request body that is cut off where it becomes too large, whatever was announced."""
 
-    def __init__(self, receive: Receive, limit: int, room: ByteLimit) -> None:
+    def __init__(self, receive: Receive, limit: int, held: ByteLimit) -> None:
         self._receive = receive
         self._limit = limit
-        self._room = room
-        self.size = 0  # bytes that came, and that are held until the answer is given
+        self._held = held
+        self.size = 0  # received bytes, in memory until the answer is sent
 
     async def receive(self) -> Message:
         message = await self._receive()
         count = len(message.get("body", b""))
         if self.size + count > self._limit:
             raise refuse(413, _too_large(self._limit))
-        if not self._room.take(count):
+        if not self._held.take(count):
             raise refuse(503, _FULL, retry_after=1)
         self.size += count
         return message

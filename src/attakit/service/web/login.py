@@ -1,4 +1,4 @@
-"""POST /login and /logout, and who looks at a page."""
+"""POST /login and /logout, and the visitor of a page."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from starlette.responses import RedirectResponse, Response
 from attakit.service.web.pages import Pages, Visitor, local_path, login_page
 from attakit.service.web.security import check_origin
 from attakit.service.web.sessions import COOKIE, LASTING
-from attakit.service.web.state import Service, parts_of
+from attakit.service.web.state import Service, app_state
 
 _LONGEST_FORM = 10_000  # bytes
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form that a page sent."""
+    """Read the fields of a form that a page sent."""
     body = (await request.body())[:_LONGEST_FORM].decode("utf-8", "replace")
     return {name: values[0] for name, values in parse_qs(body).items()}
 
@@ -29,13 +29,13 @@ Form = Annotated[dict[str, str], Depends(read_form)]
 
 
 def visitor_of(request: Request) -> Visitor | None:
-    """Who looks at a page; None if nobody is logged in."""
-    caller = parts_of(request).guard.identify(request)
+    """Return the visitor of a page; None if nobody is logged in."""
+    caller = app_state(request).guard.identify(request)
     return None if caller is None else Visitor(caller.name, caller.role, caller.csrf)
 
 
 def login_router(pages: Pages) -> APIRouter:
-    """Make the router of what the log-in page sends."""
+    """Return the router for the forms of the log-in page."""
     router = APIRouter(include_in_schema=False)
 
     @router.post("/login")

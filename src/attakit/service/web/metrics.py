@@ -1,4 +1,4 @@
-"""GET /metrics: numbers for Prometheus, in a registry of our own."""
+"""GET /metrics: numbers for Prometheus, in a separate registry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """What is counted while serving.
+    """Counters and histograms of the server.
 
     >>> metrics = Metrics()
     >>> metrics.count_inputs(3)
@@ -54,7 +54,7 @@ class Metrics:
         )
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        known = method if method in _METHODS else "other"  # anybody may make up names
+        known = method if method in _METHODS else "other"  # clients may send any name
         self._requests.labels(known, route, str(status)).inc()
         self._latency.labels(route).observe(seconds)
 
@@ -64,20 +64,20 @@ class Metrics:
     def count_batch(self, size: int) -> None:
         self._batch.observe(size)
 
-    def callbacks(self, overview: Overview) -> None:
-        """Tell numbers of the database too, counted when they are asked for."""
-        self.registry.register(_State(overview))
+    def include_status(self, overview: Overview) -> None:
+        """Add the numbers of the status, read from the database on each request for metrics."""
+        self.registry.register(_StatusCollector(overview))
 
     def text(self) -> bytes:
         return generate_latest(self.registry)
 
 
-class _State(Collector):
+class _StatusCollector(Collector):
     def __init__(self, overview: Overview) -> None:
         self._overview = overview
 
     def describe(self) -> Iterable[Metric]:
-        return []  # so that registering does not ask the database
+        return []  # so that registering does not read the database
 
     def collect(self) -> Iterable[Metric]:
         status = self._overview.status()
@@ -115,4 +115,4 @@ class _State(Collector):
 )
 def metrics(request: Request, _caller: Known) -> Response:
     """Requests, latencies, batch sizes, questions, budget, version and alarms."""
-    return Response(request.app.state.parts.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(request.app.state.service.metrics.text(), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""Around every request: headers for safety, a number for Prometheus, a line in the log."""
+"""Middleware around every request: security headers, metrics and the access log."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _QUIET = {"/healthz", "/readyz", "/metrics"}
 
 
 class Observing:
-    """Adds headers, counts and logs requests, and lets no unexpected error through.
+    """Middleware that adds headers, counts and logs requests, and answers unexpected errors.
 
     Parameters
     ----------
     app
-        What is behind.
+        The app behind this middleware.
     metrics
-        Where requests are counted.
+        The counters of requests.
     """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
@@ -49,7 +49,7 @@ class Observing:
             return
         start, status = time.perf_counter(), 0
 
-        async def callbacks(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -57,11 +57,11 @@ class Observing:
             await send(message)
 
         try:
-            await self.app(scope, receive, callbacks)
+            await self.app(scope, receive, send_with_headers)
         except Exception as error:
             response = unexpected(error, route_of(scope))
             if not status:
-                await response(scope, receive, callbacks)
+                await response(scope, receive, send_with_headers)
         finally:
             self._note(scope, status, time.perf_counter() - start)
 
@@ -84,7 +84,7 @@ class Observing:
 
 
 def route_of(scope: Scope) -> str:
-    """The pattern of the address: there are few of them, however many addresses are tried."""
+    """Return the route's pattern: there are few patterns, but any number of addresses."""
     return str(getattr(scope.get("route"), "path", "other"))
 
 

@@ -1,13 +1,11 @@
-"""How the service is doing, counted from the database at most once a second."""
+"""The state of the service for the dashboard, read from the database at most once a second."""
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
 from attakit.service.storage import Storage
@@ -22,33 +20,32 @@ from attakit.service.web.bodies import (
     StatusBody,
     TurnBody,
 )
+from attakit.service.worker import Worker
 from attakit.settings.service import LabelTable, ServiceSettings
-
-log = logging.getLogger(__name__)
 
 _CACHE_SECONDS = 1.0
 _MINUTE = 60.0
 _ALARMS = 20
-_GATES = 100  # newest among which one that looked at the agreement is searched
+_GATES = 100  # newest gates among which to search one that measured the agreement
 
 Numbers = Mapping[str, float]
 
 
-class Overview:
-    """Numbers for the dashboard.
+class Overview(Worker):
+    """Numbers for the dashboard, and a thread that refreshes them without delaying a request.
 
     Parameters
     ----------
     storage, settings
-        Of the service.
+        The service's storage and settings.
     clock
-        Time of day.
+        A function that returns the time of day.
     learning
-        Whether the learner is alive.
+        A function that returns whether the learner is alive.
     answering
-        Number of the version whose answers are given, once there is one.
+        A function that returns the number of the version that answers, once there is one.
     ticks
-        Seconds, for what is counted anew only once in a while.
+        A function that returns monotonic seconds, for the age of the cached status.
     """
 
     def __init__(
@@ -61,6 +58,7 @@ class Overview:
         answering: Callable[[], int | None] = lambda: None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__("overview", pause=None)
         self._storage = storage
         self._settings = settings
         self._clock = clock
@@ -70,97 +68,83 @@ class Overview:
         self._ticks = ticks
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
-        self._known: tuple[float, StatusBody] | None = None
+        self._cached: tuple[float, StatusBody] | None = None
         self._changes = 0
-        self._full = False  # whether as much waits for the learner as may be kept at all
-        self._pending = Lock()  # held while the status is counted aside
-        self._renewing = ThreadPoolExecutor(1, "overview")
+        self._full = False  # whether the queue for the learner has reached its limit
 
     def count_served(self, count: int) -> None:
-        """Remember that so many inputs were answered now."""
+        """Record that a number of inputs were answered now."""
         with self._lock:
             self._answered += count
             self._served.append((self._clock(), count))
             self._drop_old()
 
     def may_keep(self) -> bool:
-        """Whether the learner will look at a sample that comes now.
+        """Whether a sample that comes now is stored for the learner.
 
-        Nothing is kept while learning is paused, nor beyond what may be kept at all: a learner
-        that is not there would let the database grow for ever.
+        Nothing is stored while learning is paused or the queue for the learner is full. Otherwise
+        the database would grow without limit while the learner is down.
         """
         status = self._recent()
         return not self._full and status.learning != "paused"
 
     def may_ask(self) -> bool:
-        """Whether a sample that is kept may be put up for labelling."""
+        """Whether the budget allows a question about a stored sample."""
         return self._recent().labels.left != 0
 
     def changed(self) -> None:
-        """Count anew next time: somebody just changed something and wants to see it."""
+        """Refresh at the next call: somebody just changed something and expects to see it."""
         with self._lock:
             self._changes += 1
-            self._known = None
+            self._cached = None
 
     def status(self) -> StatusBody:
-        """All that the head of the dashboard shows; a second old at most."""
-        known = self._known
-        if known is None or self._is_old(known):
-            known = self._renew()
-        return known[1]
+        """The numbers at the top of the dashboard, at most a second old."""
+        cached = self._cached
+        if cached is None or self._is_old(cached):
+            return self._refresh()
+        return cached[1]
 
     def learner_runs(self) -> bool:
-        """Whether the process of the learner is there, paused or not."""
+        """Whether the learner process exists, paused or not."""
         return self._learning()
 
-    def close(self) -> None:
-        """Count no more."""
-        self._renewing.shutdown()
+    def run_once(self) -> None:
+        """Refresh the status, if it is old; requests call `wake` when they find it so."""
+        self.status()
 
     def series(self, points: int) -> Series:
         """The newest turns, oldest first, and the alarms."""
         turns = reversed(self._storage.turns.recent(points))
         return Series(turns=[_turn(*one) for one in turns], alarms=self._alarms(_ALARMS))
 
-    def budget_left(self) -> int | None:
-        """Questions that may still be put; None without a limit."""
-        return self.status().labels.left
-
     def _recent(self) -> StatusBody:
-        """The status without waiting for the database: it is counted anew aside."""
-        known = self._known
-        if known is None:
+        """The status without waiting for the database; the thread refreshes an old one."""
+        cached = self._cached
+        if cached is None:
             return self.status()
-        if self._is_old(known) and self._pending.acquire(blocking=False):
-            try:
-                self._renewing.submit(self._renew).add_done_callback(self._renewed)
-            except RuntimeError:  # the server is closing
-                self._pending.release()
-        return known[1]
+        if self._is_old(cached):
+            self.wake()
+        return cached[1]
 
-    def _renewed(self, done: Future[tuple[float, StatusBody]]) -> None:
-        self._pending.release()
-        if error := done.exception():
-            log.error("the status cannot be counted", exc_info=error)
-
-    def _renew(self) -> tuple[float, StatusBody]:
-        changes = self._changes
-        known = (self._ticks(), self._look())
-        self._full = self._is_full(known[1].waiting)
+    def _refresh(self) -> StatusBody:
+        changes, now = self._changes, self._ticks()
+        status = self._read_status()
+        self._full = self._is_full(status.waiting)
         with self._lock:
-            if changes == self._changes:  # else it may be from before the change
-                self._known = known
-        return known
+            if self._changes == changes:  # else something changed while it was read
+                self._cached = (now, status)
+        return status
 
     def _is_full(self, waiting: int) -> bool:
         limits = self._settings.retention
         size = self._storage.samples.untaken_bytes()
         return waiting >= limits.images or size >= 1e6 * limits.megabytes
 
-    def _is_old(self, known: tuple[float, StatusBody]) -> bool:
-        return self._ticks() - known[0] >= _CACHE_SECONDS
+    def _is_old(self, cached: tuple[float, StatusBody]) -> bool:
+        return self._ticks() - cached[0] >= _CACHE_SECONDS
 
-    def _look(self) -> StatusBody:
+    def _read_status(self) -> StatusBody:
         storage = self._storage
         promotion = storage.versions.current()
         return StatusBody(
@@ -188,7 +172,7 @@ class Overview:
         return next((numbers for _, numbers in recent if numbers is not None), {})
 
     def _agreement(self) -> float | None:
-        """As the newest gate that looked at it measured it."""
+        """The agreement that the newest gate measured."""
         newest_first = self._storage.versions.recent(_GATES)
         gates = [one.gate.numbers for one in newest_first if one.gate]
         measured = [_finite(numbers.get("trust")) for numbers in gates]
@@ -208,7 +192,10 @@ class Overview:
 
 
 def labels_body(counts: QuestionCounts, table: LabelTable) -> LabelsBody:
-    """What became of the questions; one that brings no label costs nothing in the end.
+    """Count the questions by state, and compute the budget that is left.
+
+    A question without a label costs nothing in the end. The learner's ledger computes the same
+    from its log of turns, which is behind these counts between two turns.
 
     >>> counts = QuestionCounts(asked=5, open=1, answered=2, skipped=2)
     >>> labels_body(counts, LabelTable(budget=10)).left
@@ -230,19 +217,19 @@ def labels_body(counts: QuestionCounts, table: LabelTable) -> LabelsBody:
 
 
 def _turn(turn: Turn, numbers: Numbers | None) -> TurnBody:
-    told = {name: _finite(value) for name, value in (numbers or {}).items()}
-    labels = told.get("labels")
+    finite = {name: _finite(value) for name, value in (numbers or {}).items()}
+    labels = finite.get("labels")
     return TurnBody(
         turn=turn.number,
         at=turn.at,
-        entropy=told.get("entropy"),
+        entropy=finite.get("entropy"),
         drift=DriftBody(
-            entropy=told.get("drift_entropy"),
-            mix=told.get("drift_mix"),
-            distance=told.get("drift_distance"),
+            entropy=finite.get("drift_entropy"),
+            mix=finite.get("drift_mix"),
+            distance=finite.get("drift_distance"),
         ),
         labels=None if labels is None else round(labels),
-        accuracy=told.get("accuracy"),
+        accuracy=finite.get("accuracy"),
     )
 
 

@@ -15,18 +15,19 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from attakit.charts import read_assets
 from attakit.service.storage.records import Role
 from attakit.service.web.reference import read_reference
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _TITLES = {401: "Please log in", 403: "Not from here", 404: "Nothing here"}
-_LOOKS = ["GET", "HEAD"]  # HEAD: whatever watches over a site asks so whether it is there
+_READ = ["GET", "HEAD"]  # HEAD: for programs that monitor the site
 _FOREVER = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who looks at a page."""
+    """The visitor of a page."""
 
     name: str
     role: Role
@@ -34,14 +35,14 @@ class Visitor:
 
     @property
     def open(self) -> bool:
-        """Whether nobody had to log in, so that people must say who they are."""
+        """Whether there is no log-in, so that people enter their names themselves."""
         return self.csrf is None
 
 
 class Pages:
     """Templates and static files of the package, read once.
 
-    Static files have an address that changes with their content: browsers may keep them for ever.
+    The address of a static file changes with its content, so browsers may cache it for ever.
 
     Examples
     --------
@@ -51,7 +52,9 @@ class Pages:
 
     def __init__(self) -> None:
         folder = files("attakit.service.web") / "static"
-        self.files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        own = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        shared = {name: text.encode() for name, text in read_assets().items()}
+        self.files = shared | own
         content = b"".join(name.encode() + self.files[name] for name in sorted(self.files))
         self.mark = hashlib.sha256(content).hexdigest()[:12]
         self._templates = Environment(
@@ -64,17 +67,17 @@ class Pages:
         self._templates.filters["code"] = mark_code
 
     def render(self, template: str, visitor: Visitor | None, **values: Any) -> str:
-        """Fill a template."""
+        """Render a template."""
         shown = self._templates.get_template(template)
         return shown.render(visitor=visitor, static=f"/static/{self.mark}", **values)
 
     def file(self, mark: str, name: str) -> Response:
-        """A static file, or 404; an old address gives the new file, but is not kept."""
+        """Return a static file, or 404; an old address gives the new file, without caching."""
         if name not in self.files:
             return Response("There is no such file.", 404, media_type="text/plain")
-        kept = _FOREVER if mark == self.mark else "no-cache"
+        caching = _FOREVER if mark == self.mark else "no-cache"
         kind = _TYPES["." + name.rpartition(".")[2]]
-        return Response(self.files[name], media_type=kind, headers={"Cache-Control": kept})
+        return Response(self.files[name], media_type=kind, headers={"Cache-Control": caching})
 
 
 def pages_router(
@@ -82,22 +85,22 @@ def pages_router(
     description: Callable[[], Mapping[str, Any]],
     pages: Pages | None = None,
 ) -> APIRouter:
-    """Make the router of everything people see.
+    """Return the router of the pages.
 
     Parameters
     ----------
     visitor_of
-        Tells who sent a request; None if nobody is logged in.
+        A function that returns the visitor of a request; None if nobody is logged in.
     description
-        Gives the OpenAPI description, which /docs shows.
+        A function that returns the OpenAPI description, which /docs shows.
     pages
-        Templates and files; those of the package if not given.
+        Templates and static files; by default those of the package.
     """
     shown = pages or Pages()
     router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
     def page(request: Request, template: str, **values: Any) -> Response:
-        """A page for people who may label; others are sent to log in."""
+        """Return a page for people who may label, or the log-in page for others."""
         visitor = visitor_of(request)
         if visitor is None:
             return RedirectResponse(f"/login?next={quote(request.url.path)}", 303)
@@ -106,15 +109,15 @@ def pages_router(
             return login_page(shown, wrong=wrong, status=403)
         return html(shown.render(template, visitor, here=request.url.path, **values))
 
-    @router.api_route("/", methods=_LOOKS)
+    @router.api_route("/", methods=_READ)
     def dashboard(request: Request) -> Response:
         return page(request, "dashboard.html")
 
-    @router.api_route("/label", methods=_LOOKS)
+    @router.api_route("/label", methods=_READ)
     def label(request: Request) -> Response:
         return page(request, "label.html")
 
-    @router.api_route("/login", methods=_LOOKS)
+    @router.api_route("/login", methods=_READ)
     def login(request: Request) -> Response:
         following = request.query_params.get("next", "/")
         visitor = visitor_of(request)
@@ -122,14 +125,14 @@ def pages_router(
             return RedirectResponse(local_path(following), 303)
         return login_page(shown, following=following)
 
-    @router.api_route("/docs", methods=_LOOKS)
+    @router.api_route("/docs", methods=_READ)
     def docs(request: Request) -> Response:
         origin = str(request.base_url).rstrip("/")
         reference = read_reference(description(), origin)
         text = shown.render("docs.html", visitor_of(request), here="/docs", reference=reference)
         return html(text)
 
-    @router.api_route("/static/{mark}/{name}", methods=_LOOKS)
+    @router.api_route("/static/{mark}/{name}", methods=_READ)
     def static(mark: str, name: str) -> Response:
         return shown.file(mark, name)
 
@@ -139,13 +142,13 @@ def pages_router(
 def login_page(
     pages: Pages, *, following: str = "/", wrong: str = "", status: int = 200
 ) -> Response:
-    """The page that asks for a token; with a sentence if the last one was wrong."""
+    """Return the page that asks for a token, with a sentence if the last one was wrong."""
     text = pages.render("login.html", None, here="/login", next=local_path(following), wrong=wrong)
     return html(text, status)
 
 
 def error_page(pages: Pages, status: int, sentence: str) -> Response:
-    """What a person sees instead of a page that cannot be shown."""
+    """Return the page that shows an error."""
     title = _TITLES.get(status, "That did not work")
     text = pages.render(
         "error.html", None, here="/login", title=title, status=status, text=sentence
@@ -154,7 +157,7 @@ def error_page(pages: Pages, status: int, sentence: str) -> Response:
 
 
 def local_path(address: str) -> str:
-    r"""The address if it is a page of this server, else the dashboard: nobody is led elsewhere.
+    r"""Return an address if it is a page of this server, else the dashboard (no open redirect).
 
     >>> local_path("/label"), local_path("//evil.example/"), local_path("/\\evil.example")
     ('/label', '/', '/')
@@ -163,7 +166,7 @@ def local_path(address: str) -> str:
 
 
 def mark_code(text: str) -> Markup:
-    """Text with what stands between backticks marked as code.
+    """Return text with the parts between backticks marked as code.
 
     >>> mark_code("Send `a < b`.")
     Markup('Send <code>a &lt; b</code>.')
@@ -177,5 +180,5 @@ def mark_code(text: str) -> Markup:
 
 
 def html(text: str, status: int = 200) -> HTMLResponse:
-    """A page that no browser keeps, since it may hold the session's own token."""
+    """Return a page that no browser caches, since it may contain the session's CSRF token."""
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})

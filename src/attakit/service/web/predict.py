@@ -1,4 +1,4 @@
-"""POST /v1/predict: many inputs in, what the model says out."""
+"""POST /v1/predict: answer inputs with the promoted model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from attakit.service.web.uploads import Upload, read_upload
 
 router = APIRouter(tags=["predictions"])
 
-_QUEUE = 256  # requests that may wait for their turn; further ones are told to come back
+_QUEUE = 256  # requests that may wait; further ones get status 503
 
 
 @router.post(
@@ -57,7 +57,7 @@ def _answer(service: AppState, upload: Upload) -> bytes:
     may_ask = may_ask and service.overview.may_ask()
     service.metrics.count_inputs(len(served))
     service.overview.count_served(len(served))
-    return _written(service.settings.classes, served, probabilities, asked=may_ask)
+    return _encode_response(service.settings.classes, served, probabilities, asked=may_ask)
 
 
 def _decode(service: AppState, upload: Upload) -> tuple[list[Tensor], list[bytes]]:
@@ -92,10 +92,10 @@ def _judge(
     return served, probabilities
 
 
-def _written(
+def _encode_response(
     classes: Sequence[str], served: Sequence[Served], probabilities: Tensor, *, asked: bool
 ) -> bytes:
-    """The response, as `Predictions` describes it; checking it would cost more than predicting."""
+    """Encode a `Predictions` body; validating it would cost more than predicting."""
     predictions = [
         {
             "sample": one.sample,

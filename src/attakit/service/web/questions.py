@@ -71,14 +71,11 @@ def lease(
 def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
     """Possible until the answer counts, some seconds after it was given; the question is yours
     again."""
-    question = service.storage.questions.undo(
-        caller.name, body.key, body.besides, answer=body.answer
-    )
-    if question is None:
+    found = service.storage.questions.undo(caller.name, body.key, body.besides, answer=body.answer)
+    if found is None:
         raise refuse(409, "You gave no answer that can still be taken back. Go on with the next.")
     service.overview.changed()
-    until = service.clock() + service.settings.labels.lease_seconds
-    return _lease(service, Lease(question, caller.name, until))
+    return _lease(service, found)
 
 
 @router.post("/{question}/answer", responses=documented(404), summary="Answer a question")
@@ -90,7 +87,6 @@ def answer(
     The outcome is "repeated" for a key that was posted before, "late" after the question was
     closed, and "conflict" if another answer counts already.
     """
-    _check_label(body, len(service.settings.classes))
     outcome = service.storage.questions.answer(
         question, caller.name, body.kind, body.label, body.key
     )
@@ -101,19 +97,8 @@ def answer(
 @router.post("/{question}/release", responses=documented(404), summary="Give a question back")
 def release(question: QuestionNumber, service: Service, caller: Labelling) -> Done:
     """Let somebody else have it."""
-    service.storage.questions.get([question])  # which must have been asked
     service.storage.questions.release(question, caller.name)
     return Done()
-
-
-def _check_label(body: NewAnswer, classes: int) -> None:
-    if body.kind == "label" and (body.label is None or body.label >= classes):
-        raise refuse(
-            422,
-            f"An answer of kind 'label' needs a label from 0 to {classes - 1}. See /v1/classes.",
-        )
-    if body.kind != "label" and body.label is not None:
-        raise refuse(422, f"An answer of kind {body.kind!r} has no label. Send label: null.")
 
 
 def _lease(service: AppState, found: Lease) -> LeaseBody:

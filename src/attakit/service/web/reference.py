@@ -1,4 +1,4 @@
-"""The OpenAPI description as people read it: by subject, with fields and a command to try."""
+"""The page /docs: the OpenAPI description by subject, with fields and example commands."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _METHODS = ("get", "post", "put", "patch", "delete")
-_TEXT = "text"  # where nothing tells what it could be
-_DEEPEST = 4  # schemas within schemas that an example follows
+_TEXT = "text"  # example for a string without an example
+_DEEPEST = 4  # levels of nested schemas in an example
 _LONGEST = 8  # items of a list in an example
 _UNCOUNTED = {"true or false", "anything"}
 _Schema = Mapping[str, Any]
@@ -27,15 +27,15 @@ class Field:
 
 @dataclass(frozen=True)
 class Form:
-    """One way to write a request."""
+    """One format of a request body."""
 
-    kind: str  # its content type
+    kind: str  # the content type
     fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What may come back."""
+    """A possible response."""
 
     status: str
     text: str
@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that can be asked of the service."""
+    """An endpoint of the service."""
 
     method: str
     path: str
@@ -57,7 +57,7 @@ class Operation:
 
     @property
     def anchor(self) -> str:
-        """Where the page has it."""
+        """The anchor of the operation on the page."""
         name = self.path.strip("/").replace("/", "-")
         return self.method.lower() + "-" + "".join(c for c in name if c not in "{}")
 
@@ -72,7 +72,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Reference:
-    """All of it."""
+    """The whole description."""
 
     title: str
     version: str
@@ -87,7 +87,7 @@ def read_reference(description: _Schema, origin: str) -> Reference:
     Parameters
     ----------
     description
-        As FastAPI makes it.
+        The description that FastAPI makes.
     origin
         Scheme, host and port, for the commands.
 
@@ -119,18 +119,18 @@ class _Reader:
         self._schemas = description.get("components", {}).get("schemas", {})
         self._origin = origin
 
-    def operation(self, path: str, method: str, told: _Schema) -> Operation:
-        bodies = told.get("requestBody", {}).get("content", {})
+    def operation(self, path: str, method: str, definition: _Schema) -> Operation:
+        bodies = definition.get("requestBody", {}).get("content", {})
         good: _Schema = next(
-            (r for code, r in told["responses"].items() if code.startswith("2")), {}
+            (r for code, r in definition["responses"].items() if code.startswith("2")), {}
         )
         result = good.get("content", {}).get("application/json", {}).get("schema", {})
         return Operation(
             method=method.upper(),
             path=path,
-            summary=told.get("summary", ""),
-            text=told.get("description", ""),
-            parameters=tuple(self._parameter(each) for each in told.get("parameters", ())),
+            summary=definition.get("summary", ""),
+            text=definition.get("description", ""),
+            parameters=tuple(self._parameter(each) for each in definition.get("parameters", ())),
             forms=tuple(
                 Form(kind, tuple(self._fields(media.get("schema", {}))))
                 for kind, media in bodies.items()
@@ -138,15 +138,17 @@ class _Reader:
             result=tuple(self._fields(result)),
             replies=tuple(
                 Reply(code, reply.get("description", ""))
-                for code, reply in told["responses"].items()
+                for code, reply in definition["responses"].items()
             ),
-            commands=tuple(self._commands(path, method, told, bodies)),
+            commands=tuple(self._commands(path, method, definition, bodies)),
         )
 
-    def _parameter(self, told: _Schema) -> Field:
-        schema = told.get("schema", {})
-        text = told.get("description") or schema.get("description", "")
-        return Field(told["name"], self._kind(schema), text, told.get("required", False))
+    def _parameter(self, definition: _Schema) -> Field:
+        schema = definition.get("schema", {})
+        text = definition.get("description") or schema.get("description", "")
+        return Field(
+            definition["name"], self._kind(schema), text, definition.get("required", False)
+        )
 
     def _resolve(self, schema: _Schema) -> _Schema:
         while "$ref" in schema:
@@ -154,7 +156,7 @@ class _Reader:
         return schema
 
     def _variants(self, schema: _Schema) -> Iterator[_Schema]:
-        """The schema, or each that it may be; without null."""
+        """Yield the schema, or its alternatives without null."""
         schema = self._resolve(schema)
         choices = schema.get("anyOf") or schema.get("oneOf")
         for choice in choices or (schema,):
@@ -163,7 +165,7 @@ class _Reader:
                 yield found
 
     def _fields(self, schema: _Schema, before: str = "") -> Iterator[Field]:
-        """What an object holds, and what objects within it hold."""
+        """Yield the fields of an object, and of the objects in it."""
         for variant in self._variants(schema):
             if variant.get("type") == "array":
                 yield from self._fields(variant.get("items", {}), f"{before}[]")
@@ -175,7 +177,7 @@ class _Reader:
                 yield from self._fields(field, place)
 
     def _kind(self, schema: _Schema, *, many: bool = False) -> str:
-        """The type in words."""
+        """Return the type in words."""
         words = [self._word(variant, many=many) for variant in self._variants(schema)]
         resolved = self._resolve(schema)
         nothing = any(c.get("type") == "null" for c in resolved.get("anyOf", ()))
@@ -190,12 +192,14 @@ class _Reader:
         word = _name(schema)
         return f"{word}s" if many and word not in _UNCOUNTED else word
 
-    def _commands(self, path: str, method: str, told: _Schema, bodies: _Schema) -> Iterator[str]:
-        """Ways to ask, one for each way to send what is asked about."""
+    def _commands(
+        self, path: str, method: str, definition: _Schema, bodies: _Schema
+    ) -> Iterator[str]:
+        """Yield an example command for each format of the body."""
         start = 'curl -H "Authorization: Bearer $TOKEN"'
         if method != "get" and not (method == "post" and bodies):
             start = f'curl -X {method.upper()} -H "Authorization: Bearer $TOKEN"'
-        address = self._address(path, told.get("parameters", ()))
+        address = self._address(path, definition.get("parameters", ()))
         for sending in dict.fromkeys(self._sending(bodies)):
             yield " \\\n  ".join([start, *sending, address])
 
@@ -212,7 +216,7 @@ class _Reader:
         return f'"{address}"' if pairs else address
 
     def _sending(self, bodies: _Schema) -> Iterator[tuple[str, ...]]:
-        """What a command says of each body."""
+        """Yield the options of a command for each format of the body."""
         for kind, media in bodies.items():
             schema = media.get("schema", {})
             if kind == "multipart/form-data":
@@ -226,9 +230,9 @@ class _Reader:
             yield ()
 
     def _example(self, schema: _Schema, depth: int = 0) -> Any:
-        told = self._resolve(schema)
+        resolved = self._resolve(schema)
         found = next(self._variants(schema), {})
-        for given in (told, found):
+        for given in (resolved, found):
             for name in ("examples", "enum"):
                 if given.get(name):
                     return given[name][0]
@@ -249,7 +253,7 @@ class _Reader:
 
 
 def _name(schema: _Schema) -> str:
-    """What a single value is."""
+    """Return the type of a single value in words."""
     if "properties" in schema:
         return "object"
     if schema.get("format") == "binary" or "contentMediaType" in schema:

@@ -1,11 +1,11 @@
-"""Who asks, and whether they may: tokens, sessions, and requests that another site made."""
+"""Authentication and authorisation: tokens, sessions, and protection against other sites."""
 
 from __future__ import annotations
 
 import ipaddress
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import unquote, urlsplit
 
 from anyio import to_thread
+from cachetools import TLRUCache
 from fastapi import Depends, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 from starlette.requests import HTTPConnection, Request
@@ -20,22 +21,22 @@ from starlette.requests import HTTPConnection, Request
 from attakit.service.storage.records import Role, Token
 from attakit.service.web.errors import refuse
 from attakit.service.web.limits import TokenBuckets
-from attakit.service.web.sessions import COOKIE, Remembers, Session, Sessions
+from attakit.service.web.sessions import COOKIE, KeyValues, Session, Sessions
 
 CSRF_HEADER = "X-CSRF-Token"
 ANNOTATOR_HEADER = "X-Annotator"
 
-_CACHE_SECONDS = 1.0  # a token that was revoked counts for so long
+_CACHE_SECONDS = 1.0  # a revoked token still works for this time
 _CACHE_SIZE = 1000
 _LOGINS_PER_MINUTE = 10
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_NAME = 60
-_PASSED_ON = {"forwarded", "via", "x-real-ip"}  # proxies add these, or some X-Forwarded-…
+_PROXY_HEADERS = {"forwarded", "via", "x-real-ip"}  # or any X-Forwarded-…
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks."""
+    """The person or program that sent a request."""
 
     name: str
     role: Role
@@ -43,8 +44,8 @@ class Caller:
     csrf: str | None = None  # for the pages of a session
 
 
-class KnowsTokens(Protocol):
-    """Where tokens are kept, hashed."""
+class Tokens(Protocol):
+    """A store of hashed tokens."""
 
     def check(self, token: str) -> tuple[str, Role] | None: ...
 
@@ -54,27 +55,27 @@ class KnowsTokens(Protocol):
 
 
 class Guard:
-    """Finds out who asks.
+    """Identifies callers.
 
-    Without any token, and only if the server listens on loopback, everyone on this machine may do
-    everything; then a request must come from this machine without a proxy in between, so that
-    nobody elsewhere is taken for someone here, and must name this machine as its host, so that no
-    web page elsewhere can reach the server under a name of its own.
+    If no token exists and the server listens on loopback, every local user may do everything. Then
+    a request must come from this machine without a proxy, because behind a proxy it could come
+    from anywhere. Its host must be this machine, so that no web page elsewhere can reach the server
+    under its own name (DNS rebinding).
 
     Parameters
     ----------
-    tokens, facts
-        Of the storage.
+    tokens, key_values
+        The service's stores for tokens and for single values.
     host
-        Address the server listens on.
+        The address that the server listens on.
     clock, ticks
-        Time of day for sessions, and seconds for limits.
+        Functions that return the time of day for sessions, and monotonic seconds for limits.
     """
 
     def __init__(
         self,
-        tokens: KnowsTokens,
-        facts: Remembers,
+        tokens: Tokens,
+        key_values: KeyValues,
         *,
         host: str,
         clock: Callable[[], float] = time.time,
@@ -82,12 +83,12 @@ class Guard:
     ) -> None:
         self._tokens = tokens
         self._is_loopback = is_loopback(host)
-        self.sessions = Sessions(facts, clock=clock)
+        self.sessions = Sessions(key_values, clock=clock)
         self._logins = TokenBuckets(_LOGINS_PER_MINUTE, burst=5, ticks=ticks)
-        self._seen = _Recent(ticks)
+        self._cache = _Recent(ticks)
 
     def identify(self, request: HTTPConnection) -> Caller | None:
-        """Who asks; None if it cannot be told. Raises if the request must not be answered."""
+        """Return the caller; None if unknown. Raise if the request must not be answered."""
         if self.is_open():
             _check_local(request)
             return Caller(_annotator(request), "admin", "local")
@@ -99,26 +100,26 @@ class Guard:
             return Caller(*found, "token")
         return self._visitor(request)
 
-    def remembers(self, request: HTTPConnection) -> bool:
+    def is_cached(self, request: HTTPConnection) -> bool:
         """Whether `identify` needs no database for this request."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        wanted = ["any"] if self._is_loopback else []
+        keys = ["any"] if self._is_loopback else []
         if scheme.lower() == "bearer":
-            wanted.append(_hashed(token.strip()))
+            keys.append(_hashed(token.strip()))
         elif COOKIE in request.cookies:
-            wanted.append("all")
-        return all(self._seen.has(key) for key in wanted)
+            keys.append("all")
+        return all(self._cache.has(key) for key in keys)
 
     def is_open(self) -> bool:
-        """Whether everyone on this machine may do everything."""
-        return self._is_loopback and not self._seen.get("any", self._tokens.any)
+        """Whether every local user may do everything."""
+        return self._is_loopback and not self._cache.get("any", self._tokens.any)
 
     def forget(self) -> None:
-        """Ask the database anew, not a second later."""
-        self._seen.clear()
+        """Drop the cache, so that a change of tokens counts at once."""
+        self._cache.clear()
 
     def log_in(self, token: str, address: str) -> str:
-        """The cookie of a new session; raises for a wrong token, or after too many of them."""
+        """Return the cookie of a new session; raise for a wrong token or after too many."""
         seconds = self._logins.wait(address)
         if seconds:
             raise refuse(429, "Too many attempts to log in. Wait a moment.", retry_after=seconds)
@@ -128,8 +129,9 @@ class Guard:
         return self.sessions.issue(found[0])
 
     def _check(self, token: str) -> tuple[str, Role] | None:
-        look = self._seen.get(_hashed(token), lambda: self._tokens.check(token))
-        found: tuple[str, Role] | None = look
+        found: tuple[str, Role] | None = self._cache.get(
+            _hashed(token), lambda: self._tokens.check(token)
+        )
         return found
 
     def _visitor(self, request: HTTPConnection) -> Caller | None:
@@ -144,41 +146,38 @@ class Guard:
         return Caller(session.name, role, "session", self.sessions.csrf(session))
 
     def _role(self, session: Session) -> Role | None:
-        """Looked up again each time, so that a revoked token ends its sessions."""
-        tokens: tuple[Token, ...] = self._seen.get("all", self._tokens.all)
+        """Read the role on each request, so that a revoked token ends its sessions."""
+        tokens: tuple[Token, ...] = self._cache.get("all", self._tokens.all)
         roles = {token.name: token.role for token in tokens if token.revoked is None}
         return roles.get(session.name)
 
 
 class _Recent:
-    """Answers of the database that are a moment old at most."""
+    """A cache of database answers that are at most a second old."""
 
     def __init__(self, ticks: Callable[[], float]) -> None:
         self._ticks = ticks
         self._lock = Lock()
-        self._values: OrderedDict[str, tuple[float, Any]] = OrderedDict()
+        # Each value has the time before it was read: it is as old as that, however long it took.
+        self._values: TLRUCache[str, tuple[float, Any]] = TLRUCache(
+            _CACHE_SIZE, ttu=lambda _key, value, _now: value[0] + _CACHE_SECONDS, timer=ticks
+        )
 
     def has(self, key: str) -> bool:
         with self._lock:
-            known = self._values.get(key)
-        return known is not None and self._ticks() - known[0] < _CACHE_SECONDS
+            return key in self._values
 
     def clear(self) -> None:
         with self._lock:
             self._values.clear()
 
-    def get(self, key: str, look: Callable[[], Any]) -> Any:
+    def get(self, key: str, read: Callable[[], Any]) -> Any:
+        with self._lock, suppress(KeyError):
+            return self._values[key][1]
         now = self._ticks()
-        with self._lock:
-            at, value = self._values.get(key, (-float("inf"), None))
-        if now - at < _CACHE_SECONDS:
-            return value
-        value = look()
+        value = read()
         with self._lock:
             self._values[key] = (now, value)
-            self._values.move_to_end(key)
-            while len(self._values) > _CACHE_SIZE:
-                self._values.popitem(last=False)
         return value
 
 
@@ -187,7 +186,7 @@ def _hashed(token: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only.
+    """Whether an address can be reached from this machine only.
 
     >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -201,7 +200,7 @@ def is_loopback(host: str) -> bool:
 
 
 def allow(*roles: Role) -> Callable[..., Any]:
-    """A dependency that finds out who asks, and refuses those without one of the roles."""
+    """Return a dependency that identifies the caller and requires one of the roles."""
     allowed = {*roles, "admin"}
 
     async def check(
@@ -209,8 +208,8 @@ def allow(*roles: Role) -> Callable[..., Any]:
         _bearer: Annotated[object, Security(_BEARER)],
         _cookie: Annotated[object, Security(_SESSION)],
     ) -> Caller:
-        guard: Guard = request.app.state.parts.guard
-        if guard.remembers(request):  # another thread would cost more than it saves
+        guard: Guard = request.app.state.service.guard
+        if guard.is_cached(request):  # another thread would cost more than it saves
             caller = guard.identify(request)
         else:
             caller = await to_thread.run_sync(guard.identify, request)
@@ -238,7 +237,7 @@ Known = Annotated[Caller, Depends(allow("predict", "label"))]
 
 
 def _annotator(request: HTTPConnection) -> str:
-    """Several people may label on one machine: they tell their names themselves."""
+    """Return the name that a local annotator gives; several people may label on one machine."""
     name = unquote(request.headers.get(ANNOTATOR_HEADER, "")).strip()
     fits = 0 < len(name) <= _LONGEST_NAME and name.isprintable()
     return f"local:{name}" if fits else "local"
@@ -248,34 +247,33 @@ def _check_local(request: HTTPConnection) -> None:
     if not _is_direct(request):
         raise refuse(
             403,
-            "Without tokens this server answers only who talks to it directly on its own machine, "
-            "and this request came from elsewhere or through a proxy. Create a token first with "
-            "`attakit token create NAME --role ROLE --folder FOLDER`, or talk to the server "
-            "directly.",
+            "No tokens exist, so only direct local connections are accepted. This request came "
+            "from another machine or through a proxy. Create a token with `attakit token create "
+            "NAME --role ROLE --folder FOLDER`, or connect directly.",
         )
     host = _host_name(request.headers.get("host", ""))
     if not is_loopback(host):
         raise refuse(
             403,
-            "Without tokens this server answers only under the name of this machine, such as "
-            "localhost. Create a token to use another name.",
+            "No tokens exist, so this server answers only under a local name such as localhost. "
+            "Create a token to use another name.",
         )
     if request.scope["method"] not in _SAFE:
         check_origin(request)
 
 
 def _is_direct(request: HTTPConnection) -> bool:
-    """Whether someone on this machine sent it; through a proxy it could be anybody."""
+    """Whether a request came from this machine; through a proxy it could come from anywhere."""
     peer = request.client.host if request.client else ""
     names = request.headers.keys()
-    passed_on = any(name in _PASSED_ON or name.startswith("x-forwarded-") for name in names)
-    return is_loopback(peer) and not passed_on
+    proxied = any(name in _PROXY_HEADERS or name.startswith("x-forwarded-") for name in names)
+    return is_loopback(peer) and not proxied
 
 
 def check_origin(request: HTTPConnection) -> None:
-    """Refuse what a page of another site sent."""
+    """Reject a request that a page of another site sent."""
     origin = request.headers.get("origin")
-    # Compared as text: what is no address at all is foreign too.
+    # Compared as text, so that a value that is no address is foreign too.
     own = {f"{scheme}://{request.headers.get('host')}" for scheme in ("http", "https")}
     if (origin is not None and origin not in own) or request.headers.get("sec-fetch-site") in (
         "cross-site",

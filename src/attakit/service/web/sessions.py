@@ -1,4 +1,4 @@
-"""Who is logged in, kept in a signed cookie; the key to sign with stays in the database."""
+"""Sessions in signed cookies; the key that signs them is in the database."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SECRET = "session_secret"
 _ENDED = "ended_sessions"
 
 
-class Remembers(Protocol):
-    """Single values by name."""
+class KeyValues(Protocol):
+    """A store of single values by name."""
 
     def get(self, name: str, default: Any = None) -> Any: ...
 
@@ -32,11 +32,11 @@ class Session:
 
     name: str  # of the token
     until: float
-    number: str  # nobody else's
+    number: str  # random and unique
 
 
 class Sessions:
-    """Issues cookies, and reads those that are ours, not too old and not ended.
+    """Issues cookies, and reads those with our signature that are valid and not ended.
 
     Examples
     --------
@@ -48,22 +48,22 @@ class Sessions:
     ('ann', None)
     """
 
-    def __init__(self, facts: Remembers, *, clock: Callable[[], float] = time.time) -> None:
-        self._facts = facts
+    def __init__(self, key_values: KeyValues, *, clock: Callable[[], float] = time.time) -> None:
+        self._key_values = key_values
         self._clock = clock
-        if facts.get(_SECRET) is None:
-            facts.set(_SECRET, secrets.token_hex(32))
-        self._secret = bytes.fromhex(facts.get(_SECRET))
-        self._ended: dict[str, float] = dict(facts.get(_ENDED, {}))
+        if key_values.get(_SECRET) is None:
+            key_values.set(_SECRET, secrets.token_hex(32))
+        self._secret = bytes.fromhex(key_values.get(_SECRET))
+        self._ended: dict[str, float] = dict(key_values.get(_ENDED, {}))
 
     def issue(self, name: str) -> str:
-        """The cookie of a new session."""
+        """Return the cookie of a new session."""
         session = Session(name, self._clock() + LASTING, secrets.token_hex(16))
-        content = json.dumps(asdict(session)).encode().hex()  # no letter that cookies would quote
+        content = json.dumps(asdict(session)).encode().hex()  # hex: cookies quote some characters
         return f"{content}.{self._sign('session', content)}"
 
     def read(self, cookie: str) -> Session | None:
-        """The session of a cookie, if it holds."""
+        """Return the session of a cookie, if it is valid."""
         content, _, signature = cookie.partition(".")
         if not hmac.compare_digest(signature.encode(), self._sign("session", content).encode()):
             return None
@@ -75,18 +75,19 @@ class Sessions:
         return None if ended else session
 
     def csrf(self, session: Session) -> str:
-        """What a page must send with every change: another site cannot know it."""
+        """Return the token that a page sends with every change; another site cannot know it."""
         return self._sign("csrf", session.number)
 
     def is_csrf(self, session: Session, token: str) -> bool:
+        """Whether a page sent the right token."""
         return hmac.compare_digest(token.encode(), self.csrf(session).encode())
 
     def end(self, session: Session) -> None:
-        """Let a session hold no longer, even if its cookie was copied."""
+        """Make a session invalid, even if its cookie was copied."""
         now = self._clock()
-        kept = {number: until for number, until in self._ended.items() if until >= now}
-        self._ended = {**kept, session.number: session.until}
-        self._facts.set(_ENDED, self._ended)
+        valid = {number: until for number, until in self._ended.items() if until >= now}
+        self._ended = {**valid, session.number: session.until}
+        self._key_values.set(_ENDED, self._ended)
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.new(self._secret, f"{purpose}:{text}".encode(), sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""What endpoints work with; made once by `create_app`."""
+"""AppState: the objects that endpoints use; `create_app` makes them once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from attakit.settings.service import ServiceSettings
 
 @dataclass(frozen=True)
 class AppState:
-    """All that an endpoint may need."""
+    """Everything that an endpoint may need."""
 
     storage: Storage
     predictor: Predictor
@@ -33,18 +33,18 @@ class AppState:
     guard: Guard
     overview: Overview
     metrics: Metrics
-    predicting: CapacityLimiter  # requests that are decoded or answered at the same time
+    predicting: CapacityLimiter  # limits the requests that are decoded or answered at a time
 
 
-def parts_of(request: Request) -> AppState:
-    """The parts of the app that a request came to."""
-    parts = request.app.state.parts
-    assert isinstance(parts, AppState)
-    return parts
+def app_state(request: Request) -> AppState:
+    """Return the state of the app that a request came to."""
+    state = request.app.state.service
+    assert isinstance(state, AppState)
+    return state
 
 
-async def _parts(request: Request) -> AppState:
-    return parts_of(request)
+async def _service(request: Request) -> AppState:
+    return app_state(request)
 
 
-Service = Annotated[AppState, Depends(_parts)]
+Service = Annotated[AppState, Depends(_service)]

@@ -1,4 +1,4 @@
-"""/v1/status and /v1/series for the dashboard; /healthz and /readyz for whoever runs the server."""
+"""/v1/status and /v1/series for the dashboard; /healthz and /readyz for operators."""
 
 from __future__ import annotations
 

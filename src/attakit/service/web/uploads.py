@@ -1,4 +1,4 @@
-"""Read the inputs of a request, in whichever of the three forms they come."""
+"""Read the inputs of a request: files, base64 images or arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Inputs as they came: the bytes of files, or nested lists."""
+    """The inputs of a request: the bytes of files, or nested lists."""
 
     files: Sequence[bytes] = ()
     arrays: Sequence[object] = ()
@@ -37,7 +37,7 @@ class _InMemory(MultiPartParser):
 
 
 async def read_upload(request: Request, most: int) -> Upload:
-    """Read the inputs of a request, of which there may be so many at most."""
+    """Read the inputs of a request, at most `most` of them."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         upload = await _read_files(request, most)
@@ -54,7 +54,7 @@ async def read_upload(request: Request, most: int) -> Upload:
 
 
 def describe_upload(table: InputTable, most: int) -> dict[str, Any]:
-    """The request body of /v1/predict, for the OpenAPI description."""
+    """Return the request body of /v1/predict for the OpenAPI description."""
     if table.kind == "image":
         file = {"type": "string", "format": "binary"}
         files = _listed(file, most, "Image files, each as a part of this name")

@@ -1,40 +1,41 @@
-"""Keep what was served, without letting anyone wait for the disk."""
+"""Store served samples in the background, so that no request waits for the disk."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol
 
 from attakit.service.storage.records import Served
+from attakit.service.worker import Worker
 
 log = logging.getLogger(__name__)
 
 _CAPACITY = 20_000
 _BYTES = 256_000_000
-_AT_ONCE = 500
-_RETRY_SECONDS = (0.1, 0.5, 2.0)
+_BATCH = 500
+_RETRY_PAUSES = (0.1, 0.5, 2.0)
 
 
-class Keeps(Protocol):
-    """Where samples are kept for good."""
+class SampleSink(Protocol):
+    """A store for samples."""
 
     def add(self, served: Sequence[Served]) -> None: ...
 
 
-class SampleWriter:
+class SampleWriter(Worker):
     """A thread that writes served samples in bulk, in the order they were served.
 
     Parameters
     ----------
     store
-        Where to.
+        The store that gets the samples.
     capacity, capacity_bytes
-        Most samples that may wait, and most bytes of them; further ones are turned away.
-    retry_seconds
-        Pauses after failures; the last one is repeated.
+        Limits of the queue; `put` rejects samples beyond them.
+    retry_pauses
+        Seconds to wait after the first, second, … failure in a row; the last one is repeated.
 
     Examples
     --------
@@ -50,32 +51,29 @@ class SampleWriter:
 
     def __init__(
         self,
-        store: Keeps,
+        store: SampleSink,
         *,
         capacity: int = _CAPACITY,
         capacity_bytes: int = _BYTES,
-        retry_seconds: Sequence[float] = _RETRY_SECONDS,
+        retry_pauses: Sequence[float] = _RETRY_PAUSES,
     ) -> None:
+        super().__init__("sample writer", retry_pauses=retry_pauses)
         self._store = store
         self._capacity = capacity
         self._capacity_bytes = capacity_bytes
-        self._retry_seconds = retry_seconds
         self._changed = threading.Condition()
         self._waiting: dict[str, Served] = {}  # in order
         self._bytes = 0
-        self._closed = False
-        self._thread = threading.Thread(target=self._work, name="sample writer", daemon=True)
-        self._thread.start()
 
     def put(self, served: Sequence[Served]) -> bool:
-        """Have samples written; False if too many wait already and these are not kept."""
+        """Add samples to the queue; False if it is full and they are not stored."""
         size = sum(len(one.content or b"") for one in served)
         with self._changed:
-            room = (
+            fits = (
                 len(self._waiting) + len(served) <= self._capacity
                 and self._bytes + size <= self._capacity_bytes
             )
-            if self._closed or not room:
+            if self._stopping.is_set() or not fits:
                 return False
             self._waiting.update((one.sample, one) for one in served)
             self._bytes += size
@@ -83,57 +81,49 @@ class SampleWriter:
         return True
 
     def find(self, sample: str) -> Served | None:
-        """A sample that waits to be written."""
+        """Return a sample that is still in the queue."""
         with self._changed:
             return self._waiting.get(sample)
 
     @property
     def waiting(self) -> int:
-        """Samples that are not written yet."""
+        """The number of samples that are not written yet."""
         with self._changed:
             return len(self._waiting)
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until what waits now is written; whether it is."""
+        """Wait until the samples in the queue are written, and return whether they are."""
         with self._changed:
             wanted = set(self._waiting)
             return self._changed.wait_for(lambda: wanted.isdisjoint(self._waiting), timeout)
 
-    def close(self) -> None:
-        """Write what waits, and end the thread."""
+    def end(self) -> None:
+        """Accept no more samples, and end the thread once the queue is empty."""
         with self._changed:
-            self._closed = True
+            self.failures = 0  # the last samples get all attempts, whatever happened before
+            super().end()
             self._changed.notify_all()
-        self._thread.join()
 
-    def __enter__(self) -> SampleWriter:
-        return self
+    def is_done(self) -> bool:
+        gave_up = self.failures > len(self.retry_pauses)
+        return self._stopping.is_set() and (gave_up or not self.waiting)
 
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
+    def run_once(self) -> None:
+        """Write the next samples of the queue; wait for them if there are none."""
+        if batch := self._next():
+            self._store.add(batch)
+            self._remove(batch)
 
-    def _work(self) -> None:
-        failures = 0
-        while batch := self._next():
-            try:
-                self._store.add(batch)
-            except Exception:
-                log.exception("samples could not be written", extra={"samples": len(batch)})
-                failures += 1
-                if self._closed and failures > len(self._retry_seconds):
-                    return
-                pauses = self._retry_seconds
-                time.sleep(pauses[min(failures, len(pauses)) - 1])
-                continue
-            failures = 0
-            self._done(batch)
+    def on_failure(self, error: Exception) -> None:
+        details = {"samples": self.waiting}
+        log.error("samples could not be written", exc_info=error, extra=details)
 
     def _next(self) -> list[Served]:
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed)
-            return [one for one, _ in zip(self._waiting.values(), range(_AT_ONCE), strict=False)]
+            self._changed.wait_for(lambda: self._waiting or self._stopping.is_set())
+            return list(islice(self._waiting.values(), _BATCH))
 
-    def _done(self, batch: Sequence[Served]) -> None:
+    def _remove(self, batch: Sequence[Served]) -> None:
         with self._changed:
             for one in batch:
                 del self._waiting[one.sample]

@@ -5,7 +5,7 @@ const csrf = document.querySelector('meta[name="csrf-token"]')?.content;
 let annotator = null;
 let ahead = 0; // of the server's clock before this machine's, in seconds
 
-/** What time the server has: leases and events are told in its time. */
+/** The time on the server, which leases and events use. */
 export function serverTime() {
   return Date.now() / 1000 + ahead;
 }
@@ -72,8 +72,8 @@ async function content(response) {
 /** Ask for something; `null` where the server has nothing. */
 async function call(method, path, body, { keepalive = false } = {}) {
   const response = await reach(method, path, body, keepalive);
-  const told = Date.parse(response.headers.get("Date"));
-  if (told) ahead = (told - Date.now()) / 1000;
+  const sent = Date.parse(response.headers.get("Date"));
+  if (sent) ahead = (sent - Date.now()) / 1000;
   if (response.status === 204) return null;
   const given = await content(response);
   if (!response.ok) throw new Refused(response.status, given.error ?? `The server answered ${response.status}.`);

@@ -1,10 +1,10 @@
 /* The dashboard: asks the service every two seconds and shows what changed. */
 
 import { get, post } from "./api.js";
-import { Chart } from "./charts.js";
 import { find, make, onChange, write } from "./dom.js";
 import { showNumbers } from "./numbers.js";
 import { showRecent } from "./recent.js";
+import { TurnChart } from "./turn_chart.js";
 import { showVersions } from "./versions.js";
 import { ago, clock, percent } from "./words.js";
 
@@ -19,7 +19,7 @@ const charts = [
   [{ name: "Entropy", about: "How unsure the model is, on average", limits: [0, Infinity] }, (turn) => turn.entropy],
   [{ name: "Change of the predicted mix", about: "How far the predicted classes have moved", limits: [0, Infinity] }, (turn) => turn.drift?.mix],
   [{ name: "Distance of features", about: "How far the features have moved", limits: [0, Infinity] }, (turn) => turn.drift?.distance],
-].map(([options, value]) => ({ chart: new Chart(find("#charts"), options), value }));
+].map(([options, value]) => ({ chart: new TurnChart(find("#charts"), options), value }));
 
 const admin = document.body.dataset.role === "admin";
 let classes = [];
@@ -39,7 +39,7 @@ const showSeries = onChange(({ turns, alarms }) => {
   write(find("#span"), turns.length ? `${clock(turns[0].at)} to ${clock(turns.at(-1).at)}` : "");
 });
 
-const refreshVersions = onChange(({ versions }) => showVersions(versions, admin ? roll : null));
+const refreshVersions = onChange(({ versions }) => showVersions(versions, admin ? promote : null));
 const refreshRecent = onChange(({ questions }) => showRecent(questions, classes));
 
 function showAlarms(alarms) {
@@ -75,7 +75,7 @@ function confirm(title, text, yes) {
   });
 }
 
-async function roll(version) {
+async function promote(version) {
   const warning = version.gate && !version.gate.passed ? ` The gate held it back: ${version.gate.reason}` : "";
   const text = `From the next request on, version ${version.version} answers. Learning goes on, and a later version may be promoted when it passes the gate.${warning}`;
   if (!(await confirm(`Bring version ${version.version} back?`, text, `Use version ${version.version}`))) return;
@@ -85,16 +85,16 @@ async function roll(version) {
 async function act(path, body, done) {
   try {
     await post(path, body);
-    tell(done, true);
+    notify(done, true);
   } catch (error) {
-    tell(`That did not work: ${error.message}`, false);
+    notify(`That did not work: ${error.message}`, false);
   }
   closing = setTimeout(() => (find("#connection").hidden = true), READING);
   await refresh();
 }
 
 let closing = 0;
-function tell(text, good) {
+function notify(text, good) {
   const note = find("#connection");
   note.classList.toggle("good", good);
   note.hidden = false;
@@ -104,7 +104,7 @@ function tell(text, good) {
 
 /* Getting on */
 
-async function look() {
+async function loadAll() {
   if (!classes.length) classes = (await get("/v1/classes")).classes;
   const [status, series, versions, questions] = await Promise.all(
     ["/v1/status", "/v1/series?points=200", "/v1/versions", "/v1/questions?limit=12"].map(get));
@@ -113,7 +113,7 @@ async function look() {
   showLearning(status);
   showSeries(series);
   showAlarms(series.alarms);
-  const minute = Math.floor(Date.now() / 60_000); // times are told in words, which grow old
+  const minute = Math.floor(Date.now() / 60_000); // "5 min ago" is out of date a minute later
   refreshVersions({ ...versions, minute });
   refreshRecent({ ...questions, minute });
 }
@@ -122,14 +122,14 @@ let failing = false;
 async function refresh() {
   clearTimeout(timer);
   try {
-    await look();
+    await loadAll();
     if (failing) find("#connection").hidden = true;
     [failing, pause] = [false, POLL];
   } catch (error) {
     console.debug(error);
     failing = true;
     pause = Math.min(2 * pause, SLOWEST_POLL);
-    tell(error.needsLogin ? "You are logged out. Log in again to see what goes on." : "The service does not answer. What you see is what it said last; trying again by itself.", false);
+    notify(error.needsLogin ? "You are logged out. Log in again to see what goes on." : "The service does not answer. What you see is what it said last; trying again by itself.", false);
   }
   if (!document.hidden) timer = setTimeout(refresh, pause);
 }

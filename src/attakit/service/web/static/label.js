@@ -3,7 +3,7 @@
 import { get, post, Refused } from "./api.js";
 import { describe, flash, showClasses, showQuestion } from "./board.js";
 import { explainWaiting, showCalm } from "./calm.js";
-import { Courier } from "./courier.js";
+import { AnswerSender } from "./answer_sender.js";
 import { find, make, write } from "./dom.js";
 import { classOf } from "./keys.js";
 import { newKey, Outbox, undoKey } from "./outbox.js";
@@ -21,7 +21,7 @@ const questions = new Questions();
 const history = []; // what was answered here, newest last
 let classes = [];
 let outbox;
-let courier;
+let sender;
 let visible = null; // the question on the screen
 let given = 0; // answers since the page came, without those that were undone
 let poll = POLL;
@@ -35,8 +35,8 @@ function announce(text) {
 
 /** Say something that everybody must know; it goes away by itself. */
 let closing = 0;
-function tell(text) {
-  const note = find("#told");
+function notify(text) {
+  const note = find("#notice");
   note.hidden = false;
   write(note, text);
   clearTimeout(closing);
@@ -87,11 +87,11 @@ const loginLink = () => make("a", { href: "/login?next=/label" }, "Log in");
 
 function showConnection() {
   const note = find("#connection");
-  const text = KEPT[courier.state]?.(outbox.size) ?? "";
+  const text = KEPT[sender.state]?.(outbox.size) ?? "";
   note.hidden = !text;
-  if (note.dataset.text !== text) note.replaceChildren(text, ...(courier.state === "logged out" ? [" ", loginLink()] : []));
+  if (note.dataset.text !== text) note.replaceChildren(text, ...(sender.state === "logged out" ? [" ", loginLink()] : []));
   note.dataset.text = text;
-  if (text && !questions.shown) showCalm(...WAITING[courier.state]);
+  if (text && !questions.shown) showCalm(...WAITING[sender.state]);
 }
 
 /* Answers */
@@ -110,9 +110,9 @@ function answer(kind, label = null) {
 }
 
 function onAnswer(given, outcome, error) {
-  if (error) tell(`An answer was not taken: ${error.message}`);
-  else if (outcome === "final") tell("An answer can no longer be taken back: it counts.");
-  else if (outcome === "late") tell("An answer came too late: the question was closed before.");
+  if (error) notify(`An answer was not taken: ${error.message}`);
+  else if (outcome === "final") notify("An answer can no longer be taken back: it counts.");
+  else if (outcome === "late") notify("An answer came too late: the question was closed before.");
 }
 
 async function undo() {
@@ -130,12 +130,12 @@ async function undoOnServer(last) {
   try {
     const key = undoKey(last?.key ?? newKey());
     const lease = await post("/v1/questions/undo", { key, answer: last?.key ?? null, besides: questions.numbers });
-    courier.reached();
+    sender.reached();
     takeBack(() => questions.accept(lease, last?.held));
   } catch (error) {
-    if (error instanceof Refused && !error.passing) return tell(error.message);
+    if (error instanceof Refused && !error.passing) return notify(error.message);
     if (last) history.push(last);
-    courier.lost(error);
+    sender.lost(error);
   }
 }
 
@@ -152,14 +152,14 @@ const onTheirWay = () => outbox.all().map((kept) => kept.question);
 /** Send what there is, then fetch what is missing; called whenever something may have changed. */
 async function work() {
   clearTimeout(timer);
-  if (!(await courier.send()) || resting) return;
+  if (!(await sender.send()) || resting) return;
   try {
     if (isHere() || !questions.shown) await questions.fill(onTheirWay);
     show();
     if (!questions.shown) await wait();
-    courier.reached();
+    sender.reached();
   } catch (error) {
-    courier.lost(error);
+    sender.lost(error);
     return;
   }
   poll = questions.shown ? POLL : Math.min(1.3 * poll, SLOWEST_POLL);
@@ -181,12 +181,12 @@ const isHere = () => performance.now() / 1000 - lastSign < PATIENCE;
 
 /** Keep the leases of a person who is there; give back the questions of one who has gone. */
 async function watch(all = false) {
-  if (courier.state !== "online" || !questions.shown) return;
+  if (sender.state !== "online" || !questions.shown) return;
   try {
     if (isHere()) await questions.renew(all);
     else questions.dropEnded();
   } catch (error) {
-    courier.lost(error);
+    sender.lost(error);
   }
   show();
   if (!questions.shown && !isHere()) rest();
@@ -248,7 +248,7 @@ function listen() {
   find("#none").addEventListener("click", () => answer("none"));
   find("#undo").addEventListener("click", undo);
   addEventListener("pagehide", () => {
-    courier.leave();
+    sender.leave();
     questions.release();
   });
   addEventListener("pageshow", (event) => event.persisted && work());
@@ -258,7 +258,7 @@ function listen() {
 
 function onState() {
   showConnection();
-  if (courier.state === "online" && questions.size === 0) schedule();
+  if (sender.state === "online" && questions.size === 0) schedule();
 }
 
 async function fetchClasses() {
@@ -266,7 +266,7 @@ async function fetchClasses() {
     try {
       return (await get("/v1/classes")).classes;
     } catch (error) {
-      courier.lost(error);
+      sender.lost(error);
       await new Promise((resolve) => setTimeout(resolve, POLL));
     }
   }
@@ -275,7 +275,7 @@ async function fetchClasses() {
 async function start() {
   const name = await identify();
   outbox = new Outbox(name);
-  courier = new Courier(outbox, onAnswer, onState, () => questions.numbers);
+  sender = new AnswerSender(outbox, onAnswer, onState, () => questions.numbers);
   show();
   classes = await fetchClasses();
   showClasses(classes, (label) => answer("label", label));

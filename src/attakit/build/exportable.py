@@ -1,0 +1,53 @@
+"""Models that `attakit export` can write, with the facts one needs to use them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import nn
+
+from attakit.build.data import Task, load_task
+from attakit.build.models import source_classifier, untrained_model
+from attakit.errors import StateError
+from attakit.nn.export import ModelFacts, read_facts
+from attakit.nn.weights import load_weights
+from attakit.settings.experiment import Experiment
+
+Exportable = tuple[nn.Module, ModelFacts]
+
+
+def source_model(experiment: Experiment) -> Exportable:
+    """The source model of an experiment, before any adaptation."""
+    task = load_task(experiment.stream)
+    model: nn.Module = source_classifier(experiment, task).model
+    return model, describe_model(experiment, task, f"source model for {experiment.stream.name}")
+
+
+def model_from_file(file: Path) -> Exportable:
+    """A model from a file of weights that also holds its facts.
+
+    The file can name a model of attakit or timm only. It cannot name code to import: opening a
+    file must not run code that its author chose.
+    """
+    facts = read_facts(file)
+    if facts is None:
+        raise StateError(
+            f"{file} holds weights, but not what model they are of. Only files that attakit kept "
+            f"or exported can be exported again."
+        )
+    model = untrained_model(facts.model, len(facts.classes), facts.shape[0], facts.image_size)
+    load_weights(model, file)
+    return model.eval(), facts
+
+
+def describe_model(experiment: Experiment, task: Task, origin: str) -> ModelFacts:
+    """What one must know to use a model of an experiment."""
+    return ModelFacts(
+        model=experiment.model.name,
+        classes=tuple(task.classes),
+        shape=tuple(task.targets.shape),
+        image_size=experiment.model.image_size,
+        mean=task.mean,
+        std=task.std,
+        origin=origin,
+    )

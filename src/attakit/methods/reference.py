@@ -1,0 +1,291 @@
+"""SimATTA as its public code behaves, quirk by quirk, to compare with published numbers.
+
+Only here does attakit imitate that code. `attakit.methods.simatta` follows the paper, and
+docs/reference-settings.md describes every difference. What is written here is our own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans, kmeans_plusplus
+from torch import Tensor, nn
+
+from attakit.errors import check_count
+from attakit.methods.simatta import SimATTA
+from attakit.nn.classifier import Classifier
+from attakit.queries import Allowance, Answer, Query, SampleId
+from attakit.records import Batch, Choice, LabelledRows, Rows, Selection, Training
+from attakit.select.incremental import IncrementalClustering
+from attakit.select.kmeans import SklearnKMeans
+from attakit.store.stored_rows import StoredRows
+from attakit.train.balanced import BalancedTrainer, Updates
+from attakit.train.plateau import Plateau
+from attakit.train.weighting import Weighting
+
+
+class ReferenceSimATTA(SimATTA):
+    """SimATTA with the behaviour and the defaults of its public code on PACS.
+
+    Two clusters may choose the same sample. It is asked, and paid, once; then it is stored as an
+    anchor once for each cluster. The public code pays for it twice.
+
+    Parameters
+    ----------
+    model
+        Classifier to adapt; it is copied.
+    low_entropy_bound, high_entropy_bound
+        e_l and e_h. A sample exactly at e_h counts as uncertain.
+    low_entropy_limit
+        Most source-like samples of one batch, surest first. All are kept for ever. A sample may
+        get a person's label and a pseudo-label.
+    initial_clusters, cluster_growth, inits
+        Of `ReferenceClustering`.
+    lr, momentum, batch_size, max_updates
+        Of `ReferenceTrainer`.
+    cold_start_size
+        While there are fewer source-like samples, labelled ones weigh at most 0.2.
+    seed
+        Of all random choices.
+
+    Examples
+    --------
+    >>> from attakit.testing import tiny_batch, tiny_classifier
+    >>> method = ReferenceSimATTA(tiny_classifier())
+    >>> len(method.step(tiny_batch(), Allowance(2)).queries)
+    2
+    """
+
+    stateful: ClassVar[tuple[str, ...]] = (*SimATTA.stateful, "chosen")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        low_entropy_bound: float = 1e-4,
+        high_entropy_bound: float = 1e-2,
+        low_entropy_limit: int = 100,
+        initial_clusters: int = 10,
+        cluster_growth: float = 1.0,
+        inits: int = 10,
+        lr: float = 1e-3,
+        momentum: float = 0.9,
+        batch_size: int = 16,
+        max_updates: Updates = "unlimited",
+        cold_start_size: int = 100,
+        seed: int = 0,
+    ) -> None:
+        check_count("ReferenceSimATTA", "low_entropy_limit", low_entropy_limit)
+        super().__init__(
+            model,
+            low_entropy_bound=low_entropy_bound,
+            high_entropy_bound=high_entropy_bound,
+            include_bound=True,
+            low_entropy_capacity="unlimited",
+            selector=ReferenceClustering(
+                initial_clusters=initial_clusters,
+                cluster_growth=cluster_growth,
+                inits=inits,
+                seed=seed,
+            ),
+            trainer=ReferenceTrainer(
+                lr=lr,
+                momentum=momentum,
+                batch_size=batch_size,
+                weighting=Weighting(cold_start_size=cold_start_size, cold_start_high_share=0.2),
+                max_updates=max_updates,
+                seed=seed,
+            ),
+            seed=seed,
+        )
+        self.low_entropy_limit = low_entropy_limit
+        self.chosen: list[SampleId] = []  # not answered yet, once for each cluster
+
+    def ask(
+        self, rows: LabelledRows, covered: Sequence[StoredRows], allowance: Allowance
+    ) -> tuple[tuple[Query, ...], Choice]:
+        queries, choice = super().ask(rows, covered, allowance)
+        selection = choice.selection
+        named = selection.order if isinstance(selection, RepeatedSelection) else selection.samples
+        self.chosen = [*self.chosen, *named]
+        return queries, choice
+
+    def learn(self, answers: Sequence[Answer]) -> Training:
+        labelled = self.waiting.resolve(answers)
+        if labelled is not None:
+            self.high_entropy_anchors.add(_repeated(labelled, self.chosen))
+        settled = {answer.query.sample for answer in answers}
+        self.chosen = [sample for sample in self.chosen if sample not in settled]
+        return super().learn(())
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        gone = set(samples)
+        self.chosen = [sample for sample in self.chosen if sample not in gone]
+        kept = self.high_entropy_anchors.rows.samples if len(self.high_entropy_anchors) else ()
+        copies = [name for name in kept if name.rpartition(_COPY)[0] in gone]
+        super().forget([*samples, *copies])
+
+    def _trusted(self, batch: Batch, entropy: Tensor, asked: set[SampleId]) -> list[int]:
+        del batch, asked
+        surest: list[int] = entropy.argsort(stable=True).tolist()
+        return surest[: self.low_entropy_limit]
+
+
+_COPY = " (copy "
+
+
+def _repeated(labelled: LabelledRows, chosen: Sequence[SampleId]) -> LabelledRows:
+    """Labelled rows in the order of the choice, those chosen twice also as a copy."""
+    places = {sample: place for place, sample in enumerate(labelled.samples)}
+    order = [sample for sample in chosen if sample in places]
+    times: Counter[SampleId] = Counter()
+    names = []
+    for sample in order:
+        copy = times[sample]
+        names.append(SampleId(f"{sample}{_COPY}{copy})") if copy else sample)
+        times[sample] += 1
+    return replace(labelled.take([places[sample] for sample in order]), samples=tuple(names))
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedSelection(Selection):
+    """A choice that also says which samples speak for more than one cluster."""
+
+    order: tuple[SampleId, ...] = ()  # the chosen samples, once for each cluster
+
+
+class ReferenceClustering(IncrementalClustering):
+    """Incremental clustering as in the public code.
+
+    A cluster asks about the point nearest to its centroid among all points. If that is a known
+    sample, the cluster is passed over. Known samples gain weight from each other too. K-means uses
+    Elkan's algorithm, and draws its first centres without the weights.
+
+    Parameters
+    ----------
+    initial_clusters, cluster_growth, seed
+        As in `IncrementalClustering`.
+    inits
+        Starts of K-means; the best one counts.
+    """
+
+    def __init__(
+        self,
+        *,
+        initial_clusters: int = 10,
+        cluster_growth: float = 1.0,
+        inits: int = 10,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            initial_clusters=initial_clusters, cluster_growth=cluster_growth, seed=seed
+        )
+        self.clustering = ReferenceKMeans(inits=inits)
+
+    def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
+        """Choose at most `limit` different candidates; a repeated one gets the mean weight."""
+        if len(candidates) == 0:
+            return Selection()
+        found = self.cluster(candidates, known, step)
+        masses: dict[SampleId, list[float]] = {}
+        for pick in found.picks:
+            if pick.sample in masses or len(masses) < limit:
+                masses.setdefault(pick.sample, []).append(pick.mass)
+        order = tuple(pick.sample for pick in found.picks if pick.sample in masses)
+        chosen = {sample: sum(several) / len(several) for sample, several in masses.items()}
+        return RepeatedSelection(tuple(chosen), found.grown | chosen, found.labels, order)
+
+    def _nearest(self, distances: Tensor, members: Tensor, askable: Tensor) -> int | None:
+        del members
+        position = int(distances.argmin()) - (len(distances) - len(askable))
+        return position if position >= 0 and bool(askable[position]) else None
+
+    def _gain_per_anchor(self, gain: Tensor, anchors: Tensor) -> Tensor:
+        return (gain + anchors) / anchors
+
+
+class ReferenceKMeans(SklearnKMeans):
+    """K-means of scikit-learn before version 1.3, which seeded without weights."""
+
+    def estimator(self, count: int, seed: int) -> KMeans:
+        return KMeans(
+            count,
+            init=_seed_without_weights,
+            n_init=self.inits,
+            algorithm="elkan" if count > 1 else "lloyd",
+            random_state=seed,
+        )
+
+
+def _seed_without_weights(
+    points: NDArray[Any], count: int, random_state: np.random.RandomState
+) -> NDArray[Any]:
+    centres: NDArray[Any] = kmeans_plusplus(points, count, random_state=random_state)[0]
+    return centres
+
+
+class ReferenceTrainer(BalancedTrainer):
+    """Training as in the public code.
+
+    Mini-batches are drawn with replacement, the last one of each pass smaller. Each half has a
+    forward pass of its own. Without source-like samples, labelled ones are drawn for that half.
+
+    Parameters
+    ----------
+    lr, momentum, batch_size, weighting, max_updates, seed
+        As in `BalancedTrainer`.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float = 1e-3,
+        momentum: float = 0.9,
+        batch_size: int = 16,
+        weighting: Weighting | None = None,
+        max_updates: Updates = "unlimited",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            lr=lr,
+            momentum=momentum,
+            batch_size=batch_size,
+            weighting=weighting,
+            max_updates=max_updates,
+            fill_missing_low=True,
+            seed=seed,
+        )
+
+    def _plateau(self) -> Plateau:
+        return ReferencePlateau(window=5, patience=6)
+
+    def _batches(self, count: int, random: np.random.Generator) -> Iterator[np.ndarray]:
+        while True:
+            positions = random.integers(count, size=count)
+            for start in range(0, count, self.batch_size):
+                yield positions[start : start + self.batch_size]
+
+    def _logits(self, model: Classifier, halves: Sequence[Tensor]) -> Sequence[Tensor]:
+        return [model(inputs).logits for inputs in halves]
+
+
+class ReferencePlateau(Plateau):
+    """A plateau that throws away the loss after each window.
+
+    Examples
+    --------
+    >>> plateau = ReferencePlateau(window=2, patience=1)
+    >>> [plateau.is_reached(loss) for loss in (3.0, 1.0, 9.0, 2.5, 2.5, 0.0)]
+    [False, False, False, False, False, True]
+    """
+
+    def is_reached(self, loss: float) -> bool:
+        if len(self._losses) == self.window:
+            return self._ends_window()
+        self._losses.append(loss)
+        return False

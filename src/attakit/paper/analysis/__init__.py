@@ -1,0 +1,1 @@
+"""What the theory says about a recorded run."""

@@ -1,0 +1,229 @@
+"""What the theory makes of a run: weights, divergences and bounds, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attakit.errors import SettingError, check_count
+from attakit.paper.analysis.analysis_records import Analysis, Distances, StepAnalysis
+from attakit.paper.theory.divergence import Divergence, Hypotheses, estimate_divergence
+from attakit.paper.theory.gains import two_set_source_bound
+from attakit.paper.theory.terms import divergence_term, gap_term
+from attakit.randomness import generator
+from attakit.report.curves import samples_seen
+from attakit.report.features import HIGH, LOW, STREAM, Array, FeatureRecord, read_features
+from attakit.report.runs import RunRecord, read_run
+from attakit.report.scenes import spread
+from attakit.train.optimal_weight import optimal_low_weight, target_bound
+from attakit.train.weighting import Weighting
+
+DELTA = 0.05
+MAX_STEPS = 12
+_FEWEST_ROWS = 10  # a distance between smaller sets says nothing
+_MOST_ROWS = 1000  # of a set, to keep an analysis within seconds
+
+Progress = Callable[[int, int], None]  # steps done, steps in all
+
+
+def analyse_run(
+    folder: Path,
+    *,
+    hypotheses: Hypotheses = "linear",
+    max_steps: int = MAX_STEPS,
+    dimension: int | None = None,
+    seed: int = 0,
+    progress: Progress = lambda _done, _total: None,
+) -> Analysis:
+    """Analyse a run, finished or live, from its folder alone.
+
+    Parameters
+    ----------
+    folder
+        Of the run.
+    hypotheses
+        Class of the domain discriminators: "linear" or "network".
+    max_steps
+        Steps to analyse, spread over those that have features, or over all where none has.
+    dimension
+        VC dimension d of the bounds; by default that of a linear layer on the features.
+    seed
+        Of the estimates.
+    progress
+        Called with (steps done, steps in all).
+    """
+    check_count("analyse_run", "max_steps", max_steps)
+    if dimension is not None:
+        check_count("analyse_run", "dimension", dimension)
+    run, features = read_run(folder), read_features(folder)
+    if run.experiment.get("pool") is not None:
+        raise SettingError(
+            f"The run in {folder} went through a pool in rounds. It has no source-like samples and "
+            f"no stream, so there is nothing to weigh; analyse a run along a stream."
+        )
+    if not run.steps:
+        raise SettingError(f"The run in {folder} has no step yet. Try again a little later.")
+    # A live run writes the two files one after the other: only steps in both are whole.
+    known = [place for place, line in enumerate(run.steps) if line["step"] in features.steps]
+    places = spread(known or range(len(run.steps)), max_steps)
+    size = dimension or _linear_dimension(features)
+    steps = []
+    for done, place in enumerate(places, 1):
+        distances = _distances(features, run.steps[place]["step"], hypotheses, seed)
+        steps.append(_analysed(run, place, distances, size))
+        progress(done, len(places))
+    return Analysis(
+        run.label,
+        run.is_finished,
+        bool(known),
+        hypotheses,
+        size,
+        complexity_of(run),
+        DELTA,
+        tuple(steps),
+    )
+
+
+def complexity_of(run: RunRecord) -> float:
+    """c₁²d as the run's weighting has it."""
+    table: Any = run.experiment
+    for name in ("method", "trainer", "weighting", "complexity"):
+        table = table.get(name) if isinstance(table, Mapping) else None
+    return float(table) if isinstance(table, int | float) else Weighting().complexity
+
+
+def _linear_dimension(features: FeatureRecord) -> int | None:
+    sets = [rows for named in features.steps.values() for rows in named.values()]
+    return sets[0].shape[1] + 1 if sets else None
+
+
+def _distances(features: FeatureRecord, step: int, hypotheses: Hypotheses, seed: int) -> Distances:
+    if step not in features.steps:
+        return Distances()
+    now = features.steps[step]
+    seen = [sets[STREAM] for at, sets in features.steps.items() if at <= step and STREAM in sets]
+    stream = np.concatenate(seen) if seen else None
+
+    def between(first: Array | None, second: Array | None) -> Divergence | None:
+        if first is None or second is None or min(len(first), len(second)) < _FEWEST_ROWS:
+            return None
+        return estimate_divergence(
+            first, second, hypotheses=hypotheses, max_samples=_MOST_ROWS, seed=seed
+        )
+
+    return Distances(
+        between(features.source, _as_many(stream, now.get(LOW), seed)),
+        between(features.source, now.get(LOW)),
+        between(features.source, now.get(HIGH)),
+        between(now.get(LOW), stream),
+    )
+
+
+def _as_many(stream: Array | None, low: Array | None, seed: int) -> Array | None:
+    """As many samples of the stream as there are source-like ones, where there are enough.
+
+    A discriminator finds less in fewer samples. Only sets of one size can be compared.
+    """
+    if stream is None or low is None or not _FEWEST_ROWS <= len(low) < len(stream):
+        return stream
+    return stream[generator(seed, "analysed stream").permutation(len(stream))[: len(low)]]
+
+
+def _analysed(
+    run: RunRecord, place: int, distances: Distances, dimension: int | None
+) -> StepAnalysis:
+    line = run.steps[place]
+    numbers = line.get("training") or {}
+    low, high = numbers.get("low_anchors"), numbers.get("high_anchors")
+    share, weight = numbers.get("low_share"), numbers.get("low_weight")
+    best, working = _best_weight(share, weight, low, high, distances, complexity_of(run))
+    target, source = _bounds(share, weight, low, high, distances, dimension)
+    return StepAnalysis(
+        step=line["step"],
+        samples=samples_seen(run)[place],
+        low_count=None if low is None else int(low),
+        high_count=None if high is None else int(high),
+        low_share=share,
+        low_weight=weight,
+        best_weight=best,
+        distances=distances,
+        working_bound=working,
+        target_bound=target,
+        source_bound=source,
+        target_error=_error(line.get("stream_accuracy")),
+        source_error=_error(_last_source_accuracy(run, place)),
+    )
+
+
+Number = float | None
+
+
+def _best_weight(
+    share: Number,
+    weight: Number,
+    low: Number,
+    high: Number,
+    distances: Distances,
+    complexity: float,
+) -> tuple[Number, Number]:
+    """w₀*, and the bound that it minimises at the weight that was used."""
+    if share is None or weight is None or low is None or high is None or low + high == 0:
+        return None, None
+    if distances.low_stream is None:
+        return None, None
+    apart, gap = distances.low_stream.value, math.sqrt(complexity / (low + high))
+    best = float(optimal_low_weight(share, apart, gap))
+    return best, _finite(float(target_bound(weight, share, apart, gap)))
+
+
+def _bounds(
+    share: Number,
+    weight: Number,
+    low: Number,
+    high: Number,
+    distances: Distances,
+    dimension: int | None,
+) -> tuple[Number, Number]:
+    """Bounds on target and source error above their best, with every constant of the paper."""
+    if share is None or weight is None or low is None or high is None or dimension is None:
+        return None, None
+    gap = gap_term(max(1, low + high), dimension, DELTA)
+    target = source = None
+    if distances.low_stream is not None:
+        apart = term(distances.low_stream, dimension)
+        target = _finite(float(target_bound(weight, share, apart, gap)))
+    if distances.source_low is not None and distances.source_stream is not None:
+        near, far = (
+            term(distance, dimension)
+            for distance in (distances.source_low, distances.source_stream)
+        )
+        source = _finite(float(two_set_source_bound(weight, share, near, far, gap)))
+    return target, source
+
+
+def term(distance: Divergence, dimension: int) -> float:
+    """A for an estimated distance; γ, which nobody knows, is left out."""
+    return float(
+        divergence_term(
+            distance.value, unlabelled=min(distance.samples), dimension=dimension, delta=DELTA
+        )
+    )
+
+
+def _error(accuracy: Number) -> Number:
+    return None if accuracy is None else 1 - accuracy / 100
+
+
+def _finite(value: float) -> Number:
+    return value if math.isfinite(value) else None
+
+
+def _last_source_accuracy(run: RunRecord, place: int) -> Number:
+    """On held-out source samples, at the step or the last time before that it was measured."""
+    lines: Sequence[Mapping[str, Any]] = [run.before, *run.steps[: place + 1]]
+    known = [line["source_accuracy"] for line in lines if line.get("source_accuracy") is not None]
+    return known[-1] if known else None

@@ -1,0 +1,1 @@
+"""The paper's numbers, and its table layouts filled with our runs."""

@@ -1,0 +1,239 @@
+"""The paper's table layouts, filled with our runs. `LAYOUTS` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from attakit.errors import SettingError, unknown_name
+from attakit.paper.tables.complete_layout import complete
+from attakit.paper.tables.measures import (
+    Measure,
+    cost_measures,
+    in_paper_order,
+    labels_measure,
+    letter_of,
+    mean_of,
+    memory_measures,
+    printed_at,
+    printed_labels,
+    row_title,
+    segments_of,
+    source_measures,
+    target_measures,
+)
+from attakit.paper.tables.notes import (
+    READ_COMPARISON,
+    READ_CORRUPTIONS,
+    READ_MEMORY,
+    READ_POOL,
+    legend,
+    paper_note,
+)
+from attakit.paper.tables.numbers import PaperTable, find_table, paper_names
+from attakit.report.curves import step_segments
+from attakit.report.fairness import fairness_notes
+from attakit.report.lineup import (
+    Entrant,
+    final_of,
+    line_up,
+    orders_of,
+    several_budgets,
+    with_remark,
+)
+from attakit.report.runs import RunRecord
+from attakit.report.streams import by_conditions, is_pool, stream_name
+from attakit.report.tables import MEMORY, ResultTable, TableColumn, TableRow
+from attakit.settings.suite import PLAIN, Suite
+
+Layout = Callable[[str, Sequence[Entrant]], list[ResultTable]]
+
+_OF_POOLS = "ada"
+_IMAGES = 10_000
+_TIMED = ("noise", "blur")  # the paper times these corruptions only
+
+
+def lay_out(name: str, runs: Sequence[RunRecord]) -> list[ResultTable]:
+    """Fill one of the paper's layouts with runs: a table per data set and way to make its stream.
+
+    The orders of a stream stand side by side. Layouts of streams leave runs over a pool out.
+
+    >>> end = {"stream_accuracy": 80.0, "segments": {"sketch": 80.0}, "labels": 0}
+    >>> experiment = {"label": "EATA", "stream": {"name": "pacs"}}
+    >>> (table,) = lay_out("tta", [RunRecord(experiment, {}, ["sketch"], [], [], end)])
+    >>> table.rows[0].cells[0]
+    TableCell(figure=MeanStd(mean=80.0, deviation=None),
+              paper=PaperNumber(value=50.27, deviation=None), decimals=1)
+    """
+    if name not in LAYOUTS:
+        raise unknown_name("layout", name, LAYOUTS)
+    if not runs:
+        raise SettingError(f"The layout {name!r} needs at least one run, got none.")
+    on_streams, notes = _without_pools(name, runs)
+    tables: list[ResultTable] = []
+    for own in by_conditions(on_streams):
+        for table in LAYOUTS[name](own.data_set, line_up(own.runs)):
+            title = with_remark(str(table.title), own.description)
+            tables.append(replace(table, title=title, notes=(*table.notes, *notes)))
+    return tables
+
+
+def _without_pools(
+    layout: str, runs: Sequence[RunRecord]
+) -> tuple[Sequence[RunRecord], tuple[str, ...]]:
+    """The runs that a layout shows, and a sentence about those that it does not."""
+    pools = [run for run in runs if is_pool(run)]
+    if layout == _OF_POOLS or not pools:
+        return runs, ()
+    if len(pools) == len(runs):
+        raise SettingError(
+            f"The layout {layout!r} shows streams, but all of the {len(runs)} runs given are over "
+            f"a pool. Take the layout {_OF_POOLS!r}."
+        )
+    noun = "run" if len(pools) == 1 else "runs"
+    note = f"Left out: {len(pools)} {noun} over a pool; the layout {_OF_POOLS} shows them."
+    return [run for run in runs if not is_pool(run)], (note,)
+
+
+def tta(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
+    """TTA comparison: accuracy along the stream and after it, domain-wise and random."""
+    return _comparison("tta", data_set, entrants)
+
+
+def enhanced(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
+    """The same for TTA methods that are given randomly chosen labels."""
+    return _comparison("enhanced", data_set, entrants)
+
+
+def _comparison(layout: str, data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
+    table = find_table(layout, data_set)
+    columns: list[Measure] = []
+    for order in orders_of(entrants):
+        part = stream_name(order)
+        columns += _now_measures(entrants, table, order)
+        columns += source_measures(entrants, table, part, order)
+        columns += target_measures(entrants, table, part, order)
+        columns += cost_measures(entrants, part, order, printed_labels(order))
+    title = table.title if table is not None else f"Comparison on {data_set}"
+    return [_result_table(title, columns, entrants, table, READ_COMPARISON)]
+
+
+def _now_measures(
+    entrants: Sequence[Entrant], table: PaperTable | None, order: str
+) -> list[Measure]:
+    """Accuracy along the stream, per segment, and the plain mean of the segments."""
+    part, names = stream_name(order), segments_of(entrants, order)
+    letters = [letter_of(table, name) for name in names]
+    paths = [f"{part}/{letter}" for letter in letters]
+    columns = [
+        _now_measure(part, letter, name, order, path)
+        for name, letter, path in zip(names, letters, paths, strict=True)
+    ]
+    mean = Measure(
+        TableColumn(part, "now", "mean"), mean_of("segments", names), order, printed_at(*paths)
+    )
+    return [*columns, mean] if len(names) > 1 else columns
+
+
+def _now_measure(
+    part: str, letter: str, segment: str, order: str, path: str | None = None
+) -> Measure:
+    head, read = TableColumn(part, "now", letter), final_of("segments", segment)
+    return Measure(head, read, order, printed_at(letter if path is None else path))
+
+
+def ada(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
+    """Active domain adaptation: mean (deviation) on whole domains after adaptation."""
+    table = find_table("ada", data_set)
+    columns = [
+        *source_measures(entrants, table, "", None),
+        *target_measures(entrants, table, "", None),
+        *cost_measures(entrants, "", None),
+    ]
+    title = table.title if table is not None else f"Active domain adaptation on {data_set}"
+    return [_result_table(title, columns, entrants, table, READ_POOL, pooled=True)]
+
+
+def corruptions(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
+    """Corruptions: seconds per 10,000 images and accuracy under each corruption."""
+    table = find_table("corruptions", data_set)
+    columns: list[Measure] = []
+    for order in orders_of(entrants):
+        part = stream_name(order)
+        names = segments_of(entrants, order)
+        # The paper streams brightness, its source, but leaves it out of its table and average.
+        counted = [name for name in names if table is None or table.letter(name)] or names
+        seconds = TableColumn(part, "", "s/10,000", is_accuracy=False)
+        columns.append(Measure(seconds, seconds_per_images, order, printed_at("seconds")))
+        columns += [_now_measure(part, letter_of(table, name), name, order) for name in names]
+        mean = TableColumn(part, "now", "mean")
+        columns.append(Measure(mean, mean_of("segments", counted), order, printed_at("average")))
+        columns.append(labels_measure(part, order, printed_labels(order)))
+        columns += memory_measures(entrants, part, order)
+    title = table.title if table is not None else f"Corruptions of {data_set}"
+    return [_result_table(title, columns, entrants, table, READ_CORRUPTIONS)]
+
+
+def seconds_per_images(run: RunRecord) -> float | None:
+    """Seconds per 10,000 images, on noise and blur where the stream has them, as in the paper."""
+    names = step_segments(run)
+    timed = [
+        step
+        for step, name in zip(run.steps, names, strict=True)
+        if name is not None and name.endswith(_TIMED)
+    ]
+    steps = timed or run.steps
+    images = sum(int(step.get("size") or 0) for step in steps)
+    return _IMAGES * sum(step.get("seconds") or 0.0 for step in steps) / images if images else None
+
+
+def _result_table(
+    title: str,
+    measures: Sequence[Measure],
+    entrants: Sequence[Entrant],
+    table: PaperTable | None,
+    reading: str,
+    *,
+    pooled: bool = False,
+) -> ResultTable:
+    rows = []
+    for entrant in in_paper_order(entrants, table):
+        with_budget = several_budgets(entrants, entrant.label)
+        cells = tuple(measure.cell(entrant, table) for measure in measures)
+        rows.append(TableRow(row_title(entrant, table, with_budget=with_budget), cells))
+    columns = tuple(measure.column for measure in measures)
+    has_paper = any(row.has_paper for row in rows)
+    memory = [READ_MEMORY] if any(column.title == MEMORY for column in columns) else []
+    notes = [reading, *memory, *legend(table), *paper_note(table if has_paper else None)]
+    return ResultTable(
+        title,
+        columns,
+        tuple(rows),
+        (*notes, *fairness_notes(entrants, pooled=pooled)),
+        deviation="()" if pooled else "±",
+    )
+
+
+LAYOUTS: dict[str, Layout] = {
+    "tta": tta,
+    "enhanced": enhanced,
+    "corruptions": corruptions,
+    "ada": ada,
+    "complete": complete,
+}
+
+
+def check_layout(name: str) -> None:
+    """Raise `SettingError` unless there is such a layout; the plain tables count as one."""
+    if name not in (PLAIN, *LAYOUTS):
+        raise unknown_name("layout", name, (PLAIN, *LAYOUTS))
+
+
+def check_suite(suite: Suite, where: str = "suite") -> None:
+    """Raise `SettingError` unless the layout and the paper's table that a suite names exist."""
+    try:
+        check_layout(suite.layout)
+        if suite.paper is not None and suite.paper not in paper_names():
+            raise unknown_name("paper", suite.paper, paper_names())
+    except SettingError as error:
+        raise SettingError(f"{where}: {error}") from error

@@ -1,0 +1,141 @@
+"""The numbers that the paper prints, to stand beside our own.
+
+They are in `paper.toml`, under the names of their tables.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from attakit.errors import unknown_name
+from attakit.report.tables import PaperNumber
+
+FILE = "paper.toml"
+_WITHOUT_NUMBERS = ("figure-13",)  # the ablation, which a suite may repeat all the same
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One table of the paper.
+
+    Parameters
+    ----------
+    name, title
+        Its name in the file, such as `table-2-pacs`, and what it is about.
+    layout, data_set
+        The layout that shows the same thing, and the data set.
+    columns, rows
+        Names of the columns, and the numbers of each row in their order.
+    source, domains
+        The letter of the source domain, and the domain that each letter stands for.
+    labels
+        How many labels a row used, on the domain-wise and on the random stream.
+    method
+        For complete results: the method that the whole table is about.
+
+    Examples
+    --------
+    >>> table = paper_tables()["table-2-pacs"]
+    >>> table.row_name("simatta", 300), table.letter("art_painting")
+    ('SimATTA (B ≤ 300)', 'A')
+    >>> table.number("EATA", "random/after/S")
+    PaperNumber(value=54.26, deviation=None)
+    """
+
+    name: str
+    title: str
+    layout: str
+    data_set: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, Sequence[Any]]
+    source: str | None = None
+    domains: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    method: str | None = None
+
+    def number(self, row: str, column: str) -> PaperNumber | None:
+        """A number of the table; None where it has none."""
+        if row not in self.rows or column not in self.columns:
+            return None
+        printed = self.rows[row][self.columns.index(column)]
+        if isinstance(printed, str):  # "N/A"
+            return None
+        return PaperNumber(*printed) if isinstance(printed, list) else PaperNumber(printed)
+
+    def row_name(self, label: str, budget: object = None) -> str | None:
+        """The row of a method, whose budget may be part of the paper's name for it."""
+        names = {plain(name): name for name in self.rows}
+        for wanted in (label, f"{label} (B ≤ {budget})", f"{label} (B = {budget})"):
+            if plain(wanted) in names:
+                return names[plain(wanted)]
+        return None
+
+    def letter(self, domain: str) -> str | None:
+        """The paper's letter for a domain."""
+        letters = {plain(name): letter for letter, name in self.domains.items()}
+        return letters.get(plain(domain))
+
+
+@cache
+def paper_tables() -> Mapping[str, PaperTable]:
+    """All tables of the paper, by their names."""
+    text = files("attakit.paper.tables").joinpath(FILE).read_text(encoding="utf-8")
+    return {
+        name: PaperTable(name=name, **{**table, "columns": tuple(table["columns"])})
+        for name, table in tomllib.loads(text).items()
+    }
+
+
+def paper_names() -> list[str]:
+    """What a suite may say it repeats: a table, that table on one data set, or the ablation.
+
+    >>> "table-2" in paper_names(), "table-2-pacs" in paper_names(), "table-99" in paper_names()
+    (True, True, False)
+    """
+    whole = ("-".join(name.split("-")[:2]) for name in paper_tables())
+    return list(dict.fromkeys([*whole, *paper_tables(), *_WITHOUT_NUMBERS]))
+
+
+def paper_number(table: str, method: str, column: str) -> PaperNumber | None:
+    """A number of the paper; None where the table has none.
+
+    >>> paper_number("table-2-pacs", "Tent (steps=1)", "domain-wise/A")
+    PaperNumber(value=67.29, deviation=None)
+    >>> paper_number("table-4-pacs", "CLUE (B = 300)", "S")
+    PaperNumber(value=86.91, deviation=0.26)
+    """
+    if table not in paper_tables():
+        raise unknown_name("table", table, paper_tables())
+    found = paper_tables()[table]
+    row = found.row_name(method)
+    return None if row is None else found.number(row, column)
+
+
+def find_table(layout: str, data_set: str, method: str | None = None) -> PaperTable | None:
+    """The table that shows what a layout shows, for a data set; None where the paper has none.
+
+    >>> find_table("tta", "office_home").name
+    'table-6'
+    """
+    wanted = (layout, plain(data_set), None if method is None else plain(method))
+    for table in paper_tables().values():
+        about = None if table.method is None else plain(table.method)
+        if (table.layout, plain(table.data_set), about) == wanted:
+            return table
+    return None
+
+
+def plain(name: str) -> str:
+    """A name without what spelling varies in.
+
+    >>> plain("SAR (step=10)") == plain("sar (steps=10)"), plain("K-means (B <= 300)")
+    (True, 'kmeansb≤300')
+    """
+    spelled = name.casefold().replace("<=", "≤").replace("steps=", "step=")
+    return re.sub(r"[^\w≤=]|_", "", spelled)

@@ -1,0 +1,172 @@
+"""Which domain are samples of low and of high entropy like?
+
+Gui, Li and Ji, "Active Test-Time Adaptation", ICLR 2024, Table 1: the source model sorts target
+samples by the entropy of its answers. Models trained on the lowest should do well on the source,
+models trained on the highest on the target. Beside the paper's two kinds there are random samples,
+for comparison. Labels are the true ones, so that only the choice of inputs matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from attakit.errors import SettingError, check_count
+from attakit.nn.classifier import Classifier
+from attakit.paper.validation.cell_file import CellFile, Result, complete_cells
+from attakit.paper.validation.entropy_plot import EntropyRow
+from attakit.paper.validation.fitting import Fitting, fit, measure
+from attakit.paper.validation.testbed import Material, Testbed, load_material
+from attakit.randomness import generator
+from attakit.report.summaries import MeanStd
+from attakit.stream.samples import Samples, Subset
+
+EntropyKind = Literal["low", "high", "random"]
+TrainingWay = Literal["retrain", "fine-tune"]
+
+KINDS: dict[EntropyKind, str] = {"low": "low entropy", "high": "high entropy", "random": "random"}
+WAYS: tuple[TrainingWay, ...] = ("retrain", "fine-tune")
+
+
+@dataclass(frozen=True)
+class EntropyCell:
+    """One model: trained on so many samples of a kind; fine-tuned, or from before the source."""
+
+    kind: EntropyKind
+    way: TrainingWay
+    samples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class EntropySettings:
+    """How many samples the models are trained on, and how many models there are.
+
+    Parameters
+    ----------
+    retrain, fine_tune
+        Samples for a model that has not seen the source, and for the source model.
+    seeds
+        Models per row, whose losses are averaged.
+
+    Examples
+    --------
+    >>> EntropySettings(retrain=800).fine_tune
+    300
+    """
+
+    retrain: int = 2000
+    fine_tune: int = 300
+    seeds: int = 3
+
+    def __post_init__(self) -> None:
+        check_count("EntropySettings", "retrain", self.retrain)
+        check_count("EntropySettings", "fine_tune", self.fine_tune)
+        check_count("EntropySettings", "seeds", self.seeds)
+
+    def cells(self) -> list[EntropyCell]:
+        """All models."""
+        counts: dict[TrainingWay, int] = {"retrain": self.retrain, "fine-tune": self.fine_tune}
+        return [
+            EntropyCell(kind, way, counts[way], seed)
+            for kind in KINDS
+            for way in WAYS
+            for seed in range(self.seeds)
+        ]
+
+
+def compare_entropy_sets(
+    testbed: Testbed,
+    path: Path,
+    *,
+    settings: EntropySettings,
+    fitting: Fitting,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> list[EntropyRow]:
+    """Train models on samples of low, high and any entropy, those that are not in the file yet.
+
+    Parameters
+    ----------
+    testbed
+        Data and models.
+    path
+        File of JSON lines with one line per finished model.
+    settings, fitting
+        How many samples and models, and how each is trained.
+    workers
+        Processes of one thread each; by default one per core.
+    progress
+        Called with the numbers of finished and of all models.
+    """
+    material = load_material(testbed)
+    _check_enough(settings, material)
+    material.model(pretrained=False)  # missing weights raise before any work
+    file = CellFile(path, "entropy", {**material.settings(), **asdict(fitting)})
+    work = partial(train_on_kind, testbed, fitting)
+    results = complete_cells(file, settings.cells(), work, workers=workers, progress=progress)
+    rows = [
+        _row(KINDS[kind], way, [result for cell, result in results.items() if _is(cell, kind, way)])
+        for way in WAYS
+        for kind in KINDS
+    ]
+    return [*rows, _row("source model", "as it is", [_losses(_source(material), material)])]
+
+
+def train_on_kind(testbed: Testbed, fitting: Fitting, cell: EntropyCell) -> Result:
+    """Train one model and measure its losses on source and target."""
+    material = load_material(testbed)
+    pretrained = cell.way == "fine-tune"
+    samples = choose(material, cell.kind, cell.samples, cell.seed)
+    model = material.model(pretrained=pretrained)
+    weights = torch.ones(len(samples))
+    norm = material.norm(pretrained=pretrained)
+    fit(model, samples, weights, fitting, norm=norm, seed=cell.seed)
+    return _losses(model, material)
+
+
+def choose(material: Material, kind: EntropyKind, count: int, seed: int) -> Samples:
+    """Target samples of a kind, by the entropy of what the source model says."""
+    samples = material.target_train
+    if kind == "random":
+        order = generator(seed, "validation draw", kind).permutation(len(samples)).tolist()
+    else:
+        is_high = kind == "high"
+        order = material.target_entropy.argsort(stable=True, descending=is_high).tolist()
+    return Subset(samples, order[:count])
+
+
+def _source(material: Material) -> Classifier:
+    return material.model(pretrained=True).eval()
+
+
+def _losses(model: Classifier, material: Material) -> Result:
+    source, target = measure(model, material.source_test), measure(model, material.target_test)
+    return {"source_loss": source.loss, "target_loss": target.loss}
+
+
+def _is(cell: EntropyCell, kind: EntropyKind, way: TrainingWay) -> bool:
+    return (cell.kind, cell.way) == (kind, way)
+
+
+def _row(samples: str, way: str, results: Sequence[Result]) -> EntropyRow:
+    source = MeanStd.of(result["source_loss"] for result in results)
+    target = MeanStd.of(result["target_loss"] for result in results)
+    assert source is not None
+    assert target is not None
+    return EntropyRow(samples, way, source, target)
+
+
+def _check_enough(settings: EntropySettings, material: Material) -> None:
+    there = len(material.target_train)
+    wanted = max(settings.retrain, settings.fine_tune)
+    if 2 * wanted > there:
+        raise SettingError(
+            f"EntropySettings: {wanted} samples of lowest and as many of highest entropy would "
+            f"overlap: there are {there} target samples to choose from. Take at most {there // 2}."
+        )

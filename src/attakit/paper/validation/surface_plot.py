@@ -1,0 +1,124 @@
+"""Pictures of loss surfaces: colours for losses, marks for the low points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attakit.errors import SettingError
+from attakit.paper.validation.loss_surface import LossSurface, edges
+from attakit.report.canvas import EMPTY, FAINT, INK, import_drawing, new_figure, save_figure, soften
+
+_LINE, _LOW, _LOWEST = "#ff8c1a", "#e0193c", "#19d219"
+_BRIGHTEST = 85  # percent of the losses that the colours tell apart; few are far above the rest
+_TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+_PANEL = (4.5, 4.1)  # inches
+_COLUMNS = 3
+
+
+def draw_surfaces(surfaces: Sequence[LossSurface], path: Path) -> None:
+    """Draw one surface, or several side by side, into a file.
+
+    Parameters
+    ----------
+    surfaces
+        What to draw; each has colours of its own.
+    path
+        The file to write: .png, .svg or .pdf.
+    """
+    if not surfaces:
+        raise SettingError("draw_surfaces: no surfaces given. Name at least one.")
+    columns = min(_COLUMNS, len(surfaces))
+    rows = -(-len(surfaces) // columns)
+    figure = new_figure(_PANEL[0] * columns, _PANEL[1] * rows + 0.35)
+    panels = figure.subplots(rows, columns, squeeze=False).flatten()
+    for axes, surface in zip(panels, surfaces, strict=False):
+        _draw_surface(figure, axes, surface)
+    free = list(panels[len(surfaces) :])
+    for axes in free:
+        axes.set_axis_off()
+    _draw_legend(figure, panels[0], free)
+    save_figure(figure, path)
+
+
+def _draw_surface(figure: Any, axes: Any, surface: LossSurface) -> None:
+    if not np.isfinite(surface.losses).any():
+        raise SettingError(
+            f"{surface.title}: no cell could be trained, because the data set has too few samples "
+            f"for it. Train on fewer samples, or take more points."
+        )
+    soften(axes)
+    axes.set_facecolor(EMPTY)
+    x, y = edges(surface.shares), edges(surface.weights)
+    colours = _draw_losses(axes, surface, x, y)
+    bar = figure.colorbar(colours, ax=axes, extend="max", shrink=0.82, pad=0.02, aspect=26)
+    bar.ax.tick_params(colors=FAINT, labelsize=8, length=0)
+    bar.outline.set_visible(False)
+    _mark(axes, surface)
+    axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xticks=_TICKS, yticks=_TICKS, aspect="equal")
+    axes.set_title(_two_lines(surface.title), fontsize=10, color=INK, loc="left")
+    axes.set_xlabel("λ₀, share of source samples", fontsize=9, color=FAINT)
+    axes.set_ylabel("w₀, weight of their loss", fontsize=9, color=FAINT)
+
+
+def _draw_losses(axes: Any, surface: LossSurface, x: Any, y: Any) -> Any:
+    losses = np.ma.masked_invalid(surface.losses.T)
+    known = losses.compressed()
+    top = float(np.percentile(known, _BRIGHTEST))
+    low = float(known.min())
+    limits = {"vmin": low, "vmax": top if top > low else low + 1.0}
+    return axes.pcolormesh(
+        x, y, losses, cmap="viridis", edgecolors="#ffffff22", linewidth=0.5, **limits
+    )
+
+
+def _mark(axes: Any, surface: LossSurface) -> None:
+    effects = import_drawing("matplotlib.patheffects")
+    halo = [effects.withStroke(linewidth=3, foreground="#00000055")]
+    axes.plot([0, 1], [0, 1], color=_LINE, linewidth=2, label="w₀ = λ₀", path_effects=halo)
+    lows = surface.lowest_per_share()
+    axes.scatter(
+        [low.share for low in lows],
+        [low.weight for low in lows],
+        s=42,
+        color=_LOW,
+        edgecolors="white",
+        linewidths=0.9,
+        zorder=3,
+        label="lowest for its λ₀",
+    )
+    best = surface.lowest()
+    axes.scatter(
+        [best.share],
+        [best.weight],
+        s=110,
+        color=_LOWEST,
+        marker="X",
+        edgecolors="#0b3d0b",
+        linewidths=1,
+        zorder=4,
+        label="lowest of all",
+        clip_on=False,
+    )
+
+
+def _draw_legend(figure: Any, axes: Any, free: Sequence[Any]) -> None:
+    """Into a place that no surface needs; below them where there is none."""
+    handles, labels = axes.get_legend_handles_labels()
+    patches = import_drawing("matplotlib.patches")
+    handles.append(patches.Patch(facecolor=EMPTY, edgecolor="#cccccc"))
+    labels.append("no model: too few samples")
+    if free:
+        free[0].legend(handles, labels, loc="center", frameon=False, fontsize=10, labelspacing=1)
+    else:
+        where = {"loc": "outside lower center", "ncols": len(handles), "fontsize": 8}
+        figure.legend(handles, labels, frameon=False, columnspacing=1.0, handletextpad=0.4, **where)
+
+
+def _two_lines(title: str) -> str:
+    """What is shown, and below it on what, where the title has commas."""
+    first, comma, rest = title.partition(", ")
+    return f"{first}\n{rest}" if comma else title

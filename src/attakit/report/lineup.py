@@ -1,0 +1,156 @@
+"""Runs grouped into entrants: which belong to one method, budget and stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from attakit.report.lines import as_json
+from attakit.report.runs import RunRecord
+from attakit.report.streams import (
+    BUDGET,
+    STREAM_NAMES,
+    describe_settings,
+    distinguishing_settings,
+    order_of,
+    own_settings,
+    setting,
+    without_repeats,
+)
+from attakit.report.summaries import MeanStd, final_figures
+
+RunReader = Callable[[RunRecord], float | None]
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A method with one budget and one way to set it, and its runs on each stream order.
+
+    Parameters
+    ----------
+    label
+        Name of the method.
+    budget
+        Labels it was allowed; None where it never received any, so that the budget says nothing.
+    runs
+        Its runs by the order of their stream, one per seed.
+    left_out
+        How many runs repeat another one's settings, seed and source model, and are not counted.
+    variant
+        What sets it apart from others with the same label and budget; empty where nothing does.
+
+    Examples
+    --------
+    >>> run = RunRecord({"label": "tent"}, {}, [], [], [], {"labels": 0, "seconds": 2.0})
+    >>> (entrant,) = line_up([run])
+    >>> (order,) = entrant.runs
+    >>> entrant.budget, entrant.figure(order, final("seconds"))
+    (None, MeanStd(mean=2.0, deviation=None))
+    """
+
+    label: str
+    budget: int | str | None
+    runs: Mapping[str, tuple[RunRecord, ...]]
+    left_out: int = 0
+    variant: str = ""
+
+    @property
+    def full_label(self) -> str:
+        """Name of the method, with settings where it was run with several."""
+        return with_remark(self.label, self.variant)
+
+    @property
+    def all_runs(self) -> tuple[RunRecord, ...]:
+        return tuple(run for runs in self.runs.values() for run in runs)
+
+    def figure(self, order: str, read: RunReader) -> MeanStd | None:
+        """A number of the runs on one stream, averaged over seeds."""
+        return MeanStd.of(read(run) for run in self.runs.get(order, ()))
+
+
+def with_remark(name: str, remark: str) -> str:
+    """A name with a remark in brackets, where there is one."""
+    return f"{name} ({remark})" if remark else name
+
+
+def line_up(runs: Sequence[RunRecord]) -> list[Entrant]:
+    """Put runs together that differ in stream order and seed only."""
+    labels = list(dict.fromkeys(run.label for run in runs))
+    entrants: list[Entrant] = []
+    for label in labels:
+        own = [run for run in runs if run.label == label]
+        if any(final_figures(run).get("labels") for run in own):
+            budgets = sorted(dict.fromkeys(budget_of(run) for run in own), key=_by_size)
+            for budget in budgets:
+                entrants += _variants(label, budget, [r for r in own if budget_of(r) == budget])
+        else:
+            entrants += _variants(label, None, own)
+    return entrants
+
+
+def _variants(label: str, budget: int | str | None, runs: Sequence[RunRecord]) -> list[Entrant]:
+    """An entrant for each way in which a method was set, named by what differs."""
+    ways: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        ways.setdefault(as_json(own_settings(run)), []).append(run)
+    settings = [own_settings(own[0]) for own in ways.values()]
+    names = distinguishing_settings(settings)
+    return [
+        _entrant(label, budget, own, ", ".join(describe_settings(each, names, "=")))
+        for each, own in zip(settings, ways.values(), strict=True)
+    ]
+
+
+def _entrant(
+    label: str, budget: int | str | None, runs: Sequence[RunRecord], variant: str
+) -> Entrant:
+    kept = without_repeats(runs)
+    left_out = len(runs) - len(kept)
+    if budget is None:
+        # A method that never asks may have been run at several budgets: that is no repeat.
+        kept = without_repeats(kept, whatever=BUDGET)
+    orders = list(dict.fromkeys(order_of(run) for run in kept))
+    by_order = {order: tuple(run for run in kept if order_of(run) == order) for order in orders}
+    return Entrant(label, budget, by_order, left_out, variant)
+
+
+def _by_size(budget: int | str | None) -> tuple[bool, int]:
+    return not isinstance(budget, int), budget if isinstance(budget, int) else 0
+
+
+def several_budgets(entrants: Sequence[Entrant], label: str) -> bool:
+    """Whether a method is there with more than one budget."""
+    return len({entrant.budget for entrant in entrants if entrant.label == label}) > 1
+
+
+def orders_of(entrants: Sequence[Entrant]) -> list[str]:
+    """The orders of all streams: domain-wise, random, then others as they come."""
+    found = dict.fromkeys(order for entrant in entrants for order in entrant.runs)
+    known = [order for order in STREAM_NAMES if order in found]
+    return [*known, *(order for order in found if order not in known)]
+
+
+def budget_of(run: RunRecord) -> int | str | None:
+    """How many labels a run was allowed."""
+    budget: int | str | None = setting(run, "labels", "budget")
+    return budget
+
+
+def final(name: str) -> RunReader:
+    """Reads a figure of the end of a run."""
+
+    def read(run: RunRecord) -> float | None:
+        value: float | None = final_figures(run).get(name)
+        return value
+
+    return read
+
+
+def final_of(name: str, key: str) -> RunReader:
+    """Reads a figure per domain or segment of the end of a run."""
+
+    def read(run: RunRecord) -> float | None:
+        value: float | None = (final_figures(run).get(name) or {}).get(key)
+        return value
+
+    return read

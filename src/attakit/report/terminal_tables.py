@@ -1,0 +1,136 @@
+"""Tables of results as a terminal shows them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from attakit.report.tables import MEMORY, ResultTable, table_texts
+
+_WIDE = 200
+_ENDLESS = 10_000
+_ROOMY = 120  # columns of a terminal that can show all deviations of a plain table
+_NARROW_NAME = 24  # letters of a method's name in a line of a narrow table
+
+
+def as_terminal_text(table: ResultTable) -> str:
+    """The table as a wide terminal shows it, without colours."""
+    console = Console(file=io.StringIO(), width=_WIDE, record=True)
+    console.print(terminal_table(table, _WIDE))
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"
+
+
+def terminal_table(table: ResultTable, width: int) -> RenderableType:
+    """What a terminal of some width shows of a table."""
+    if table.counts_runs:
+        return _plain_table(table, is_narrow=width < _ROOMY)
+    return _layout(table, width)
+
+
+def _plain_table(table: ResultTable, *, is_narrow: bool) -> Table:
+    """A plain table; a narrow one has deviations for the stream only, and no memory."""
+    shown = table
+    if is_narrow:
+        kept = [n for n, column in enumerate(table.columns) if column.title != MEMORY]
+        shown = table.only(kept).without_deviations(keep=[0])
+    has_memory = any(column.title == MEMORY for column in shown.columns)
+    # Runs in one process, such as those of the demo, share its peak.
+    memory = ["MB: peak memory of the process"] if has_memory else []
+    found = _empty_table(
+        title=None if table.title is None else escape(table.title),
+        caption=_caption(table, [*memory, *table.notes]),
+        padding=(0, 0 if is_narrow else 1, 0, 0),
+    )
+    # A long name of a method gives way to figures.
+    name_width = _NARROW_NAME if is_narrow else None
+    found.add_column(table.corner, no_wrap=not is_narrow, max_width=name_width, overflow="fold")
+    for n, column in enumerate(shown.columns):
+        title = escape(column.title)
+        found.add_column(title, justify="right", no_wrap=n == 0, overflow="fold")
+    for texts in _rich_texts(shown):
+        found.add_row(*texts[:-1])  # the caption says how many runs
+    return found
+
+
+def _caption(table: ResultTable, notes: list[str]) -> str:
+    counts = sorted(row.runs for row in table.rows) or [0]
+    several = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    mean = f", mean ± standard deviation over {several} runs" if counts[-1] > 1 else ""
+    unfinished = [
+        f"{row.label}: {row.unfinished} of {row.runs} not finished"
+        for row in table.rows
+        if row.unfinished
+    ]
+    return escape(". ".join([f"Accuracy in percent{mean}", *unfinished, *notes]))
+
+
+def _layout(table: ResultTable, width: int) -> Group:
+    """One of the paper's layouts: its streams one below the other.
+
+    Where deviations do not fit the width they are left out, and the notes say so. Columns that
+    do not fit even then go below.
+    """
+    is_short = any(_width(part) > width for part in table.by_stream())
+    shown = table.without_deviations() if is_short else table
+    parts = [piece for part in shown.by_stream() for piece in _fitting(part, width)]
+    blocks = [Padding(_stream_table(part), (0, 0, 1, 0), expand=False) for part in parts]
+    remark = "Deviations are left out: the terminal is too narrow." if is_short else ""
+    notes = Text(" ".join([*table.notes, remark]).strip(), style="dim")
+    below = Padding(notes, (0, 0, 1, 0), expand=False)
+    return Group(Text(table.title or "", style="bold"), "", *blocks, below)
+
+
+def _width(table: ResultTable) -> int:
+    endless = Console(width=_ENDLESS, file=io.StringIO())
+    return endless.measure(_stream_table(table)).maximum
+
+
+def _fitting(table: ResultTable, width: int) -> list[ResultTable]:
+    """A table in as many pieces as it takes to fit a width."""
+    if _width(table) <= width:
+        return [table]
+    names = _width(table.only([]))
+    pieces: list[list[int]] = [[]]
+    taken = names
+    for column in range(len(table.columns)):
+        own = _width(table.only([column])) - names
+        if pieces[-1] and taken + own > width:
+            pieces.append([])
+            taken = names
+        pieces[-1].append(column)
+        taken += own
+    return [table.only(piece) for piece in pieces]
+
+
+def _stream_table(table: ResultTable) -> Table:
+    """The columns of one stream."""
+    stream = table.columns[0].stream if table.columns else ""
+    found = _empty_table(title=escape(f"{stream} stream") if stream else None)
+    found.add_column(table.corner, no_wrap=True)
+    for column in table.columns:
+        words = f"{column.group} {column.title}".strip().replace(" ", "\n")
+        found.add_column(escape(words), justify="right", no_wrap=True)
+    for texts in _rich_texts(table):
+        found.add_row(*texts)
+    return found
+
+
+def _empty_table(**options: Any) -> Table:
+    options = {
+        "padding": (0, 1, 0, 0),
+        "title_justify": "left",
+        "caption_justify": "left",
+    } | options
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, **options)
+
+
+def _rich_texts(table: ResultTable) -> Iterator[list[str]]:
+    return table_texts(table, "[bold green]{}[/]".format, "[dim]{}[/]".format, escape)

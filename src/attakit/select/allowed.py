@@ -1,0 +1,119 @@
+"""A selector's choice within an allowance: the limit per class, the pace, and replayed steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+import torch
+
+from attakit.protocols import Selector
+from attakit.queries import Allowance, SampleId
+from attakit.records import Rows, Selection
+
+
+def select_allowed(
+    selector: Selector, candidates: Rows, known: Rows, allowance: Allowance, step: int
+) -> Selection:
+    """Let a selector choose, and keep to the allowance.
+
+    The class of a candidate is the one that the asking model predicts.
+
+    >>> from attakit.select.uniform import Uniform
+    >>> rows = Rows(("a", "b"), torch.zeros(2, 1), torch.eye(2), torch.ones(2))
+    >>> none = Rows((), torch.zeros(0, 1), torch.zeros(0, 2), torch.zeros(0))
+    >>> select_allowed(Uniform(), rows, none, Allowance(2, per_class={1: 5}), step=0).samples
+    ('b',)
+    """
+    if allowance.count == 0 or len(candidates) == 0:
+        return Selection()
+    found = _select_at_pace(selector, candidates, known, allowance, step)
+    if allowance.repeat is None or set(found.samples) == set(allowance.repeat):
+        return found
+    names = tuple(name for name in candidates.samples if name in allowance.repeat)
+    names = names[: allowance.count]
+    return Selection(names, dict.fromkeys(names, 1.0))
+
+
+def _select_at_pace(
+    selector: Selector, candidates: Rows, known: Rows, allowance: Allowance, step: int
+) -> Selection:
+    found = Selection()
+    for at in allowance.steps or (step,):
+        rest = _without(candidates, found.samples)
+        covered = known.join(_only(candidates, found.samples))
+        limit = allowance.count - len(found.samples)
+        left = _left(allowance, candidates, found.samples)
+        more = _select_per_class(selector, rest, covered, limit, at, left)
+        found = _joined(found, more) if found.samples or found.weights else more
+    return found
+
+
+def _left(
+    allowance: Allowance, candidates: Rows, chosen: Sequence[SampleId]
+) -> dict[int, int] | None:
+    """Questions left per class after those already chosen; None without a limit per class."""
+    if allowance.per_class is None:
+        return None
+    used = Counter(_predicted(candidates, chosen))
+    return {kind: count - used[kind] for kind, count in allowance.per_class.items()}
+
+
+def _select_per_class(
+    selector: Selector,
+    candidates: Rows,
+    known: Rows,
+    limit: int,
+    step: int,
+    left: dict[int, int] | None,
+) -> Selection:
+    if left is None:
+        return selector.select(candidates, known, limit, step)
+    classes = candidates.logits.argmax(dim=1).tolist()
+    allowed = _at(candidates, [at for at, kind in enumerate(classes) if left.get(kind, 0) > 0])
+    if len(allowed) == 0:
+        return Selection()
+    return _within(selector.select(allowed, known, limit, step), allowed, left)
+
+
+def _within(found: Selection, candidates: Rows, left: Mapping[int, int]) -> Selection:
+    """The choice, best first, as far as the limits per class go."""
+    kept, dropped = [], set()
+    remaining = dict(left)
+    predicted = _predicted(candidates, found.samples)
+    for sample, kind in zip(found.samples, predicted, strict=True):
+        if remaining[kind] > 0:
+            remaining[kind] -= 1
+            kept.append(sample)
+        else:
+            dropped.add(sample)
+    weights = {name: each for name, each in found.weights.items() if name not in dropped}
+    return Selection(tuple(kept), weights, found.clusters)
+
+
+def _joined(first: Selection, later: Selection) -> Selection:
+    # Known samples gained the weight of this batch in the first round; once is enough.
+    new = {name: later.weights[name] for name in later.samples if name in later.weights}
+    return Selection(first.samples + later.samples, {**first.weights, **new}, first.clusters)
+
+
+def _predicted(rows: Rows, samples: Sequence[SampleId]) -> list[int]:
+    places = {name: place for place, name in enumerate(rows.samples)}
+    classes = rows.logits.argmax(dim=1).tolist() if len(rows) else []
+    return [classes[places[name]] for name in samples]
+
+
+def _without(rows: Rows, samples: Collection[SampleId]) -> Rows:
+    gone = set(samples)
+    return _at(rows, [place for place, name in enumerate(rows.samples) if name not in gone])
+
+
+def _only(rows: Rows, samples: Collection[SampleId]) -> Rows:
+    wanted = set(samples)
+    return _at(rows, [place for place, name in enumerate(rows.samples) if name in wanted])
+
+
+def _at(rows: Rows, places: Sequence[int]) -> Rows:
+    at = torch.as_tensor(places, dtype=torch.long, device=rows.weights.device)
+    names = tuple(rows.samples[place] for place in places)
+    return Rows(names, rows.features[at], rows.logits[at], rows.weights[at])

@@ -1,0 +1,153 @@
+"""What SQLite needs: a journal, patience with other writers, and copies before an upgrade."""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
+
+from attakit.errors import StateError
+from attakit.service.storage.permissions import make_private_file
+
+log = logging.getLogger(__name__)
+
+_BUSY_SECONDS = 30
+_PATIENT = f"busy_timeout = {_BUSY_SECONDS * 1000}"
+_LOOK_SECONDS = 0.003  # between two looks whether a busy database is free again
+_IMPATIENT = f"busy_timeout = {1000 * _LOOK_SECONDS:.0f}"
+_BACKUP = ".before-upgrade-from-"
+
+
+def make_file(path: str) -> None:
+    """SQLite would let everybody read a new file, and its journals have the mode of the file."""
+    if not path.startswith("file:"):  # an address for SQLite itself
+        with suppress(OSError):  # which SQLite meets again, and is then explained
+            make_private_file(Path(path))
+
+
+def set_up(raw: Any, _record: Any) -> None:
+    """Make a new connection one on which committed transactions survive a loss of power."""
+    raw.isolation_level = None  # transactions begin where we say, not at the first change
+    raw.execute(f"PRAGMA {_PATIENT}").close()
+    _use_journal(raw)
+    for setting in (
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "secure_delete = ON",  # what is forgotten is overwritten
+    ):
+        raw.execute(f"PRAGMA {setting}").close()
+
+
+def _use_journal(raw: Any) -> None:
+    """Have changes written ahead. While another connection sees to the same in a new file, SQLite
+    refuses at once, however patient it was told to be."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL").close()
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() >= deadline:
+                raise
+            time.sleep(_LOOK_SECONDS)
+        else:
+            return
+
+
+def _is_busy(error: BaseException | None) -> bool:
+    """Whether SQLite only wants to be asked again; the lowest byte tells, whatever the reason."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def begin(connection: Connection) -> None:
+    """Begin a transaction, of one writer at a time if it is made with the option `writes`."""
+    if connection.get_execution_options().get("writes"):
+        _begin_to_write(connection)
+    else:
+        connection.exec_driver_sql("BEGIN")
+
+
+def _begin_to_write(connection: Connection) -> None:
+    """Wait for other writers, looking often: SQLite itself looks less and less often, so that one
+    busy writer could keep another waiting for seconds."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    connection.exec_driver_sql(f"PRAGMA {_IMPATIENT}")
+    try:
+        while not _try_to_begin(connection, last=time.monotonic() >= deadline):
+            pass
+    finally:
+        connection.exec_driver_sql(f"PRAGMA {_PATIENT}")
+
+
+def _try_to_begin(connection: Connection, *, last: bool) -> bool:
+    try:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    except OperationalError as error:
+        if last or not _is_busy(error.orig):
+            raise
+        return False
+    return True
+
+
+def raw_connection(connection: Connection) -> sqlite3.Connection:
+    """The connection of Python's own SQLite module, on which no transaction begins by itself."""
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, sqlite3.Connection)
+    return raw
+
+
+def _file(raw: sqlite3.Connection) -> Path:
+    """The file of a database, also if the URL says it in SQLite's own way."""
+    return Path(raw.execute("PRAGMA database_list").fetchone()[2])
+
+
+@contextmanager
+def without_foreign_keys(connection: Connection) -> Iterator[None]:
+    """Let SQLite remove a table that others refer to; it changes this only between transactions."""
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    raw_connection(connection).execute("PRAGMA foreign_keys = OFF").close()
+    try:
+        yield
+    finally:
+        raw_connection(connection).execute("PRAGMA foreign_keys = ON").close()
+
+
+def back_up(raw: sqlite3.Connection, revision: str) -> None:
+    """Copy a database to a file in the same folder, for its owner alone."""
+    file = _file(raw)
+    copy = file.with_name(f"{file.name}{_BACKUP}{revision}")
+    part = copy.with_name(copy.name + ".part")
+    try:
+        part.unlink(missing_ok=True)
+        make_private_file(part)
+        target = sqlite3.connect(part)
+        try:
+            raw.backup(target)
+        finally:
+            target.close()
+        os.replace(part, copy)
+    except (OSError, sqlite3.Error) as error:
+        raise StateError(
+            f"Storage: the SQLite database {file} must be upgraded, and cannot be copied to "
+            f"{copy.name} before ({error}). Nothing was changed. Free some space, or make its "
+            f"folder writable, and start again."
+        ) from error
+    log.warning("the database is upgraded; a copy from before the upgrade is in %s", copy)
+
+
+def wipe(raw: sqlite3.Connection) -> None:
+    """Overwrite what was deleted in the journal too, and remove copies from before an upgrade."""
+    raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
+    file = _file(raw)
+    for copy in file.parent.glob(f"{glob.escape(file.name)}{_BACKUP}*"):
+        copy.unlink(missing_ok=True)

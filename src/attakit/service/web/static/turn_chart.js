@@ -1,0 +1,44 @@
+/* A chart of the dashboard: one value per turn of the learner, its newest value, and the alarms. */
+
+import { LineChart } from "./charts.js";
+import { make, write } from "./dom.js";
+import { clock, short } from "./words.js";
+
+export class TurnChart {
+  #settings; #empty; #chart;
+  #newest = make("span");
+  #host = make("div", { class: "host" });
+
+  /** `format` writes a value, `limits` are the least and the greatest possible value, and `waiting` is shown
+   * as long as there are fewer than two points. */
+  constructor(parent, { name, about, format = short, limits, waiting = "Drawn after two turns of the learner." }) {
+    this.#settings = { name, format, limits };
+    this.#empty = make("p", { class: "empty" }, waiting);
+    parent.append(make("div", { class: "chart" }, make("h3", { title: about }, name, this.#newest), this.#empty, this.#host));
+    this.#chart = new LineChart(this.#host);
+  }
+
+  /** `turns` have turn, at and value; `alarms` have at and text. */
+  show(turns, alarms) {
+    const { name, format, limits } = this.#settings;
+    const points = turns.filter((point) => Number.isFinite(point.value));
+    const newest = points.length ? format(points.at(-1).value) : "";
+    write(this.#newest, newest);
+    this.#empty.hidden = points.length > 1;
+    this.#host.hidden = points.length < 2;
+    if (points.length < 2) return;
+    const times = new Map(points.map((point) => [point.turn, point.at]));
+    this.#chart.show({
+      label: `${name}: ${points.length} turns, now ${newest}`,
+      curves: [{ name, tone: "accent", x: points.map((point) => point.turn), y: points.map((point) => point.value) }],
+      alarms: alarms.filter((alarm) => alarm.at >= points[0].at)
+        .map((alarm) => ({ text: alarm.text, x: points.findLast((point) => point.at <= alarm.at).turn })),
+      start: points[0].turn,
+      limits,
+      live: true,
+      xText: (turn, isLast) => (isLast ? `turn ${turn}` : String(turn)),
+      yText: format,
+      heading: (turn) => `turn ${turn} · ${clock(times.get(turn))}`,
+    });
+  }
+}
