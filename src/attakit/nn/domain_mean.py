@@ -13,6 +13,7 @@ _MEAN_SAMPLES = 233  # that the mean looks back on: a batch of 100 then has a we
 _SETTLED = 32  # samples before a new domain's mean replaces the old one
 _CHUNK = 32  # samples that a comparison needs
 _HISTORY = 2  # comparisons in a domain before an alarm is possible
+_CHANCE = 2  # comparisons that the expected distance of 1 counts for
 _LATEST = 20  # comparisons that are kept
 
 
@@ -53,15 +54,14 @@ class DomainMean:
     """Follows the mean of features, and starts again where they change at once.
 
     Batches of any size are compared with the present domain, 32 samples or more at a time. The
-    distance is the squared difference of means in units of what chance would give. An alarm needs
-    a distance that is both clearly above chance and several times the usual one.
+    distance is the squared difference of means in units of what chance would give, so that it is
+    about 1 without a change, and less where batch statistics are mixed in.
 
     Parameters
     ----------
     factor
-        How many times the usual (median) distance counts as a change.
-    least
-        Smallest distance that counts as a change; chance alone gives about 1.
+        How many times the usual distance counts as a change. The usual one is the median in this
+        domain, drawn towards 1 while there are few.
 
     Examples
     --------
@@ -74,9 +74,8 @@ class DomainMean:
     2
     """
 
-    def __init__(self, *, factor: float = 2.5, least: float = 4.0) -> None:
+    def __init__(self, *, factor: float = 6.0) -> None:
         self.factor = factor
-        self.least = least
         self.state: DomainState | None = None
 
     def after(self, rows: Tensor) -> DomainState:
@@ -117,7 +116,8 @@ class DomainMean:
         if len(usual) < _HISTORY:
             return False
         median = float(torch.tensor(usual).median())
-        return distance > max(self.least, self.factor * median)
+        expected = (len(usual) * median + _CHANCE) / (len(usual) + _CHANCE)
+        return distance > self.factor * expected
 
     def state_dict(self) -> dict[str, Any]:
         if self.state is None:
