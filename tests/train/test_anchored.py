@@ -38,14 +38,14 @@ def test_it_learns_its_anchors():
 
 
 def test_it_chooses_its_penalty_only_once_there_are_enough_anchors():
-    head, rows = ResidualHead(), anchors()
+    head, rows = ResidualHead(), anchors(count=60)
     head.fit(rows.take(range(20)))
     assert (head.penalty, head.chosen_at) == (USUAL_PENALTY, 0)
     head.fit(rows.take(range(32)))
-    head.fit(rows.take(range(36)))  # too few more to choose again
+    head.fit(rows.take(range(40)))  # too few more to choose again
     assert head.chosen_at == 32
     head.fit(rows)
-    assert head.chosen_at == 40
+    assert head.chosen_at == 60
 
 
 def test_a_penalty_that_is_given_stays():

@@ -17,7 +17,7 @@ Penalty = float | Literal["auto"]
 USUAL_PENALTY = 1 / 144
 _OTHERS = tuple(USUAL_PENALTY * factor for factor in (16.0, 4.0, 0.25))
 _ENOUGH = 30  # anchors before cross-validation says more than experience does
-_GROWTH = 1.25  # cross-validate again when there are this many times the anchors
+_GROWTH = 1.5  # cross-validate again when there are this many times the anchors
 
 
 class ResidualHead:

@@ -17,8 +17,8 @@ from attakit.train.newton import minimise
 from attakit.train.targets import Targets
 
 _RANK = 1e-12  # directions with a smaller share of the largest eigenvalue are rounding noise
-_TOLERANCE = 1e-7
-_ROUGH = 1e-3  # for cross-validation, where only the comparison counts
+_TOLERANCE = 1e-6
+_ROUGH = 1e-2  # for cross-validation, where only the comparison counts
 
 
 def fit_head(
