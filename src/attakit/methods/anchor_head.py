@@ -38,6 +38,7 @@ from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
 from attakit.store.recent import Recent
 from attakit.store.stored_rows import covered_rows
+from attakit.store.trial import Trial
 from attakit.store.waiting import waiting_rows
 from attakit.train.anchored import Penalty, ResidualHead
 
@@ -68,7 +69,8 @@ class AnchorHead(AskingMethod):
     hedge
         Share of the network's own answer in the prediction, 0 to 1.
     smoothing
-        How much a prediction leans towards those of similar samples. 0 switches it off.
+        How much a prediction leans towards those of similar samples. 0 switches it off. It is also
+        off while the labels speak against it, as they do where a batch mixes several domains.
     labels_per_1000
         Labels to ask for per 1,000 samples.
     spread_over
@@ -101,6 +103,7 @@ class AnchorHead(AskingMethod):
         "recent",
         "rate",
         "waiting",
+        "trial",
         "anchors",
         "head",
     )
@@ -138,6 +141,7 @@ class AnchorHead(AskingMethod):
         )
         self.domain = DomainMean()
         self.recent = Recent(capacity=window)
+        self.trial = Trial()
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty)
 
@@ -165,6 +169,7 @@ class AnchorHead(AskingMethod):
         return Step(view.prediction, queries, {"domains": float(view.domain.domains)}, choice)
 
     def learn(self, answers: Sequence[Answer]) -> Training:
+        self.trial.judge(answers)
         labelled = self.waiting.resolve(answers)
         if labelled is None or len(labelled) == 0:
             return Training()
@@ -177,6 +182,7 @@ class AnchorHead(AskingMethod):
         before = len(self.anchors)
         super().forget(samples)
         self.recent.forget(samples)
+        self.trial.forget(samples)
         if len(self.anchors) < before:
             self.head.refit(self.anchors.rows)
 
@@ -199,13 +205,14 @@ class AnchorHead(AskingMethod):
         offsets = found.prediction.logits
         drifted = self.domain.state is not None and domain.domains > self.domain.state.domains
         room = 0 if drifted else self.window - len(inputs)
-        chances = self._chances(features, offsets, room)
+        both = self._chances(features, offsets, room)
+        chances = both[1] if self.trial.second_is_better else both[0]
         own, memory = chances[: len(inputs)], chances[len(inputs) :]
         prediction = Prediction(own.clamp(min=_SMALLEST).log(), found.prediction.features)
-        return _View(prediction, features, offsets, memory, layers, domain, drifted)
+        return _View(prediction, features, offsets, both, memory, layers, domain, drifted)
 
-    def _chances(self, features: Tensor, offsets: Tensor, room: int) -> Tensor:
-        """Smoothed probabilities of a batch, followed by those of samples in the memory."""
+    def _chances(self, features: Tensor, offsets: Tensor, room: int) -> tuple[Tensor, Tensor]:
+        """Plain and smoothed probabilities of a batch, followed by samples in the memory."""
         old_features, old_offsets = self.recent.last(room, features, offsets)
         features = torch.cat([features, old_features])
         offsets = torch.cat([offsets, old_offsets])
@@ -213,7 +220,7 @@ class AnchorHead(AskingMethod):
         if self.head.weights is not None:
             corrected = self.head.logits(features, offsets).softmax(dim=1)
             chances = corrected.lerp(chances, self.hedge)
-        return smooth(chances, features, strength=self.smoothing)
+        return chances, smooth(chances, features, strength=self.smoothing)
 
     def _keep(self, view: _View) -> None:
         """Let the state move on with a batch."""
@@ -240,6 +247,8 @@ class AnchorHead(AskingMethod):
         self.rate.spend(len(selection.samples))
         rows = _rows_without_inputs(batch, view)
         queries = self.waiting.hold_chosen(rows, selection, batch.step)
+        places = [batch.samples.index(query.sample) for query in queries]
+        self.trial.hold(selection.samples, view.both[0][places], view.both[1][places])
         return queries, Choice(candidates, known, selection)
 
     def _unsure(self, view: _View) -> list[int]:
@@ -259,6 +268,7 @@ class _View:
     prediction: Prediction
     features: Tensor  # (batch, dim): of several depths, centred, of length 1
     offsets: Tensor  # (batch, classes): the network's logits
+    both: tuple[Tensor, Tensor]  # plain and smoothed probabilities
     memory: Tensor  # (rows, classes): probabilities of recent samples
     layers: Sequence[str]
     domain: DomainState
