@@ -1,4 +1,4 @@
-# Every target does its own set-up. `make demo` and `make test` are all a newcomer needs.
+# Every target installs what it needs. `make demo` and `make test` are all a newcomer needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,15 +8,15 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 
 help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
-	@echo "make serve      a live service on digits, to be watched and taught in the browser"
+	@echo "make serve      start a live service on digits, to watch and teach in the browser"
 	@echo "make test       run the test suite"
 	@echo "make test-ray   run suites on a cluster of two Ray nodes, one of which is killed"
-	@echo "make soak       an hour of a live service, in simulated time (some minutes)"
-	@echo "make check      lint, types, import rules"
+	@echo "make soak       simulate an hour of a live service (takes a few minutes)"
+	@echo "make check      check style, types and import rules"
 	@echo "make format     format the code"
-	@echo "make benchmark  time and memory of SimATTA (on PACS where it is) and Tent"
+	@echo "make benchmark  measure time and memory of SimATTA (on PACS if present), Tent and start-up"
 	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
-	@echo "make figures    the paper's validation experiments on digits, into figures/ (some minutes)"
+	@echo "make figures    repeat the paper's validation experiments on digits (a few minutes)"
 	@echo "make wheel      build the wheel into dist/"
 
 demo: $(VENV)/.run
@@ -48,21 +48,22 @@ format: $(VENV)/.dev
 benchmark: $(VENV)/.dev
 	$(BIN)/python benchmarks/simatta_step.py
 	$(BIN)/python benchmarks/tent_loop.py
+	$(BIN)/python benchmarks/start_up.py
 
-# Goes on where it was stopped.
+# Continues where it was stopped.
 pacs: checkpoints/pacs-photo.safetensors
 	$(BIN)/attakit run experiments/pacs/simatta.toml $(if $(wildcard runs/pacs-simatta/steps.jsonl),--resume)
 
 checkpoints/pacs-photo.safetensors: | $(VENV)/.dev
 	$(BIN)/attakit pretrain experiments/pacs/source.toml
 
-# Goes on where it was stopped.
+# Continues where it was stopped.
 figures: $(VENV)/.dev
 	$(BIN)/attakit validate surfaces
 	$(BIN)/attakit validate entropy
 	$(BIN)/attakit validate clustering
 
-# The build tools are in the environment already, so no second one is made for the build.
+# The environment has the build tools already, so the build needs no second one.
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
@@ -73,12 +74,12 @@ clean:
 $(VENV)/.run: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing attakit into $(VENV) (a minute or two on the first run) …"
-	@$(INSTALL) -e .
+	@$(INSTALL) -e '.[demo]'
 	@touch $@
 
 $(VENV)/.serve: $(VENV)/.run
-	@echo "Installing the parts of the service into $(VENV) …"
-	@$(INSTALL) -e '.[service]'
+	@echo "Installing the packages of the service into $(VENV) …"
+	@$(INSTALL) -e '.[demo,service]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run

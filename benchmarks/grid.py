@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attakit.bench.suites.cells import Cell, expand
 from attakit.bench.suites.grid import Grid
-from attakit.bench.suites.processes import Processes
+from attakit.bench.suites.local_executor import LocalExecutor
 from attakit.bench.suites.sources import prepare_sources
 from attakit.settings.suite import load_suite
 
@@ -40,7 +40,7 @@ def seconds_of(cells: list[Cell], *, workers: int, threads: int) -> float:
     """How long the cells take."""
     grid = Grid(cells, prepare_sources(cells), threads=threads)
     began = time.perf_counter()
-    with Processes(workers=workers) as executor:
+    with LocalExecutor(workers=workers) as executor:
         grid.run(executor)
     failed = [name for name, (end, _) in grid.outcomes.items() if end != "finished"]
     assert not failed, failed

@@ -95,7 +95,8 @@ class People:
         if outcome != "accepted":
             return
         if draw.random() < self.world.undone:
-            person.question = self.questions.undo(person.name, f"undo {number}")
+            lease = self.questions.undo(person.name, f"undo {number}")
+            person.question = lease and lease.question
             self.outcomes["undone"] += 1
         else:
             self.accepted[said.key] = said

@@ -104,10 +104,10 @@ class LiveService:
 
     def kill_learner(self):
         """Kill the learner, if one is at work."""
-        told = (self.folder / "live" / LOCK_FILE).read_text()
-        if told:
+        pid = (self.folder / "live" / LOCK_FILE).read_text()
+        if pid:
             try:
-                os.kill(int(told), signal.SIGKILL)
+                os.kill(int(pid), signal.SIGKILL)
             except ProcessLookupError:
                 return
 
@@ -116,8 +116,8 @@ class LiveService:
         lock = self.folder / "live" / LOCK_FILE
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            if lock.exists() and (told := lock.read_text()) and told != self.learner:
-                self.learner = told
+            if lock.exists() and (pid := lock.read_text()) and pid != self.learner:
+                self.learner = pid
                 return
             time.sleep(0.05)
         raise AssertionError("no learner came to work")

@@ -17,7 +17,7 @@ from attakit.nn import Classifier, seeded
 from attakit.service.models import VERSIONS
 from attakit.service.predictor import Predictor
 from attakit.service.storage import LabelRules, open_storage
-from attakit.service.storage.records import Question, Served, Version
+from attakit.service.storage.rows import Question, Served, Version
 from attakit.service.web import create_app
 from attakit.settings.service import ServiceSettings
 

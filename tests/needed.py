@@ -1,6 +1,7 @@
-"""What tests do without something that this machine lacks."""
+"""What tests do without something: a tool that this machine lacks, or a package they take away."""
 
 import os
+import sys
 
 import pytest
 
@@ -10,3 +11,10 @@ def do_without(reason):
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def hide_package(monkeypatch, package, importers):
+    """Let modules whose names begin with `importers` fail to import a package."""
+    for name in [name for name in sys.modules if name.startswith(importers)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)

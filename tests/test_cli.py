@@ -1,9 +1,9 @@
 import csv
 import io
 import json
+import os
+import signal
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from torch import OutOfMemoryError
@@ -157,7 +157,7 @@ def test_a_missing_source_model_is_trained_with_a_bar(work, quick_digits, monkey
     monkeypatch.setenv("ATTAKIT_CACHE", str(work / "cache"))
     short = TrainingTable(updates=2, batch_size=8)
     monkeypatch.setattr("attakit.build.models.DIGITS_TRAINING", short)
-    monkeypatch.setattr("attakit.cli.output.DIGITS_TRAINING", short)
+    monkeypatch.setattr("attakit.cli.bars.DIGITS_TRAINING", short)
     assert "source model" in call("run", "experiment.toml").stderr
     assert "source model" not in call("run", "experiment.toml", "--replace").stderr
 
@@ -320,7 +320,7 @@ def test_a_damaged_run_ends_in_one_line(work, monkeypatch, capsys):
     [
         (
             OSError(28, "No space left on device"),
-            "The system refused: [Errno 28] No space left on device. Mend that",
+            "No space left on device. Free some space and run the command again.",
         ),
         (OutOfMemoryError("CUDA out of memory.\nTried …"), "CUDA out of memory. Lower stream."),
     ],
@@ -362,12 +362,8 @@ DEMO_METHODS = {"source only", "batch norm", "tent", "simatta", "random labels"}
 
 @pytest.fixture
 def quick_demo(work, quick_digits, monkeypatch):
-    """The demo with threads for processes: these would read the digits again."""
-    monkeypatch.setattr(
-        "attakit.processes.pool.ProcessPoolExecutor",
-        lambda workers, mp_context: ThreadPoolExecutor(workers),
-    )
-    monkeypatch.setattr("attakit.processes.pool.usable_cores", lambda: 1)
+    """The demo in this process: others would read the digits again."""
+    monkeypatch.setattr("attakit.processes.pool.default_workers", lambda jobs: 0)
     return ["--seeds", "1", "--share", "0.03"]
 
 
@@ -406,11 +402,12 @@ def test_the_demo_gives_up_when_a_run_fails(work, quick_demo, monkeypatch, capsy
     assert "today" in errors
 
 
-def test_the_demo_says_so_when_a_process_is_killed(work, quick_demo, monkeypatch, capsys):
-    def die(*_, **__):
-        raise BrokenProcessPool
+def die(_job):
+    os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("attakit.bench.demo.run_experiment", die)
-    code, errors = run_main(monkeypatch, capsys, "demo", "--quiet", *quick_demo)
+
+def test_the_demo_says_so_when_a_process_is_killed(work, quick_digits, monkeypatch, capsys):
+    monkeypatch.setattr("attakit.bench.demo._run_chain", die)
+    code, errors = run_main(monkeypatch, capsys, "demo", "--quiet", "--seeds", "1")
     assert code == 2
     assert "was killed from outside" in errors

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.bench.suites.cells import FAILED, SUITE_FILE, cell_state, expand
-from attakit.bench.suites.work import Ended, do_job
+from attakit.bench.suites.work import CellEnd, do_job
 from attakit.cli import app, main
 from attakit.errors import SettingError
 from attakit.report.jsonlines import STEPS_FILE
@@ -79,7 +79,7 @@ class Here:
         events = []
         for job in self.jobs:
             outcome = do_job(job, events.append)
-            events.append(Ended(job.cell, outcome))
+            events.append(CellEnd(job.cell, outcome))
         self.jobs = []
         return events
 
@@ -88,7 +88,7 @@ class Here:
 def work(tmp_path, monkeypatch, quick_digits):
     """An empty folder to work in, with one suite file."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("attakit.cli.bench.Processes", Here)
+    monkeypatch.setattr("attakit.cli.bench.LocalExecutor", Here)
     (tmp_path / "suite.toml").write_text(SUITE)
     return tmp_path
 
@@ -256,7 +256,7 @@ def test_ctrl_c_saves_every_cell_that_is_running(tmp_path, program_environment, 
         process.communicate()
 
     assert process.returncode == 130
-    assert errors.startswith("Stopped. What was running is saved")
+    assert errors.startswith("Stopped. Running cells are saved.")
     assert "Traceback" not in errors
     for folder in folders:
         assert (folder / "snapshot.safetensors").exists()
@@ -288,7 +288,7 @@ def test_ray_needs_no_address_and_takes_one(work, monkeypatch, words, address):
             super().__init__(workers=1)
             told.append(address)
 
-    monkeypatch.setattr("attakit.cli.bench.RayTasks", Cluster)
+    monkeypatch.setattr("attakit.cli.bench.RayExecutor", Cluster)
 
     result = CliRunner().invoke(app, ["bench", *words])
 

@@ -6,9 +6,10 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from attakit.cli import app, corrupt
+from attakit.cli import app
 from attakit.errors import SettingError
 from attakit.processes.interrupt import Interrupted
+from attakit.stream.corrupted_set import Written
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_it_says_what_it_wrote_and_what_was_there(call, tmp_path):
 
     told = call("--corruptions", "contrast, pixelate", "--severities", "5,2")
 
-    assert f"Wrote 12 images into {tmp_path / 'out'}, 4 were there." in told.stdout
+    assert f"Wrote 12 images into {tmp_path / 'out'}, 4 existed already." in told.stdout
     assert folders(tmp_path / "out") == ["contrast/2", "contrast/5", "pixelate/2", "pixelate/5"]
 
 
@@ -61,9 +62,8 @@ def test_quiet_says_nothing(call):
 def test_all_are_the_fifteen_corruptions(call, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        corrupt,
-        "write_corrupted",
-        lambda *_, corruptions, **__: asked.extend(corruptions) or corrupt.Written(0, 0),
+        "attakit.cli.corrupt.write_corrupted",
+        lambda *_, corruptions, **__: asked.extend(corruptions) or Written(0, 0),
     )
 
     call()
@@ -80,7 +80,7 @@ def test_stopping_says_how_to_go_on(call, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(corrupt, "write_corrupted", stop)
+    monkeypatch.setattr("attakit.cli.corrupt.write_corrupted", stop)
 
-    with pytest.raises(Interrupted, match="start it again to go on"):
+    with pytest.raises(Interrupted, match="Run the same command to continue"):
         call()

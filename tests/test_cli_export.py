@@ -1,5 +1,4 @@
 import json
-import sys
 
 import pytest
 import torch
@@ -7,11 +6,12 @@ from typer.testing import CliRunner
 
 from attakit.bench.run import run_experiment
 from attakit.cli import app
-from attakit.errors import SettingError, StateError
+from attakit.errors import MissingExtra, SettingError, StateError
 from attakit.nn import SmallCNN, named_model, read_facts, save_weights, weights_hash
 from attakit.service.saved_settings import save_settings
 from attakit.service.storage import Version, open_storage
 from attakit.settings.service import ServiceSettings
+from needed import hide_package
 
 
 def call(*arguments):
@@ -138,8 +138,10 @@ def test_a_file_that_is_there_is_kept_unless_it_may_go(live, tmp_path):
     assert read_facts(file).version == 1
 
 
-def test_runs_are_exported_without_the_packages_of_the_service(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+def test_only_services_need_the_packages_of_the_service(live, tmp_path, monkeypatch):
+    hide_package(monkeypatch, "sqlalchemy", ("attakit.cli.export", "attakit.service"))
 
     with pytest.raises(SettingError, match="neither the folder of a run"):
         call(tmp_path, tmp_path / "model.ts")
+    with pytest.raises(MissingExtra, match=r"sqlalchemy.*pip install 'attakit\[service\]'"):
+        call(live, tmp_path / "model.ts")

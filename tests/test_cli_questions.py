@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.cli import app, main
-from attakit.cli.extra_parts import import_service
 from attakit.errors import MissingExtra, SettingError, StateError
 from attakit.service.saved_settings import SETTINGS_FILE, save_settings
 from attakit.service.storage import Question, Served, open_storage
 from attakit.settings.service import ServiceSettings
+from needed import hide_package
 
 CLASSES = ("Maus", "größte Katze")
 
@@ -134,7 +134,7 @@ def test_a_file_appears_only_when_it_is_whole(live, tmp_path, monkeypatch):
         began.append(len(list(tmp_path.glob(".out.jsonl.*"))))
         raise StateError("The database is away.")
 
-    monkeypatch.setattr(import_service("exchange"), "write_questions", fail)
+    monkeypatch.setattr("attakit.cli.questions.write_questions", fail)
     with pytest.raises(StateError):
         call("export", live, "-o", file, "--replace")
 
@@ -200,9 +200,7 @@ def test_the_interface_for_label_studio_is_printed(live):
 
 
 def test_a_missing_package_is_named_with_the_command_that_gets_it(live, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("attakit.service")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    hide_package(monkeypatch, "sqlalchemy", ("attakit.cli.questions", "attakit.service"))
 
     with pytest.raises(MissingExtra, match=r"sqlalchemy.*pip install 'attakit\[service\]'"):
         call("export", live)

@@ -1,6 +1,10 @@
-import pytest
+import errno
 
-from attakit.messages import explain
+import pytest
+from torch import OutOfMemoryError
+
+from attakit.errors import SettingError
+from attakit.messages import explain, is_user_error
 
 
 @pytest.mark.parametrize(
@@ -8,15 +12,30 @@ from attakit.messages import explain
     [
         (
             FileExistsError(17, "File exists", "s.toml"),
-            "The system refused: File exists: s.toml. A file is where a folder should be: move it "
-            "away, or name another folder.",
+            "File exists: s.toml. A file is where a folder should be. Move it, or choose another "
+            "folder.",
         ),
         (
             PermissionError(13, "Permission denied", "out"),
-            "The system refused: Permission denied: out. Name another place, or ask for the right "
-            "to use this one.",
+            "Permission denied: out. Choose another place, or get permission to use this one.",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "runs/steps.jsonl"),
+            "No space left on device: runs/steps.jsonl. Free some space and run the command again.",
+        ),
+        (OSError("timed out"), "timed out. Fix this and run the command again."),
+        (SettingError("seed must be 0 or more, got -1."), "seed must be 0 or more, got -1."),
+        (
+            OutOfMemoryError("CUDA out of memory.\nTried to allocate …"),
+            "CUDA out of memory. Lower stream.batch_size, or set model.device to another device.",
         ),
     ],
 )
-def test_what_the_system_refuses_is_told_with_what_to_do(error, told):
+def test_an_error_that_users_can_fix_is_one_line_that_says_how(error, told):
+    assert is_user_error(error)
     assert explain(error) == told
+
+
+def test_a_fault_of_the_program_is_no_user_error():
+    assert not is_user_error(KeyError("labels"))
+    assert explain(KeyError("labels")) == "KeyError: 'labels'"

@@ -5,10 +5,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib.metadata import PathDistribution
+from importlib.metadata import PackageNotFoundError, PathDistribution, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from attakit import __version__
 
@@ -106,6 +108,27 @@ def test_every_dependency_and_tool_has_a_pin():
     pinned = {_name(line) for line in lines if "==" in line}
 
     assert wanted - {"attakit"} <= pinned
+
+
+def test_the_core_needs_neither_pandas_nor_matplotlib():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found, left = set(), {_name(line) for line in project["dependencies"]}
+    while left:
+        package = left.pop()
+        found.add(package)
+        left |= set(_requirements(package)) - found
+
+    assert {"torch", "scikit-learn", "numpy"} <= found
+    assert found & {"pandas", "matplotlib", "mlxtend"} == set()
+
+
+def _requirements(package):
+    """Names of the packages that an installed one needs on this machine, without its extras."""
+    try:
+        lines = map(Requirement, requires(package) or [])
+    except PackageNotFoundError:  # for another system
+        return []
+    return [canonicalize_name(r.name) for r in lines if r.marker is None or r.marker.evaluate()]
 
 
 def _name(requirement):

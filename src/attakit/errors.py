@@ -18,7 +18,8 @@ Every message says who complains, what is wrong, what was given, and what to do.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral
 
@@ -77,6 +78,29 @@ class ServiceError(AttaError):
 
 class MissingExtra(AttaError, ImportError):
     """An optional dependency is not installed."""
+
+
+@contextmanager
+def needs_extra(what: str, extra: str) -> Iterator[None]:
+    """Turn a failed import of another package into the pip command that installs it.
+
+    >>> with needs_extra("Drawing", "report"):
+    ...     import no_such_package
+    Traceback (most recent call last):
+        ...
+    attakit.errors.MissingExtra: Drawing needs the package no_such_package, which is not installed.
+    Install it with: pip install 'attakit[report]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "attakit"):  # a fault of the program, not of the installation
+            raise
+        raise MissingExtra(
+            f"{what} needs the package {package}, which is not installed. "
+            f"Install it with: pip install 'attakit[{extra}]'"
+        ) from error
 
 
 def check_range(

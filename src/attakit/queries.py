@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NewType, Protocol
+from typing import Any, Literal, NewType, Protocol
 
 SampleId = NewType("SampleId", str)
+
+AnswerKind = Literal["label", "skip", "none"]  # a class, no idea, none of the classes
+AnswerOutcome = Literal["accepted", "repeated", "late", "conflict"]  # only the first counts
+QuestionState = Literal["open", "answered", "skipped", "none", "expired", "forgotten"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,10 +99,8 @@ def test_the_complete_layout_is_filled(small_run, targets):
     )
     run_experiment(settings)
 
-    (sheet,) = lay_out("complete", [read_run(settings.report.folder)])
+    (table,) = lay_out("complete", [read_run(settings.report.folder)])
 
-    filled = {
-        line.label: [entry.figure is not None for entry in line.entries] for line in sheet.lines
-    }
+    filled = {row.label: [cell.figure is not None for cell in row.cells] for row in table.rows}
     assert filled[names[0]] == filled[names[1]] == filled["source"] == [True, True, True]
     assert filled["current"] == [False, True, True]

@@ -4,7 +4,7 @@ import pytest
 
 from attakit.errors import SettingError, StateError
 from attakit.service.compatibility import check_compatible
-from attakit.service.storage.records import Turn
+from attakit.service.storage.rows import Turn
 from attakit.settings.load import parse_service
 
 

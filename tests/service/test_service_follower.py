@@ -5,7 +5,7 @@ from attakit.nn import Classifier
 from attakit.service.follower import Follower
 from attakit.service.predictor import Predictor
 from attakit.service.storage import open_storage
-from attakit.service.storage.records import Version
+from attakit.service.storage.rows import Version
 from attakit.testing import tiny_classifier
 
 

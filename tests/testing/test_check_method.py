@@ -27,7 +27,7 @@ class Peeking(BaseMethod):
         return answer
 
 
-class Counting(BaseMethod):
+class ProgressCallback(BaseMethod):
     """Remembers how often it was asked."""
 
     stateful = ("model", "count")
@@ -214,7 +214,7 @@ def answer_one_short(self, batch, allowance):
 
 BROKEN = {
     "two answers to one question": Peeking,
-    "predict changed the method's state": Counting,
+    "predict changed the method's state": ProgressCallback,
     "step answered from a changed model": Late,
     "caller's model was changed": Borrowing,
     "changed, but requires no gradient": Creeping,

@@ -140,9 +140,8 @@ def test_without_validation_the_last_weights_are_kept():
     assert (result.update, result.accuracy, result.validations) == (4, None, ())
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
-def test_every_optimizer_lowers_the_loss(optimizer):
-    losses = train_source(build(), Blobs(), updates=30, lr=0.02, optimizer=optimizer).losses
+def test_training_lowers_the_loss():
+    losses = train_source(build(), Blobs(), updates=30, lr=0.02).losses
     assert sum(losses[-5:]) < sum(losses[:5])
 
 
@@ -216,11 +215,9 @@ def test_the_split_follows_the_seed():
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"validate_every": 0}, "validate_every must be at least 1, got 0"),
         ({"lr": 0.0}, "lr must be greater than 0, got 0.0"),
-        ({"weight_decay": -1.0}, "weight_decay must be at least 0, got -1.0"),
         ({"held_out": 1.5}, "held_out must be at least 0 and at most 1, got 1.5"),
         ({"held_out": 1.0}, "held_out=1.0 of 40 samples leaves none to train on"),
         ({"held_out": 0.0}, 'keep="best" needs samples to validate on, got held_out=0'),
-        ({"optimizer": "lion"}, "optimizer must be one of adam, adamw, sgd, got 'lion'"),
         ({"norm": "batch"}, "norm must be one of frozen, running, got 'batch'"),
         ({"keep": "all"}, "keep must be one of best, last, got 'all'"),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attakit.bench.score import score_everything
-from attakit.build.task import Counting, Task, count_silently
+from attakit.build.task import ProgressCallback, Task, no_progress
 from attakit.protocols import Method
 from attakit.queries import SampleId
 from attakit.records import StepResult
@@ -50,7 +50,7 @@ class AfterSegment:
         """What to add to the line of a step: nothing within a segment."""
         return {} if self._last.isdisjoint(result.batch.samples) else self.measure()
 
-    def measure(self, scoring: Counting = count_silently) -> dict[str, Any]:
+    def measure(self, scoring: ProgressCallback = no_progress) -> dict[str, Any]:
         """Score all domains now."""
         scores = score_everything(self._method, self._task, scoring)
         return {"domains": scores.per_domain(), **scores.source()}

@@ -1,4 +1,4 @@
-"""Who is told what happens while a run goes on."""
+"""Callbacks of a run, for progress bars and questions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from attakit.build.models import Progress
-from attakit.build.task import Counting, count_silently
+from attakit.build.models import TrainingCallback
+from attakit.build.task import ProgressCallback, no_progress
 from attakit.protocols import Reporter
 from attakit.report.accuracy import Accuracy
 
@@ -16,26 +16,26 @@ Observers = Callable[[Any, Accuracy, int], Sequence[Reporter]]
 
 @dataclass(frozen=True, kw_only=True)
 class RunCallbacks:
-    """Who is told what happens while a run goes on; nobody, if not given.
+    """Functions that are called while a run goes on; by default nothing is called.
 
     Parameters
     ----------
     observers
-        Makes further reporters from the stream (or the rounds of a pool), the accuracy and the
-        first step to come, for example a progress bar.
+        Makes further reporters, for example a progress bar, from the stream, the accuracy and the
+        first step to come.
     write
         Where questions go when a person answers in the terminal.
     training
-        Called while a source model is trained, which is done once.
+        Called with (update, numbers) while a source model is trained.
     checking
-        Called with (files done, files in all) while files are checked that may be corrupt.
+        Called with (files done, files in total) while files are checked that may be corrupt.
     scoring
-        Called with (samples done, samples in all) while samples are scored before and after the
+        Called with (samples done, samples in total) while samples are scored before and after the
         stream.
     """
 
     observers: Observers = lambda _stream, _accuracy, _start: ()
     write: Callable[[str], None] | None = None
-    training: Progress | None = None
-    checking: Counting = count_silently
-    scoring: Counting = count_silently
+    training: TrainingCallback | None = None
+    checking: ProgressCallback = no_progress
+    scoring: ProgressCallback = no_progress

@@ -11,8 +11,8 @@ from attakit.bench.matching import match_labels
 from attakit.bench.run import run_experiment
 from attakit.build.data import load_task
 from attakit.build.demo_methods import DEMO_METHODS
-from attakit.build.models import Progress, digits_model
-from attakit.processes.pool import do_side_by_side
+from attakit.build.models import TrainingCallback, digits_model
+from attakit.processes.pool import run_in_processes
 from attakit.settings.experiment import Experiment, StreamTable
 from attakit.settings.load import parse_experiment
 
@@ -51,7 +51,7 @@ def run_count(seeds: Sequence[int]) -> int:
     return len(DEMO_METHODS) * len(seeds)
 
 
-def prepare_demo(progress: Progress | None = None) -> None:
+def prepare_demo(progress: TrainingCallback | None = None) -> None:
     """Train the source model, if it is not there from an earlier time."""
     digits_model(load_task(StreamTable()), progress)
 
@@ -86,10 +86,10 @@ def run_demo(
             ends[label].append(end)
             progress(label)
 
-    do_side_by_side(
+    run_in_processes(
         _run_chain,
         jobs,
-        done=note,
+        on_result=note,
         advice="Start the demo again, or take a part of the stream with --share.",
     )
     return {label: _mean(found) for label, found in ends.items()}

@@ -10,14 +10,14 @@ import torch
 from attakit.bench.after_segment import AfterSegment
 from attakit.bench.run_state import RunState
 from attakit.bench.score import score_everything, score_held_out
-from attakit.build.task import Counting
+from attakit.build.task import ProgressCallback
 from attakit.methods.pool import PoolAdaptation
 from attakit.queries import SampleId
 from attakit.records import StepResult
 from attakit.report.jsonlines import peak_memory_mb
 
 
-def measure_before(state: RunState, scoring: Counting) -> Mapping[str, Any]:
+def measure_before(state: RunState, scoring: ProgressCallback) -> Mapping[str, Any]:
     """What the source model knows, for the first line of the results."""
     check = _after_segment(state)
     if check is not None:
@@ -52,7 +52,7 @@ def _pool_accuracy(state: RunState, result: StepResult) -> dict[str, float]:
     return {"pool_accuracy": 100 * float(right.double().mean())}
 
 
-def measure_end(state: RunState, scoring: Counting) -> dict[str, Any]:
+def measure_end(state: RunState, scoring: ProgressCallback) -> dict[str, Any]:
     """The figures of the whole run, for the last line of the results."""
     labelled = state.stream.originals(state.ledger.labelled)
     return {
@@ -68,7 +68,9 @@ def measure_end(state: RunState, scoring: Counting) -> dict[str, Any]:
     }
 
 
-def _final_scores(state: RunState, labelled: Set[SampleId], scoring: Counting) -> dict[str, Any]:
+def _final_scores(
+    state: RunState, labelled: Set[SampleId], scoring: ProgressCallback
+) -> dict[str, Any]:
     """Accuracy at the end of a run: on the source, and on whole domains where that is wanted."""
     if not state.experiment.report.post_adaptation:
         return score_held_out(state.method, state.task, scoring)

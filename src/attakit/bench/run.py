@@ -1,4 +1,4 @@
-"""One run: build it, feed it, save it, and pick it up again where it stopped."""
+"""One run, of a stream or a pool: build it, feed it, save it, and resume it where it stopped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from attakit.build.methods import build_method
 from attakit.build.models import source_classifier
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.pools import build_pool, check_pool
-from attakit.build.task import Counting, Task
+from attakit.build.task import ProgressCallback, Task
 from attakit.engine.loop import drain, run
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device
@@ -75,7 +75,7 @@ def run_experiment(
         Where results go and the source model is, where a run takes place away from the folder and
         the files that the experiment names. The results say what the experiment says.
     callbacks
-        Who is told what happens.
+        Functions to call on the way.
     """
     folder = folder or experiment.report.folder
     prepare_folder(folder, resume=resume, replace=replace)
@@ -120,7 +120,7 @@ def _run(
 
 
 def environment() -> dict[str, str | int]:
-    """What a result depends on besides its settings."""
+    """What a result depends on, apart from its settings."""
     return {
         "attakit": __version__,
         "python": platform.python_version(),
@@ -230,7 +230,9 @@ def _fingerprints(state: RunState) -> dict[str, str]:
     return {"model": state.source_hash, **stream}
 
 
-def _finish(state: RunState, folder: Path, lines: JsonLines, scoring: Counting) -> dict[str, Any]:
+def _finish(
+    state: RunState, folder: Path, lines: JsonLines, scoring: ProgressCallback
+) -> dict[str, Any]:
     late = drain(
         state.method,
         state.oracle,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
-from attakit.build.task import Counting, Task, count_silently
+from attakit.build.task import ProgressCallback, Task, no_progress
+from attakit.nn.batched import predict_in_batches
 from attakit.protocols import Method
 from attakit.queries import SampleId
 from attakit.randomness import generator
@@ -26,12 +27,11 @@ def right_answers(method: Method, samples: Samples, done: Done = lambda _count: 
     right: dict[SampleId, bool] = {}
     # Shuffled: a batch of one class would spoil methods that use the statistics of the batch.
     order = generator(0, "score").permutation(len(samples)).tolist()
-    for start in range(0, len(samples), SCORE_BATCH):
-        places = order[start : start + SCORE_BATCH]
-        given = method.predict(samples.load(places)).logits.argmax(dim=1).tolist()
-        for place, label in zip(places, given, strict=True):
-            right[samples.names[place]] = label == samples.labels[place]
-        done(len(places))
+    for positions, prediction in predict_in_batches(method.predict, samples, order, SCORE_BATCH):
+        given = prediction.logits.argmax(dim=1).tolist()
+        for position, label in zip(positions, given, strict=True):
+            right[samples.names[position]] = label == samples.labels[position]
+        done(len(positions))
     return right
 
 
@@ -73,7 +73,7 @@ class Scores:
         return figures
 
 
-def score_everything(method: Method, task: Task, scoring: Counting = count_silently) -> Scores:
+def score_everything(method: Method, task: Task, scoring: ProgressCallback = no_progress) -> Scores:
     """Score every target domain and all of the source."""
     sets = [*task.targets.parts.values(), task.source_test, task.source_train]
     done = _tally(scoring, sum(len(each) for each in sets if each is not None))
@@ -89,7 +89,7 @@ def score_everything(method: Method, task: Task, scoring: Counting = count_silen
 
 
 def score_held_out(
-    method: Method, task: Task, scoring: Counting = count_silently
+    method: Method, task: Task, scoring: ProgressCallback = no_progress
 ) -> dict[str, float | None]:
     """Accuracy on held-out source samples, if there are any."""
     if task.source_test is None:
@@ -98,7 +98,7 @@ def score_held_out(
     return {"source_accuracy": percent_right(right_answers(method, task.source_test, done))}
 
 
-def _tally(scoring: Counting, total: int) -> Done:
+def _tally(scoring: ProgressCallback, total: int) -> Done:
     counts: list[int] = []
 
     def done(count: int) -> None:

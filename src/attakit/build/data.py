@@ -10,7 +10,7 @@ from attakit.build.sets.cifar import cifar_c
 from attakit.build.sets.corruptions import own_corruptions, tiny_imagenet_c
 from attakit.build.sets.folders import known_folders, own_folders
 from attakit.build.sets.places import DATA_VARIABLE
-from attakit.build.task import Counting, Task, count_silently, refuse_settings
+from attakit.build.task import ProgressCallback, Task, no_progress, refuse_settings
 from attakit.errors import unknown_name
 from attakit.randomness import generator
 from attakit.settings.experiment import Experiment, StreamTable
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def load_task(table: StreamTable, checking: Counting = count_silently) -> Task:
+def load_task(table: StreamTable, checking: ProgressCallback = no_progress) -> Task:
     """Find the data set an experiment names.
 
     `checking` is told (files done, files in all) while files that may be corrupt are decoded.
@@ -64,7 +64,7 @@ def build_stream(experiment: Experiment, task: Task) -> Stream:
     return Stream(task.targets, arrangement, batch_size=table.batch_size)
 
 
-def _digits(table: StreamTable, _checking: Counting) -> Task:
+def _digits(table: StreamTable, _checking: ProgressCallback) -> Task:
     """Digits: MNIST → optdigits and two drawn styles, 10 classes; needs no download."""
     refuse_settings(table, "root", "source", "size", "held_out", "skip_corrupt", "severity")
     data = digits()
@@ -79,7 +79,7 @@ def _digits(table: StreamTable, _checking: Counting) -> Task:
     )
 
 
-DATA_SETS: dict[str, Callable[[StreamTable, Counting], Task]] = {
+DATA_SETS: dict[str, Callable[[StreamTable, ProgressCallback], Task]] = {
     "digits": _digits,
     "folders": own_folders,
     "corrupted": own_corruptions,

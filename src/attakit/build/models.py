@@ -24,7 +24,7 @@ from attakit.train.source import SourceTraining, train_source
 CACHE_VARIABLE = "ATTAKIT_CACHE"
 DIGITS_MODEL = "small_cnn"
 
-Progress = Callable[[int, dict[str, float]], None]
+TrainingCallback = Callable[[int, dict[str, float]], None]
 
 # From scratch, so batch-norm statistics are learned too.
 DIGITS_TRAINING = TrainingTable(
@@ -35,7 +35,7 @@ DIGITS_TRAINING = TrainingTable(
 def source_classifier(
     experiment: Experiment,
     task: Task,
-    progress: Progress | None = None,
+    progress: TrainingCallback | None = None,
     *,
     weights: Path | None = None,
 ) -> Classifier:
@@ -82,7 +82,7 @@ def place_model(model: nn.Module, table: ModelTable) -> Classifier:
     return prepare(classifier.eval(), device)
 
 
-def digits_model(task: Task, progress: Progress | None = None) -> nn.Module:
+def digits_model(task: Task, progress: TrainingCallback | None = None) -> nn.Module:
     """The digits source model, trained on first use (some seconds) and cached."""
     model = _digits_architecture(task)
     path = _digits_file(model, task)
@@ -111,7 +111,7 @@ def _digits_file(untrained: nn.Module, task: Task) -> Path:
 def pretrain(
     experiment: Experiment,
     task: Task,
-    progress: Progress | None = None,
+    progress: TrainingCallback | None = None,
 ) -> SourceTraining:
     """Train a source model as the [training] table says, and write its weights."""
     table = experiment.training
@@ -187,7 +187,7 @@ def cache_folder() -> Path:
 
 
 def _train(
-    model: nn.Module, task: Task, table: TrainingTable, seed: int, progress: Progress | None
+    model: nn.Module, task: Task, table: TrainingTable, seed: int, progress: TrainingCallback | None
 ) -> SourceTraining:
     if task.source_train is None:
         raise SettingError("This data set has no source domain to train on.")

@@ -18,11 +18,11 @@ IMAGE_SIZE = 128  # of image files, unless stream.size says otherwise
 _MEANT_FOR = {"severity": "corrupted images"}
 
 
-Counting = Callable[[int, int], None]  # told how many pieces are done, and how many there are
+ProgressCallback = Callable[[int, int], None]  # called with (pieces done, pieces in total)
 
 
-def count_silently(_done: int, _total: int) -> None:
-    """Count for nobody."""
+def no_progress(_done: int, _total: int) -> None:
+    """Show no progress."""
 
 
 @dataclass(frozen=True)

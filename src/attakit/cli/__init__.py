@@ -1,4 +1,4 @@
-"""The command line. Everything it does is a call of the library; it only talks."""
+"""The command line: reads arguments, calls the library, prints the results."""
 
 from attakit.cli.program import app, main
 

@@ -1,4 +1,4 @@
-"""`attakit analyse`: what the theory makes of a run."""
+"""`attakit analyse`: compare a run with the theory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from attakit.cli.bars import late_bar
 from attakit.cli.options import Json, Quiet
-from attakit.cli.output import interruptible, late_bar, print_json, say
+from attakit.cli.output import interruptible, print_json, say
 from attakit.errors import SettingError
 from attakit.paper.analysis.analysis_page import write_analysis
 from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis
@@ -30,21 +31,26 @@ _CAPTION = (
 
 
 def analyse(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, live or done.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or not.")
+    ],
     hypotheses: Annotated[
-        Hypotheses, typer.Option(help="What tells two sets apart: linear, or network.")
+        Hypotheses, typer.Option(help="Models that tell two sets apart: linear or network.")
     ] = "linear",
-    steps: Annotated[int, typer.Option(min=1, help="Most steps to analyse.")] = MAX_STEPS,
+    steps: Annotated[
+        int, typer.Option(min=1, help="Maximum number of steps to analyse.")
+    ] = MAX_STEPS,
     dimension: Annotated[
         int | None, typer.Option(min=1, help="VC dimension of the bounds.", show_default="linear")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=f"The page to write; {PAGE} in the folder.")
+        Path | None,
+        typer.Option("--out", "-o", help=f"The page to write; by default {PAGE} in the folder."),
     ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Say what the theory makes of a run: weights, divergences, and how tight the bounds are."""
+    """Compare a run with the theory: weights, divergences and bounds."""
     run = _only_run(folder)
     page = out or run / PAGE
     with (
@@ -60,8 +66,8 @@ def analyse(
         )
     write_analysis(analysis, page)
     if as_json:
-        told = {"run": str(run), "verdicts": verdicts(analysis), **asdict(analysis)}
-        print_json({**told, "page": str(page.resolve())})
+        values = {"run": str(run), "verdicts": verdicts(analysis), **asdict(analysis)}
+        print_json({**values, "page": str(page.resolve())})
     elif not quiet:
         Console().print(_table(analysis))
         for line in verdicts(analysis):
@@ -73,7 +79,7 @@ def _only_run(folder: Path) -> Path:
     runs = find_runs([folder])
     if len(runs) > 1:
         raise SettingError(
-            f"{folder} holds {len(runs)} runs, and one is analysed at a time. Name one, such as "
+            f"{folder} holds {len(runs)} runs, but only one can be analysed. Name one, such as "
             f"{runs[0]}."
         )
     return runs[0]

@@ -14,15 +14,16 @@ from typer.core import TyperCommand
 
 from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
 from attakit.bench.suites.grid import Grid, with_partners
-from attakit.bench.suites.processes import Processes
-from attakit.bench.suites.ray_tasks import RayTasks
+from attakit.bench.suites.local_executor import LocalExecutor
+from attakit.bench.suites.ray_executor import RayExecutor
 from attakit.bench.suites.sources import Source, prepare_sources
 from attakit.bench.suites.summary import summarise_grid
 from attakit.bench.suites.work import Executor
-from attakit.build.sets.catalogue import listed as told_names
+from attakit.build.sets.catalogue import listed as list_names
+from attakit.cli.bars import training_bar
 from attakit.cli.grid_display import GridDisplay
 from attakit.cli.options import Json, Overrides, Quiet
-from attakit.cli.output import interruptible, print_json, say, training_bar
+from attakit.cli.output import interruptible, print_json, say
 from attakit.errors import SettingError
 from attakit.paper.tables.layouts import check_suite
 from attakit.processes.interrupt import Interrupted, stoppable
@@ -34,11 +35,11 @@ from attakit.report.tables import method_table
 from attakit.settings.suite import Protocol, Suite, load_suite
 
 SOME_FAILED = 1
-STOPPED = "Stopped. What was running is saved; the same command goes on."
+STOPPED = "Stopped. Running cells are saved. Run the same command to continue."
 
 
 class BenchCommand(TyperCommand):
-    """Lets `--ray` stand without an address, which Typer knows no way to declare."""
+    """Accepts `--ray` without an address, which Typer cannot declare."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = []
@@ -54,31 +55,34 @@ def bench(
     override: Overrides = None,
     protocol: Annotated[
         Protocol | None,
-        typer.Option(help="Batch size: the same for all, or each method's own as in the paper."),
+        typer.Option(
+            help="Batch size: the same for all methods, or each method's own, as in the paper."
+        ),
     ] = None,
     only: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Cells whose name contains this.")
+        str | None, typer.Option(metavar="PATTERN", help="Run only cells whose name contains this.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at once; as many as cores if not given.")
+        int | None,
+        typer.Option(min=1, help="Cells to run at the same time; by default one per core."),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Run cells anew whose settings have changed.")
+        bool, typer.Option("--replace", help="Run cells again whose settings have changed.")
     ] = False,
     listed: Annotated[
-        bool, typer.Option("--list", help="List the cells and their state; run nothing.")
+        bool, typer.Option("--list", help="List the cells with their state and run nothing.")
     ] = False,
     ray: Annotated[
         str | None,
         typer.Option(
             metavar="[ADDRESS]",
-            help="Run the cells on a Ray cluster; without an address on the one that Ray finds.",
+            help="Run the cells on a Ray cluster; without an address, on the one that Ray finds.",
         ),
     ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Run a grid of methods, streams, budgets and seeds; what is finished is not run again."""
+    """Run a grid of methods, streams, budgets and seeds; skip finished cells."""
     tables = load_suite(suite, override or []).under(protocol)
     check_suite(tables, where=str(suite))
     everything = expand(tables)
@@ -94,17 +98,16 @@ def bench(
     threads = 1 if ray is not None else max(1, cores // count)
     grid = Grid(cells, sources, threads=threads, anew=replace)
     write_suite(tables, everything)
-    methods = {cell.name: cell.method for cell in cells}
     with (
         stoppable(STOPPED) as stop,
-        _workplace(count, sources, ray=ray) as executor,
-        GridDisplay(tables.name, methods, workers=count, quiet=silent) as display,
+        _executor(count, sources, ray=ray) as executor,
+        GridDisplay(tables.name, len(cells), quiet=silent) as display,
     ):
-        grid.run(executor, callbacks=display.callbacks, stop=stop)
+        grid.run(executor, callbacks=display.show, stop=stop)
     if len(grid.outcomes) < len(cells) or any(e == "stopped" for e, _ in grid.outcomes.values()):
         raise Interrupted(STOPPED)
     summary = summarise_grid(tables, cells, grid.outcomes)
-    _tell(summary, cells, quiet=quiet, as_json=as_json)
+    _print_summary(summary, cells, quiet=quiet, as_json=as_json)
     if summary["failed"]:
         raise typer.Exit(SOME_FAILED)
 
@@ -113,19 +116,19 @@ def _chosen(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
     chosen = [cell for cell in cells if pattern is None or pattern in cell.name]
     if not chosen:
         raise SettingError(
-            f"--only {pattern}: no cell has that in its name. `--list` lists them, for instance "
-            f"{cells[0].name}."
+            f"--only {pattern}: no cell has a name that contains this. `--list` lists the names, "
+            f"for example {cells[0].name}."
         )
     return with_partners(chosen, cells)
 
 
 @contextmanager
-def _workplace(workers: int, sources: dict[str, Source], *, ray: str | None) -> Iterator[Executor]:
+def _executor(workers: int, sources: dict[str, Source], *, ray: str | None) -> Iterator[Executor]:
     if ray is not None:
-        with RayTasks(sources, address=ray or None) as cluster:
+        with RayExecutor(sources, address=ray or None) as cluster:
             yield cluster
     else:
-        with Processes(workers=workers) as processes:
+        with LocalExecutor(workers=workers) as processes:
             yield processes
 
 
@@ -138,7 +141,9 @@ def _list(suite: Suite, cells: Sequence[Cell], *, as_json: bool) -> None:
         say(f"{state:<12} {name}")
 
 
-def _tell(summary: dict[str, Any], cells: Sequence[Cell], *, quiet: bool, as_json: bool) -> None:
+def _print_summary(
+    summary: dict[str, Any], cells: Sequence[Cell], *, quiet: bool, as_json: bool
+) -> None:
     if as_json:
         print_json(summary)
         return
@@ -160,18 +165,18 @@ def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
             print_table(method_table(summaries, stream))
     if summary["fairness"]["shared"]:
         say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
-    counts = ", ".join(f"{summary[end]} {told}" for end, told in _COUNTS.items() if summary[end])
+    counts = ", ".join(f"{summary[end]} {label}" for end, label in _COUNTS.items() if summary[end])
     say(f"Cells: {counts}. Results: {summary['folder']}")
 
 
-_NAMED = 3  # cells that share one failure; further ones are counted
+_NAMED = 3  # cells named per failure; the others are counted
 _COUNTS = {"finished": "run", "skipped": "finished before", "failed": "failed"}
 
 
 def _failures(lines: Sequence[dict[str, Any]]) -> list[str]:
-    """What went wrong, and where: each message once, with the cells that have it in common."""
+    """Each error message once, with the names of the cells that failed with it."""
     names: dict[str, list[str]] = {}
     for line in lines:
         if line["state"] == "failed":
             names.setdefault(line["message"], []).append(line["name"])
-    return [f"{told_names(cells, most=_NAMED)}: {message}" for message, cells in names.items()]
+    return [f"{list_names(cells, most=_NAMED)}: {message}" for message, cells in names.items()]

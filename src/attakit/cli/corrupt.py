@@ -1,4 +1,4 @@
-"""`attakit corrupt`: make a -C set from clean images."""
+"""`attakit corrupt`: make a data set like ImageNet-C from clean images."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from attakit.cli.bars import late_bar
 from attakit.cli.options import Json, Quiet
-from attakit.cli.output import interruptible, late_bar, print_json, say
+from attakit.cli.output import interruptible, print_json, say
 from attakit.errors import SettingError
 from attakit.stream.corrupted_set import Recipe, Written, write_corrupted
 from attakit.stream.corruptions import CORRUPTIONS
@@ -17,33 +18,36 @@ from attakit.stream.corruptions import CORRUPTIONS
 def corrupt(
     clean: Annotated[
         Path,
-        typer.Argument(metavar="CLEAN_FOLDER", help="Holds class/image or domain/class/image."),
+        typer.Argument(
+            metavar="CLEAN_FOLDER", help="With class/image or domain/class/image inside."
+        ),
     ],
     out: Annotated[
-        Path, typer.Argument(metavar="OUT_FOLDER", help="Gets corruption/severity/class/image.")
+        Path,
+        typer.Argument(metavar="OUT_FOLDER", help="Filled with corruption/severity/class/image."),
     ],
     corruptions: Annotated[
-        str, typer.Option(help="Names with commas between; 'all' are the 15 of ImageNet-C.")
+        str, typer.Option(help="Comma-separated names; 'all' is the 15 of ImageNet-C.")
     ] = "all",
-    severities: Annotated[str, typer.Option(help="From 1 to 5, with commas between.")] = "5",
+    severities: Annotated[str, typer.Option(help="Comma-separated numbers from 1 to 5.")] = "5",
     domains: Annotated[
-        str, typer.Option(help="Domains to take images from, with commas between; else all.")
+        str, typer.Option(help="Comma-separated domains to take images from; by default all.")
     ] = "",
     size: Annotated[
-        int | None, typer.Option(help="Scale images to so many pixels in both directions first.")
+        int | None, typer.Option(help="First scale images to this many pixels, in both directions.")
     ] = None,
     form: Annotated[
-        Literal["png", "jpg"], typer.Option("--format", help="How to store images.")
+        Literal["png", "jpg"], typer.Option("--format", help="File format of the images.")
     ] = "png",
-    quality: Annotated[int, typer.Option(help="Of a jpg, from 1 to 95.")] = 95,
-    seed: Annotated[int, typer.Option(help="Of the noise.")] = 0,
+    quality: Annotated[int, typer.Option(help="JPEG quality, from 1 to 95.")] = 95,
+    seed: Annotated[int, typer.Option(help="Seed of the noise.")] = 0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Make a set like ImageNet-C from a folder of clean images; goes on where it was stopped."""
+    """Make a data set like ImageNet-C from clean images; can be resumed."""
     recipe = Recipe(size=size, form=form, quality=quality, seed=seed)
     with (
-        interruptible("Stopped. What is written stays; start it again to go on."),
+        interruptible("Stopped. Finished images are kept. Run the same command to continue."),
         late_bar("corrupt", quiet=quiet or as_json) as show,
     ):
         written: Written = write_corrupted(
@@ -58,8 +62,8 @@ def corrupt(
     if as_json:
         print_json({"folder": str(out), "written": written.images, "kept": written.kept})
     elif not quiet:
-        there = f", {written.kept:,} were there" if written.kept else ""
-        say(f"Wrote {written.images:,} images into {out}{there}.")
+        kept = f", {written.kept:,} existed already" if written.kept else ""
+        say(f"Wrote {written.images:,} images into {out}{kept}.")
 
 
 def _split(text: str) -> list[str]:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from attakit.bench.demo import prepare_demo, run_count, run_demo, run_folders
+from attakit.cli.bars import training_bar
 from attakit.cli.options import Json, Quiet
-from attakit.cli.output import interruptible, print_json, say, training_bar
+from attakit.cli.output import interruptible, print_json, say
 from attakit.report.console import WorkBar, print_table
 from attakit.report.html import write_report
 from attakit.report.runs import read_run
@@ -18,15 +19,17 @@ from attakit.report.tables import method_table
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where results and report go.")] = Path("runs/demo"),
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to average over.")] = 3,
+    folder: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path(
+        "runs/demo"
+    ),
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds to average over.")] = 3,
     share: Annotated[
-        float, typer.Option(min=0.01, max=1, help="Part of the stream to use, for a quick look.")
+        float, typer.Option(min=0.01, max=1, help="Share of the stream to use, for a quick look.")
     ] = 1.0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Watch a classifier of digits meet three shifted domains, with and without labels."""
+    """Compare five methods on digits from three shifted domains."""
     chosen = range(seeds)
     runs, report = run_folders(folder, chosen), folder / "report.html"
     with interruptible("Stopped. Start it again with `attakit demo`."):

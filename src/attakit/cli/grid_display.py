@@ -1,53 +1,57 @@
-"""The progress of a suite: one bar for the grid, one line for every cell that is running."""
+"""Progress of a suite: one bar for the grid, one line per running cell."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
-
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
-from attakit.bench.suites.estimate import Estimate
-from attakit.bench.suites.work import Event, Stepped
+from attakit.bench.suites.work import BESIDE, CellProgress, Event
+
+_PERIOD = 1e9  # seconds: the speed of the whole suite counts, since cells differ
 
 
 class GridDisplay:
-    """Shows how far a suite has come, on standard error.
+    """Shows how far a suite is, and how long it will take from here, on standard error.
 
     Parameters
     ----------
     title
-        Name of the suite.
-    methods
-        Name of the method of each cell, by the cell's name.
-    workers
-        How many cells are run at once.
+        The suite's name.
+    cells
+        Number of cells in the suite.
     quiet
         Show nothing.
 
     Examples
     --------
-    >>> with GridDisplay("pacs", {"random/tent-0": "Tent"}, workers=1, quiet=True) as display:
-    ...     display.watch(Stepped("random/tent-0", 1, 10))
+    >>> with GridDisplay("pacs", 12, quiet=True) as display:
+    ...     display.show(CellProgress("random/tent-0", 1, 10))
     """
 
-    def __init__(
-        self, title: str, methods: Mapping[str, str], *, workers: int, quiet: bool = False
-    ) -> None:
-        self._estimate = Estimate(methods, workers=workers)
+    def __init__(self, title: str, cells: int, *, quiet: bool = False) -> None:
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
             console=Console(stderr=True),
             disable=quiet,
             expand=True,
+            speed_estimate_period=_PERIOD,
         )
-        self._all = self._bars.add_task(escape(title), total=len(methods), note="")
+        self._all = self._bars.add_task(escape(title), total=cells, note="")
         self._lines: dict[str, TaskID] = {}
+        self._shares: dict[str, float] = {}  # done of each running cell
+        self._ended = 0
         self._failed = 0
 
     def __enter__(self) -> GridDisplay:
@@ -57,22 +61,21 @@ class GridDisplay:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def callbacks(self, event: Event) -> None:
-        """Show what happened."""
-        self._estimate.note(event)
-        if isinstance(event, Stepped):
+    def show(self, event: Event) -> None:
+        """Update the bars after an event of the grid."""
+        if isinstance(event, CellProgress):
             self._step(event)
         else:
-            line = self._lines.pop(event.cell, None)
-            if line is not None:
-                self._bars.remove_task(line)
-            self._failed += event.outcome.result in ("failed", "lost")
-            self._bars.advance(self._all)
-        self._bars.update(self._all, note=self._note())
+            self._end(event.cell, failed=event.outcome.result in ("failed", "lost"))
+        completed = self._ended + sum(self._shares.values())
+        note = f"{self._failed} failed" if self._failed else ""
+        self._bars.update(self._all, completed=completed, note=note)
 
-    def _step(self, event: Stepped) -> None:
+    def _step(self, event: CellProgress) -> None:
         if event.cell not in self._lines:
             self._lines[event.cell] = self._bars.add_task(escape(f"  {event.cell}"), note="")
+        if event.note not in BESIDE and event.total:
+            self._shares[event.cell] = event.done / event.total
         self._bars.update(
             self._lines[event.cell],
             completed=event.done,
@@ -80,7 +83,13 @@ class GridDisplay:
             note=escape(event.note),
         )
 
-    def _note(self) -> str:
-        left = self._estimate.left()
-        failed = f"{self._failed} failed · " if self._failed else ""
-        return f"{failed}{'' if left is None else f'{timedelta(seconds=round(left))} left'}"
+    def _end(self, cell: str, *, failed: bool) -> None:
+        self._ended += 1
+        self._failed += failed
+        self._shares.pop(cell, None)
+        line = self._lines.pop(cell, None)
+        if line is not None:
+            self._bars.remove_task(line)
+        else:
+            # It was not run: what took no time says nothing about the time that is left.
+            self._bars.reset(self._all, completed=self._ended)

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Override a setting of the file."),
+    typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Override a setting in the file."),
 ]
 ExperimentFile = Annotated[Path, typer.Argument(metavar="EXPERIMENT.toml")]
 DatabaseUrl = Annotated[
@@ -20,9 +20,9 @@ DatabaseUrl = Annotated[
         "--database",
         envvar="ATTAKIT_DATABASE",
         show_envvar=True,
-        help="URL of a service's database, if it is not in its folder.",
+        help="URL of the service's database, if it is not in the service's folder.",
     ),
 ]
 RunFolders = Annotated[
-    list[Path], typer.Argument(metavar="FOLDER…", help="Runs, or folders that hold runs.")
+    list[Path], typer.Argument(metavar="FOLDER…", help="Run folders, or folders that contain them.")
 ]

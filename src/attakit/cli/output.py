@@ -1,22 +1,18 @@
-"""How commands talk: lines, JSON, bars for work that may come, and the end by Ctrl-C."""
+"""How commands print: lines, JSON, log messages, and the message after Ctrl-C. No heavy imports."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from attakit.build.models import DIGITS_TRAINING
-from attakit.build.sets.places import COUNTS
-from attakit.build.task import Counting
 from attakit.processes.interrupt import Interrupted
-from attakit.report.console import WorkBar, format_metrics
 
 
 @contextmanager
@@ -28,57 +24,26 @@ def interruptible(message: str) -> Iterator[None]:
         raise Interrupted(message) from None
 
 
-@contextmanager
-def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar for work that may come never, once or often: seen from its first piece to its last."""
-    with ExitStack() as stack:
-        bars: list[WorkBar] = []
-
-        def show(done: int, total: int, note: str = "") -> None:
-            if not bars:
-                bars.append(stack.enter_context(WorkBar(title, total=total, quiet=quiet)))
-            bars[0].reach(done, note)
-            if done == total:
-                stack.close()
-                bars.clear()
-
-        yield show
-
-
-@contextmanager
-def training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
-    """A bar for training the source model of digits, seen only if and while it is trained."""
-    with late_bar("source model", quiet=quiet) as show:
-        yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, format_metrics(numbers))
-
-
-@contextmanager
-def counting_bar(title: str, note: str, *, quiet: bool) -> Iterator[Counting]:
-    """A bar for pieces that are counted, with one note about all of them."""
-    with late_bar(title, quiet=quiet) as show:
-        yield lambda done, total: show(done, total, note)
-
-
-class CountsOnce(logging.Filter):
-    """Lets what is said about the size of a data set through once, however often it is read.
+class OnceFilter(logging.Filter):
+    """Drops repetitions of log messages that are marked with `extra={"once": True}`.
 
     Examples
     --------
-    >>> once, record = CountsOnce(), logging.makeLogRecord({"name": COUNTS.name, "msg": "few"})
+    >>> once, record = OnceFilter(), logging.makeLogRecord({"msg": "few images", "once": True})
     >>> once.filter(record), once.filter(record)
     (True, False)
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: set[str] = set()
+        self._seen: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.name != COUNTS.name:
+        if "once" not in vars(record):
             return True
-        is_news = record.getMessage() not in self._told
-        self._told.add(record.getMessage())
-        return is_news
+        is_new = record.getMessage() not in self._seen
+        self._seen.add(record.getMessage())
+        return is_new
 
 
 def say(line: str) -> None:

@@ -6,8 +6,9 @@ import time
 
 from attakit.build.data import load_task
 from attakit.build.models import pretrain as pretrain_source
+from attakit.cli.bars import counting_bar
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
-from attakit.cli.output import counting_bar, interruptible, print_json, say
+from attakit.cli.output import interruptible, print_json, say
 from attakit.report.console import WorkBar, format_metrics
 from attakit.settings.load import load_experiment
 

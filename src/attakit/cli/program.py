@@ -1,37 +1,44 @@
-"""The program: its commands, and what becomes of errors. Everything is a call of the library."""
+"""The program: finds the command, calls it, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from attakit import __version__
-from attakit.cli import (
-    analyse,
-    bench,
-    corrupt,
-    demo,
-    export,
-    pretrain,
-    questions,
-    run,
-    serve,
-    show,
-    token,
-    validate,
-)
-from attakit.cli.output import CountsOnce, say
-from attakit.messages import USER_ERRORS, explain
+from attakit.cli.commands import COMMANDS, load_command
+from attakit.cli.output import OnceFilter, say
+from attakit.messages import explain, is_user_error
 from attakit.processes.interrupt import Interrupted
 
 USER_ERROR, INTERRUPTED = 2, 130
 
+
+class LazyGroup(TyperGroup):
+    """Imports a command when it is called; until then an empty one has its name and help."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, command in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=command.help))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None:
+            command = get_command(load_command(name))
+            command.help = command.help or COMMANDS[name].help
+        return name, command, rest
+
+
 app = typer.Typer(
+    cls=LazyGroup,
     help="Keep a deployed classifier up to date on a shifting stream for a few labels.",
     no_args_is_help=True,
     add_completion=False,
@@ -41,45 +48,30 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; mistakes of users end in one line, not in a traceback."""
-    lines = logging.StreamHandler()
-    lines.addFilter(CountsOnce())
-    logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=[lines])
+    """Run the command line; errors that users can fix end in one line, not in a traceback."""
+    handler = logging.StreamHandler()
+    handler.addFilter(OnceFilter())
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=[handler])
     errors = Console(stderr=True, highlight=False)
-    # So that method.name = "mymodule:MyMethod" finds a module beside the experiment; last, so that
-    # no file there hides an installed module.
+    # So that method.name = "mymodule:MyMethod" finds a module in the current folder. It is last, so
+    # that no file there hides an installed module.
     sys.path.append("")
     try:
         app()
-    except USER_ERRORS as error:
-        errors.print(f"[bold red]Error:[/] {escape(explain(error))}", soft_wrap=True)
-        sys.exit(USER_ERROR)
     except Interrupted as stop:
         errors.print(escape(str(stop)), soft_wrap=True)
         sys.exit(INTERRUPTED)
+    except Exception as error:
+        if not is_user_error(error):
+            raise
+        errors.print(f"[bold red]Error:[/] {escape(explain(error))}", soft_wrap=True)
+        sys.exit(USER_ERROR)
 
 
 @app.callback(invoke_without_command=True)
 def version(
-    show: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+    show: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if show:
         say(f"attakit {__version__}")
         raise typer.Exit
-
-
-app.command()(demo.demo)
-app.command()(pretrain.pretrain)
-app.command()(run.run)
-app.command(cls=bench.BenchCommand)(bench.bench)
-app.command()(corrupt.corrupt)
-app.add_typer(validate.app, name="validate")
-app.command()(serve.serve)
-app.command()(export.export)
-app.add_typer(questions.app, name="questions")
-app.command()(show.table)
-app.command()(show.plot)
-app.command()(show.report)
-app.command()(analyse.analyse)
-app.command("list")(show.list_parts)
-app.add_typer(token.app, name="token")

@@ -1,4 +1,4 @@
-"""`attakit questions`: questions of a service go to other tools, and answers come back."""
+"""`attakit questions`: export a service's questions to other tools, and import the answers."""
 
 from __future__ import annotations
 
@@ -8,63 +8,70 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
-from attakit.cli.extra_parts import import_service
 from attakit.cli.options import DatabaseUrl, Json, Quiet
 from attakit.cli.output import print_json, say
 from attakit.errors import SettingError
 from attakit.files import atomic_write
+from attakit.service.exchange import (
+    FileFormat,
+    choose_file_format,
+    label_config,
+    read_answers,
+    write_questions,
+)
+from attakit.service.saved_settings import find_settings, open_service
+from attakit.service.storage import Storage
+from attakit.settings.service import ServiceSettings
 
 SOME_REFUSED = 1
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how such files begin; spreadsheets write them
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such files; spreadsheets write them
 
-Service = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of the service, or its file.")]
+Service = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="The service's folder, or its TOML file.")
+]
 Form = Annotated[
-    Literal["csv", "jsonl", "label-studio"] | None,
-    typer.Option("--format", help="By default what the ending says."),
+    FileFormat | None,
+    typer.Option("--format", help="File format; by default the one of the file's ending."),
 ]
 
-app = typer.Typer(
-    help="Take questions of a service to other tools, and answers back.", no_args_is_help=True
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.command("export")
 def export_questions(
     folder: Service,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The file to write; else standard output.")
+        Path | None,
+        typer.Option("--out", "-o", help="The file to write; by default standard output."),
     ] = None,
     form: Form = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Closed questions and answers too.")
+        bool, typer.Option("--all", help="Also export closed questions, with their answers.")
     ] = False,
     image_url: Annotated[
         str | None,
-        typer.Option(help="Address of the service, to refer to images there."),
+        typer.Option(help="The service's address, if the file should link to its images."),
     ] = None,
     database: DatabaseUrl = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Overwrite a file that is there.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing file.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Write the open questions of a service for people who label elsewhere."""
-    exchange = import_service("exchange")
-    form = form or ("jsonl" if out is None else exchange.choose_file_format(out))
+    """Export the open questions of a service, to be answered in another tool."""
+    form = form or ("jsonl" if out is None else choose_file_format(out))
     if out is not None and out.exists() and not replace:
-        raise SettingError(f"{out} is already there. Choose another file, or use --replace.")
-    # A spreadsheet takes a file without the mark for one in the encoding of its country.
+        raise SettingError(f"{out} exists already. Choose another file, or use --replace.")
+    # Without the byte order mark, spreadsheets assume the encoding of the country they run in.
     encoding = "utf-8-sig" if form == "csv" else "utf-8"
     with (
         _opened(folder, database) as (settings, storage),
         nullcontext(sys.stdout) if out is None else _writing(out, encoding) as stream,
     ):
-        count = exchange.write_questions(
+        count = write_questions(
             storage,
             stream,
             form,
@@ -83,25 +90,24 @@ def export_questions(
 @app.command("import")
 def import_answers(
     folder: Service,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="With the answers.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file with the answers.")],
     form: Form = None,
     annotator: Annotated[
-        str, typer.Option(help="Who answered, where the file does not say it.")
+        str, typer.Option(help="Who answered, where the file does not say so.")
     ] = "import",
     database: DatabaseUrl = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Take answers that people gave elsewhere; doing it twice changes nothing."""
-    exchange = import_service("exchange")
-    form = exchange.choose_file_format(file, form)
+    """Import answers from another tool; importing them twice changes nothing."""
+    form = choose_file_format(file, form)
     text = io.StringIO(_read(file), newline="")
     with _opened(folder, database) as (settings, storage):
-        report = exchange.read_answers(storage, text, form, annotator, classes=settings.classes)
+        report = read_answers(storage, text, form, annotator, classes=settings.classes)
     if as_json:
         print_json(asdict(report))
     elif not quiet:
-        _tell(asdict(report), file, "task" if form == "label-studio" else "line")
+        _print_report(asdict(report), file, "task" if form == "label-studio" else "line")
     if report.problems:
         raise typer.Exit(SOME_REFUSED)
 
@@ -109,20 +115,18 @@ def import_answers(
 @app.command("label-config")
 def show_label_config(folder: Service) -> None:
     """Print the labelling interface that Label Studio needs for these questions."""
-    settings = import_service("saved_settings").find_settings(folder)
-    sys.stdout.write(import_service("exchange").label_config(settings.classes) + "\n")
+    sys.stdout.write(label_config(find_settings(folder).classes) + "\n")
 
 
 @contextmanager
-def _opened(folder: Path, database: str | None) -> Iterator[tuple[Any, Any]]:
-    """Settings and storage of a service."""
-    kept = import_service("saved_settings")
-    settings = kept.find_settings(folder)
-    with kept.open_service(settings, database) as storage:
+def _opened(folder: Path, database: str | None) -> Iterator[tuple[ServiceSettings, Storage]]:
+    """Open a service: its settings and its storage."""
+    settings = find_settings(folder)
+    with open_service(settings, database) as storage:
         yield settings, storage
 
 
-def _tell(report: dict[str, Any], file: Path, unit: str) -> None:
+def _print_report(report: dict[str, Any], file: Path, unit: str) -> None:
     problems = report.pop("problems")
     counts = [f"{count:,} {name}" for name, count in report.items() if count]
     say(f"Answers: {', '.join(counts) or 'none in the file'}.")
@@ -131,9 +135,9 @@ def _tell(report: dict[str, Any], file: Path, unit: str) -> None:
 
 
 def _read(file: Path) -> str:
-    """All of a file at once, so that nothing is taken from one that cannot be read."""
+    """Read a whole file before anything is imported, so that a broken one changes nothing."""
     if not file.is_file():
-        raise SettingError(f"There is no file {file} with answers.")
+        raise SettingError(f"There is no file {file} with answers. Check its name.")
     content = file.read_bytes()
     try:
         return content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
@@ -146,7 +150,7 @@ def _read(file: Path) -> str:
 
 @contextmanager
 def _writing(out: Path, encoding: str) -> Iterator[TextIO]:
-    """Inside, text goes to a file that gets its name once it is whole."""
+    """Write to a temporary file that gets its name when it is complete."""
     try:
         with (
             atomic_write(out) as draft,
@@ -155,5 +159,5 @@ def _writing(out: Path, encoding: str) -> Iterator[TextIO]:
             yield stream
     except OSError as error:
         raise SettingError(
-            f"{out} cannot be written ({error.strerror}). Make room there or choose another file."
+            f"{out} cannot be written ({error.strerror}). Free some space or choose another file."
         ) from error

@@ -10,8 +10,9 @@ from rich.markup import escape
 
 from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.run import run_experiment
+from attakit.cli.bars import counting_bar, training_bar
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
-from attakit.cli.output import counting_bar, interruptible, print_json, say, training_bar
+from attakit.cli.output import interruptible, print_json, say
 from attakit.report.console import Progress, print_table
 from attakit.report.runs import read_run
 from attakit.report.summaries import summarise
@@ -23,16 +24,16 @@ def run(
     experiment: ExperimentFile,
     override: Overrides = None,
     oracle: Annotated[
-        str | None, typer.Option(help="Who answers: 'known', or 'ask' for you, here.")
+        str | None, typer.Option(help="Who answers: 'known' labels, or 'ask' you in the terminal.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Throw away earlier results in the folder.")
+        bool, typer.Option("--replace", help="Delete earlier results in the folder.")
     ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Adapt a model along a stream, as an experiment file says."""
+    """Adapt a model along a stream, as described by an experiment file."""
     overrides = list(override or [])
     if oracle is not None:
         overrides.append(f'labels.oracle="{oracle}"')

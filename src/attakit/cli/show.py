@@ -1,4 +1,4 @@
-"""`attakit table`, `plot`, `report` and `list`: look at what is there, run nothing."""
+"""`attakit table`, `plot`, `report` and `list`: show results and names, run nothing."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from attakit.stream.order import ORDERS
 
 def table(
     folders: RunFolders,
-    form: Annotated[TableForm, typer.Option("--format", help="How to write it.")] = "rich",
+    form: Annotated[TableForm, typer.Option("--format", help="Output format.")] = "rich",
     layout: Annotated[
         str | None,
         typer.Option(
             help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}; or {PLAIN}. "
-            f"If not given, that of the suite that the folders belong to."
+            f"By default the layout of the suite that the folders belong to."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make tables from the JSON lines of runs, one per stream."""
+    """Print the results of runs as tables, one per stream."""
     runs = [read_run(folder) for folder in find_runs(folders)]
     chosen = suite_layout(folders) if layout is None else layout
     check_layout(chosen)
@@ -74,7 +74,7 @@ def plot(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Draw accuracy against labels or seconds, or an ablation, from runs."""
+    """Plot accuracy against labels or seconds, or an ablation."""
     draw_plot([read_run(folder) for folder in find_runs(folders)], kind, out)
     if as_json:
         print_json({"plot": str(out.resolve())})
@@ -87,11 +87,11 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path(
         "report.html"
     ),
-    title: Annotated[str, typer.Option(help="Heading of the page.")] = "attakit report",
+    title: Annotated[str, typer.Option(help="The page's heading.")] = "attakit report",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Write one self-contained HTML page about runs."""
+    """Write the results of runs to one self-contained HTML page."""
     write_report(find_runs(folders), out, title)
     if as_json:
         print_json({"report": str(out.resolve())})
@@ -100,7 +100,7 @@ def report(
 
 
 def list_parts(as_json: Json = False) -> None:
-    """List methods, selectors, data sets and stream orders, one line each."""
+    """List methods, selectors, data sets and stream orders."""
     parts: dict[str, dict[str, str]] = {
         "methods": {name: _first_line(kind) for name, kind in METHODS.items()},
         "selectors": {name: _first_line(kind) for name, kind in SELECTORS.items()},

@@ -1,4 +1,4 @@
-"""`attakit token`: who may use a service that others can reach."""
+"""`attakit token`: access tokens for a service that other machines can reach."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from attakit.cli.extra_parts import import_service
 from attakit.cli.options import DatabaseUrl, Json
 from attakit.cli.output import print_json, say
 from attakit.errors import SettingError
+from attakit.service.saved_settings import check_password, saved_database_url
+from attakit.service.storage import Storage, open_storage
+from attakit.service.storage.database import FILE
 
-app = typer.Typer(
-    help="Create, list and revoke the tokens of a service.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Who it is for; the log tells it.")]
-Folder = Annotated[Path, typer.Option(help="Folder of the service.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The person or program that gets the token. It appears in the log."
+    ),
+]
+Folder = Annotated[Path, typer.Option(help="The service's folder.")]
 
 
 @app.command()
@@ -32,30 +35,30 @@ def create(
     name: Name,
     role: Annotated[
         Literal["predict", "label", "admin"],
-        typer.Option(help="May send images, answer questions, or do everything."),
+        typer.Option(help="Allowed to send images, to answer questions, or to do everything."),
     ],
     folder: Folder = Path("service"),
     database: DatabaseUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token and show it, this once."""
-    # The first token comes before the first start, if others are to reach the service.
+    """Create a token and print it. It cannot be printed again."""
+    # A service that listens to other machines needs a token before its first start.
     is_new = database is None and _is_vacant(folder)
     with _open(folder, database, new=is_new) as storage:
         token = storage.tokens.create(name, role)
     if is_new:
-        _tell(
-            f"There was no service in {folder}: a new place for one was made in "
-            f"{folder.resolve()}. Start the service with this folder, or it knows no such token."
+        _print_note(
+            f"There was no service in {folder}. A new, empty one was created in "
+            f"{folder.resolve()}. Start the service with this folder, or the token is not valid."
         )
     if as_json:
         print_json({"name": name, "role": role, "token": token})
         return
     say(token)
-    _tell(
-        f"It is for the service in {folder if database is None else 'the database'}. Keep it: it "
-        f"cannot be shown again. Send it as header 'Authorization: Bearer TOKEN', or log in with "
-        f"it."
+    _print_note(
+        f"This token is for the service in {folder if database is None else 'the database'}. Save "
+        f"it now: it cannot be shown again. Send it in the header 'Authorization: Bearer TOKEN', "
+        f"or log in with it."
     )
 
 
@@ -63,7 +66,7 @@ def create(
 def list_tokens(
     folder: Folder = Path("service"), database: DatabaseUrl = None, as_json: Json = False
 ) -> None:
-    """Show who has a token, and what they may do."""
+    """List the tokens with their roles."""
     with _open(folder, database) as storage:
         tokens = storage.tokens.all()
     rows = [
@@ -74,17 +77,17 @@ def list_tokens(
         print_json({"tokens": rows})
     elif not rows:
         place = f" --folder {folder}" if database is None else ""
-        say(f"There are no tokens. Make one with: attakit token create NAME --role label{place}")
+        say(f"There are no tokens. Create one with: attakit token create NAME --role label{place}")
     else:
         Console().print(_table(rows))
 
 
 @app.command()
 def revoke(name: Name, folder: Folder = Path("service"), database: DatabaseUrl = None) -> None:
-    """Let a token count no more."""
+    """Revoke a token, so that the service no longer accepts it."""
     with _open(folder, database) as storage:
         storage.tokens.revoke(name)
-    say(f"The token of {name} counts no more.")
+    say(f"The token of {name} is revoked.")
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
@@ -98,28 +101,26 @@ def _date(seconds: float | None) -> str:
     return "" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
 
 
-def _tell(sentences: str) -> None:
-    """Say what is not the result, on the error stream."""
-    Console(stderr=True).print(sentences, highlight=False, markup=False, soft_wrap=True)
+def _print_note(text: str) -> None:
+    """Print what is not the result, on standard error."""
+    Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _is_vacant(folder: Path) -> bool:
-    """Whether a service could begin in a folder: it is not there, or nothing is in it."""
+    """True if a new service can start in a folder: it does not exist, or is empty."""
     return not folder.is_dir() or not any(folder.iterdir())
 
 
 @contextmanager
-def _open(folder: Path, database: str | None, *, new: bool = False) -> Iterator[Any]:
-    """Open the storage of a service; one that is not there is made only if it may be `new`."""
-    file = folder / import_service("storage.database").FILE
-    saved = import_service("saved_settings")
-    url = database or saved.saved_database_url(folder)
-    saved.check_password(url)
-    if not new and url is None and not file.is_file():
+def _open(folder: Path, database: str | None, *, new: bool = False) -> Iterator[Storage]:
+    """Open the storage of a service. If it does not exist, create it only if it may be `new`."""
+    url = database or saved_database_url(folder)
+    check_password(url)
+    if not new and url is None and not (folder / FILE).is_file():
         raise SettingError(
-            f"token: there is no service in {folder}. Name its folder with --folder, or its "
-            f"database with --database. For a new service, name a folder that is empty or not "
-            f"there yet."
+            f"token: there is no service in {folder}. Give its folder with --folder or its "
+            f"database with --database. For a new service, give a folder that is empty or does not "
+            f"exist yet."
         )
-    with import_service("storage").open_storage(folder, url) as opened:
-        yield opened
+    with open_storage(folder, url) as storage:
+        yield storage

@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from attakit.cli.bars import late_bar, training_bar
 from attakit.cli.option_groups import expand_options
 from attakit.cli.options import Json, Quiet
-from attakit.cli.output import interruptible, late_bar, print_json, say, training_bar
+from attakit.cli.output import interruptible, print_json, say
 from attakit.paper.validation import (
     PLANS,
     USUAL,
@@ -95,9 +96,7 @@ class TrainingOptions:
         )
 
 
-app = typer.Typer(
-    help="Repeat the paper's validation experiments: numbers and figures.", no_args_is_help=True
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Speak with a service from Python.
+"""Use a service from Python.
 
 >>> from attakit.client import Client
 >>> with Client("http://localhost:8000", token="atk_…") as service:  # doctest: +SKIP
@@ -6,28 +6,28 @@
 ...     print(prediction.class_name, prediction.probabilities)
 """
 
-from attakit.client.client import Client
-from attakit.client.records import (
-    Accuracy,
-    Alarm,
-    Guess,
-    Labels,
-    Lease,
-    Prediction,
-    Sample,
-    Status,
-    Version,
+from attakit.client.bodies import (
+    AccuracyBody,
+    AlarmBody,
+    GuessBody,
+    LabelsBody,
+    LeaseBody,
+    PredictionBody,
+    SampleBody,
+    StatusBody,
+    VersionBody,
 )
+from attakit.client.client import Client
 
 __all__ = [
-    "Accuracy",
-    "Alarm",
+    "AccuracyBody",
+    "AlarmBody",
     "Client",
-    "Guess",
-    "Labels",
-    "Lease",
-    "Prediction",
-    "Sample",
-    "Status",
-    "Version",
+    "GuessBody",
+    "LabelsBody",
+    "LeaseBody",
+    "PredictionBody",
+    "SampleBody",
+    "StatusBody",
+    "VersionBody",
 ]

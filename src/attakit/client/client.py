@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,19 +13,22 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import ValidationError
 
-from attakit.client.records import (
-    Accuracy,
-    Alarm,
-    Guess,
-    Labels,
-    Lease,
-    Prediction,
-    Sample,
-    Status,
-    Version,
+from attakit.client.bodies import (
+    Classes,
+    LeaseBody,
+    OutcomeBody,
+    PredictionBody,
+    Predictions,
+    ResponseBody,
+    SampleBody,
+    StatusBody,
+    VersionBody,
+    Versions,
 )
 from attakit.errors import MissingExtra, ServiceError
+from attakit.queries import AnswerOutcome
 
 try:
     import httpx2
@@ -36,7 +38,7 @@ except ImportError as error:
     ) from error
 
 Picture = str | Path | bytes | Image.Image | NDArray[Any]
-Record = TypeVar("Record")
+Body = TypeVar("Body", bound=ResponseBody)
 
 _PAUSES = (0.2, 1.0, 3.0)  # seconds before the second, third and last attempt
 
@@ -82,7 +84,7 @@ class Client:
         self._url = url
         self._pauses = pauses
 
-    def predict(self, inputs: Picture | Sequence[Picture]) -> tuple[Prediction, ...]:
+    def predict(self, inputs: Picture | Sequence[Picture]) -> tuple[PredictionBody, ...]:
         """Ask about one or many inputs.
 
         Images are paths, bytes of files, PIL images or arrays of bytes (height, width[, 3]).
@@ -91,15 +93,15 @@ class Client:
         many = [inputs] if isinstance(inputs, _ONE) else list(inputs)
         if any(_is_numbers(one) for one in many):
             arrays = [np.asarray(one).tolist() for one in many]
-            body = self._send("POST", "/v1/predict", json={"arrays": arrays}, again=False)
+            content: dict[str, Any] = {"json": {"arrays": arrays}}
         else:
-            files = [("files", ("image", _as_file(one))) for one in many]
-            body = self._send("POST", "/v1/predict", files=files, again=False)
-        return tuple(_make(Prediction, one) for one in body["predictions"])
+            content = {"files": [("files", ("image", _as_file(one))) for one in many]}
+        response = self._reach("POST", "/v1/predict", again=False, **content)
+        return tuple(self._read(Predictions, response).predictions)
 
-    def sample(self, sample: str) -> Sample:
+    def sample(self, sample: str) -> SampleBody:
         """What became of a sample."""
-        return _make(Sample, self._send("GET", f"/v1/samples/{sample}"))
+        return self._send(SampleBody, "GET", f"/v1/samples/{sample}")
 
     def picture(self, sample: str) -> bytes:
         """The picture of a sample, as a PNG file."""
@@ -107,16 +109,16 @@ class Client:
 
     def forget(self, sample: str) -> None:
         """Have a sample, its answers and the anchor made of it removed."""
-        self._send("DELETE", f"/v1/samples/{sample}")
+        self._reach("DELETE", f"/v1/samples/{sample}")
 
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, by label."""
-        return tuple(self._send("GET", "/v1/classes")["classes"])
+        return tuple(self._send(Classes, "GET", "/v1/classes").classes)
 
-    def lease(self) -> Lease | None:
+    def lease(self) -> LeaseBody | None:
         """A question to answer; None if there is none now."""
         response = self._reach("POST", "/v1/questions/lease")
-        return None if response.status_code == 204 else _lease(response.json())
+        return None if response.status_code == 204 else self._read(LeaseBody, response)
 
     def answer(
         self,
@@ -125,54 +127,43 @@ class Client:
         *,
         kind: str = "label",
         key: str | None = None,
-    ) -> str:
+    ) -> AnswerOutcome:
         """Answer a question; returns "accepted", "repeated", "late" or "conflict".
 
         `kind` is "label", "skip", or "none" for none of the classes. The same `key` counts once.
         """
         body = {"key": key or uuid.uuid4().hex, "kind": kind, "label": label}
-        outcome: str = self._send("POST", f"/v1/questions/{question}/answer", json=body)["outcome"]
-        return outcome
+        path = f"/v1/questions/{question}/answer"
+        return self._send(OutcomeBody, "POST", path, json=body).outcome
 
-    def undo(self, key: str | None = None) -> Lease:
+    def undo(self, key: str | None = None) -> LeaseBody:
         """Take back your last answer; the question is yours again."""
         body = {"key": key or uuid.uuid4().hex}
-        return _lease(self._send("POST", "/v1/questions/undo", json=body))
+        return self._send(LeaseBody, "POST", "/v1/questions/undo", json=body)
 
     def release(self, question: int) -> None:
         """Give a question back."""
-        self._send("POST", f"/v1/questions/{question}/release")
+        self._reach("POST", f"/v1/questions/{question}/release")
 
-    def status(self) -> Status:
+    def status(self) -> StatusBody:
         """How the service is doing."""
-        body = self._send("GET", "/v1/status")
-        accuracy = body["accuracy"]
-        parts = {
-            "labels": _make(Labels, body["labels"]),
-            "accuracy": None if accuracy is None else _make(Accuracy, accuracy),
-            "alarms": tuple(_make(Alarm, one) for one in body["alarms"]),
-        }
-        return _make(Status, {**body, **parts})
+        return self._send(StatusBody, "GET", "/v1/status")
 
-    def versions(self) -> tuple[Version, ...]:
+    def versions(self) -> tuple[VersionBody, ...]:
         """All versions, newest first."""
-        body = self._send("GET", "/v1/versions")["versions"]
-        empty = {"passed": None, "reason": None}
-        return tuple(
-            _make(Version, {**one, **(one["gate"] or empty), "at": one["at"]}) for one in body
-        )
+        return tuple(self._send(Versions, "GET", "/v1/versions").versions)
 
     def promote(self, version: int) -> None:
         """Let a version answer from now on."""
-        self._send("POST", f"/v1/versions/{version}/promote")
+        self._reach("POST", f"/v1/versions/{version}/promote")
 
     def pause(self) -> None:
         """Let the learner rest; predictions go on."""
-        self._send("POST", "/v1/learning", json={"paused": True})
+        self._reach("POST", "/v1/learning", json={"paused": True})
 
     def resume(self) -> None:
         """Let the learner go on."""
-        self._send("POST", "/v1/learning", json={"paused": False})
+        self._reach("POST", "/v1/learning", json={"paused": False})
 
     def close(self) -> None:
         """Close the connections."""
@@ -184,8 +175,18 @@ class Client:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def _send(self, method: str, path: str, *, again: bool = True, **content: Any) -> Any:
-        return self._reach(method, path, again=again, **content).json()
+    def _send(self, body: type[Body], method: str, path: str, **content: Any) -> Body:
+        return self._read(body, self._reach(method, path, **content))
+
+    def _read(self, body: type[Body], response: httpx2.Response) -> Body:
+        try:
+            return body.model_validate_json(response.content)
+        except ValidationError as error:
+            raise ServiceError(
+                f"Client: {self._url} does not answer as this version of attakit expects "
+                f"({error.errors()[0]['msg']}). Check the address, and install the version of "
+                f"attakit that the service has."
+            ) from error
 
     def _reach(
         self, method: str, path: str, *, again: bool = True, **content: Any
@@ -215,21 +216,10 @@ def _checked(response: httpx2.Response) -> httpx2.Response:
     if response.is_success:
         return response
     try:
-        told = response.json()["error"]
+        message = response.json()["error"]
     except (ValueError, KeyError, TypeError):
-        told = f"it answered {response.status_code} {response.reason_phrase}; is it attakit?"
-    raise ServiceError(f"Client: {told}", response.status_code)
-
-
-def _make(record: Callable[..., Record], body: Mapping[str, Any]) -> Record:
-    """A record from what was sent; what a newer service says besides is left out."""
-    known = {field.name for field in fields(record)}  # type: ignore[arg-type]
-    named = {("class_name" if name == "class" else name): body[name] for name in body}
-    return record(**{name: value for name, value in named.items() if name in known})
-
-
-def _lease(body: Mapping[str, Any]) -> Lease:
-    return _make(Lease, {**body, "guesses": tuple(_make(Guess, one) for one in body["guesses"])})
+        message = f"it answered {response.status_code} {response.reason_phrase}; is it attakit?"
+    raise ServiceError(f"Client: {message}", response.status_code)
 
 
 def _is_numbers(value: object) -> bool:

@@ -27,8 +27,8 @@ from attakit.methods.base import BaseMethod
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.norm import NormPolicy, moving_statistics
 from attakit.nn.trainable import trainable_parameters
-from attakit.protocols import Selector
-from attakit.queries import Answer, Query, SampleId
+from attakit.protocols import Asks, Selector
+from attakit.queries import Allowance, Answer, Query, SampleId
 from attakit.randomness import generator
 from attakit.records import Batch, Prediction, Rows, Step, Training
 from attakit.train.descent import descend
@@ -48,7 +48,7 @@ class Pool(Protocol):
         ...
 
 
-class PoolAdaptation(BaseMethod):
+class PoolAdaptation(BaseMethod, Asks):
     """Each round: look at the whole pool, ask, train on all labels so far with momentum SGD.
 
     It runs on a stream of `Rounds`. Each round may spend its equal share of the budget, rounded
@@ -140,13 +140,13 @@ class PoolAdaptation(BaseMethod):
         self._positions = {name: position for position, name in enumerate(samples.names)}
         self._inputs: dict[SampleId, Tensor] = {}
 
-    def step(self, batch: Batch, allowance: int) -> Step:
+    def step(self, batch: Batch, allowance: Allowance) -> Step:
         """Look at the pool and choose what this round asks about.
 
         The batch brings the number of the round. The step holds a batch of its own: the samples
         that were chosen.
         """
-        count = self._due(batch.step, allowance)
+        count = self._due(batch.step, allowance.count)
         if not count:
             return Step(self.predict(batch.inputs), seconds=0.0)
         self.seen, seconds = self._look()

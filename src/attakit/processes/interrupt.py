@@ -6,9 +6,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-from attakit.records import Batch
-
+T = TypeVar("T")
 _Handler = Callable[[int, object], None] | signal.Handlers
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -59,10 +59,10 @@ def ignoring_ctrl_c() -> Iterator[None]:
         yield
 
 
-def until(stop: threading.Event, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """The batches, up to the one during which the stop came."""
-    for batch in batches:
-        yield batch
+def until(stop: threading.Event, items: Iterable[T]) -> Iterator[T]:
+    """The items, up to the one during which the stop came."""
+    for item in items:
+        yield item
         if stop.is_set():
             return
 

@@ -1,44 +1,154 @@
-"""Work side by side: one job per process, one thread each."""
+"""A pool of local processes, in which every task has a fresh process of its own."""
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from typing import TypeVar
-
-import torch
+import os
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar
 
 from attakit.errors import AttaError, check_count
-from attakit.processes.interrupt import ignoring_ctrl_c
-from attakit.processes.threads import usable_cores
+from attakit.processes.threads import usable_cores, using_threads
 
+Send = Callable[[Any], None]
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
 
 
-def usual_workers(jobs: int) -> int:
-    """How many processes to use for so many jobs: one per core, none idle.
+@dataclass(frozen=True)
+class Message:
+    """Something that a running task has sent."""
 
-    >>> usual_workers(1)
-    1
+    task: str
+    content: Any
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A task has returned."""
+
+    task: str
+    result: Any
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A task has raised an exception."""
+
+    task: str
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Died:
+    """The process of a task has ended before the task did."""
+
+    task: str
+    exit_code: int | None
+
+
+PoolEvent = Message | Finished | Failed | Died
+
+
+class ProcessPool:
+    """Runs tasks in processes. Use it in a `with` block: no process outlives it.
+
+    Every task has a process of its own, so that the peak memory it reports is its own, and a
+    process that is killed costs one task only.
+
+    Parameters
+    ----------
+    workers
+        How many tasks run at once.
+    preload
+        Modules that processes import once and share, where the system can do that.
+
+    Examples
+    --------
+    >>> with ProcessPool(workers=2) as pool:
+    ...     pool.has_room, pool.wait(0.0)
+    (True, [])
     """
-    return max(1, min(jobs, usable_cores()))
+
+    def __init__(self, *, workers: int, preload: Sequence[str] = ()) -> None:
+        check_count("ProcessPool", "workers", workers)
+        self._workers = workers
+        self._context = _context([__name__, *preload])
+        self._running: dict[Connection, tuple[str, BaseProcess]] = {}
+
+    def __enter__(self) -> ProcessPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pipe, (_task, process) in self._running.items():
+            process.kill()
+            process.join()
+            pipe.close()
+        self._running.clear()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another task can be started."""
+        return len(self._running) < self._workers
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no task is running."""
+        return not self._running
+
+    def start(self, task: str, work: Callable[[Any, Send], Any], argument: Any) -> None:
+        """Call a module's function in a new process, with an argument and a way to send messages.
+
+        Argument, messages and result are pickled.
+        """
+        here, there = self._context.Pipe(duplex=False)
+        process = self._context.Process(
+            target=_work, args=(task, work, argument, there, dict(os.environ)), name=task
+        )
+        process.start()
+        there.close()  # so that the end of the process is the end of the pipe
+        self._running[here] = (task, process)
+
+    def wait(self, seconds: float | None = None) -> list[PoolEvent]:
+        """Return what happened, as soon as something does, or nothing when the time is over."""
+        ready = wait(list(self._running), seconds)
+        return [self._receive(pipe) for pipe in list(self._running) if pipe in ready]
+
+    def stop(self) -> None:
+        """Send SIGTERM to every task. They end a little later, in `wait`."""
+        for _, process in self._running.values():
+            process.terminate()
+
+    def _receive(self, pipe: Connection) -> PoolEvent:
+        task, process = self._running[pipe]
+        try:
+            event: PoolEvent = pipe.recv()
+        except (EOFError, OSError):
+            process.join()
+            event = Died(task, process.exitcode)
+        if not isinstance(event, Message):
+            process.join()
+            pipe.close()
+            del self._running[pipe]
+        return event
 
 
-def do_side_by_side(
+def run_in_processes(
     work: Callable[[_Job], _Result],
     jobs: Sequence[_Job],
     *,
-    done: Callable[[_Job, _Result], None],
+    on_result: Callable[[_Job, _Result], None],
     workers: int | None = None,
     advice: str = "Start it again.",
 ) -> None:
-    """Do jobs in processes of one thread each.
+    """Do jobs side by side, in processes of one thread each.
 
-    On models small enough for it, two processes beat two threads. Results are the same for any
+    For small models, two processes are faster than two threads. Results are the same for any
     number of workers.
 
     Parameters
@@ -46,71 +156,92 @@ def do_side_by_side(
     work
         What to do with a job: a function at the top level of a module.
     jobs
-        Anything that can be sent to another process.
-    done
-        Called, in this process, with each job and its result, in the order they end.
+        Anything that can be pickled.
+    on_result
+        Called, in this process, with each job and its result, in the order in which jobs end.
     workers
-        Processes; by default one per core. 0 works in this one, job after job.
+        How many jobs run at once; by default one per core. 0 does all in this process.
     advice
-        What to tell a user whose processes were killed.
+        What a user should do if a process was killed; the error ends with it.
 
     Examples
     --------
     >>> results = []
-    >>> do_side_by_side(abs, [-1, 2], done=lambda _job, result: results.append(result), workers=0)
+    >>> run_in_processes(abs, [-1, 2], on_result=lambda _, r: results.append(r), workers=0)
     >>> results
     [1, 2]
     """
-    workers = usual_workers(len(jobs)) if workers is None else workers
-    check_count("do_side_by_side", "workers", workers, at_least=0)
+    workers = default_workers(len(jobs)) if workers is None else workers
+    check_count("run_in_processes", "workers", workers, at_least=0)
     if workers == 0:
-        with _one_thread():
+        with using_threads(1):
             for job in jobs:
-                done(job, work(job))
+                on_result(job, work(job))
         return
-    with _processes(min(workers, max(1, len(jobs)))) as pool:
-        with ignoring_ctrl_c():  # processes inherit this: only the first one answers the user
-            left = {pool.submit(_work_on_one_thread, work, job): job for job in jobs}
-        while left:
-            for future in wait(left, return_when=FIRST_COMPLETED).done:
-                done(left.pop(future), _result(future, advice))
+    waiting = list(enumerate(jobs))
+    with ProcessPool(workers=workers, preload=[work.__module__]) as pool:
+        while waiting or not pool.is_idle:
+            while waiting and pool.has_room:
+                number, job = waiting.pop(0)
+                pool.start(str(number), _work_on_one_thread, (work, job))
+            for event in pool.wait():
+                on_result(jobs[int(event.task)], _result(event, advice))
 
 
-def _work_on_one_thread(work: Callable[[_Job], _Result], job: _Job) -> _Result:
-    with _one_thread():
-        return work(job)
+def default_workers(jobs: int) -> int:
+    """How many processes to use for a number of jobs: one per core, none idle.
+
+    >>> default_workers(1)
+    1
+    """
+    return max(1, min(jobs, usable_cores()))
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def _result(event: PoolEvent, advice: str) -> Any:
+    if isinstance(event, Finished):
+        return event.result
+    if isinstance(event, Failed):
+        raise event.error
+    raise AttaError(
+        "A process was killed from outside, perhaps because memory ran out. Close other "
+        f"programs. {advice}"
+    )
+
+
+def _work_on_one_thread(job: tuple[Callable[[_Job], _Result], _Job], _send: Send) -> _Result:
+    work, argument = job
+    with using_threads(1):
+        return work(argument)
+
+
+def _context(preload: list[str]) -> Any:
+    """How processes start: as copies of one that has imported the modules, where possible."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(preload)
+    return context
+
+
+def _work(
+    task: str,
+    work: Callable[[Any, Send], Any],
+    argument: Any,
+    pipe: Connection,
+    environment: Mapping[str, str],
+) -> None:
+    """What a process does from start to end."""
+    # The server that processes are copied from may have an older environment.
+    os.environ.clear()
+    os.environ.update(environment)
+    if hasattr(os, "setpgid"):
+        # Out of reach of the terminal: Ctrl-C is for the first process, which stops the others.
+        os.setpgid(0, 0)
+    event: Finished | Failed
     try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _result(future: Future[_Result], advice: str) -> _Result:
-    try:
-        return future.result()
-    except BrokenProcessPool as error:
-        raise AttaError(
-            "A process was killed from outside, perhaps because memory ran out. Close other "
-            f"programs. {advice}"
-        ) from error
-
-
-@contextmanager
-def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool that ends at once after Ctrl-C or an error, instead of doing all that was asked."""
-    before = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in set(multiprocessing.active_children()) - before:
-                child.kill()
-            raise
+        event = Finished(task, work(argument, lambda content: pipe.send(Message(task, content))))
+    except Exception as error:  # raised again in the first process
+        error.add_note("".join(traceback.format_exception(error)))
+        event = Failed(task, error)
+    with suppress(OSError):  # the first process was killed
+        pipe.send(event)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-import torch
-
 from attakit.protocols import Selector
 from attakit.queries import Allowance, SampleId
 from attakit.records import Rows, Selection
@@ -70,7 +68,7 @@ def _select_per_class(
     if left is None:
         return selector.select(candidates, known, limit, step)
     classes = candidates.logits.argmax(dim=1).tolist()
-    allowed = _at(candidates, [at for at, kind in enumerate(classes) if left.get(kind, 0) > 0])
+    allowed = candidates.take([at for at, kind in enumerate(classes) if left.get(kind, 0) > 0])
     if len(allowed) == 0:
         return Selection()
     return _within(selector.select(allowed, known, limit, step), allowed, left)
@@ -105,15 +103,9 @@ def _predicted(rows: Rows, samples: Sequence[SampleId]) -> list[int]:
 
 def _without(rows: Rows, samples: Collection[SampleId]) -> Rows:
     gone = set(samples)
-    return _at(rows, [place for place, name in enumerate(rows.samples) if name not in gone])
+    return rows.take([place for place, name in enumerate(rows.samples) if name not in gone])
 
 
 def _only(rows: Rows, samples: Collection[SampleId]) -> Rows:
     wanted = set(samples)
-    return _at(rows, [place for place, name in enumerate(rows.samples) if name in wanted])
-
-
-def _at(rows: Rows, places: Sequence[int]) -> Rows:
-    at = torch.as_tensor(places, dtype=torch.long, device=rows.weights.device)
-    names = tuple(rows.samples[place] for place in places)
-    return Rows(names, rows.features[at], rows.logits[at], rows.weights[at])
+    return rows.take([place for place, name in enumerate(rows.samples) if name in wanted])

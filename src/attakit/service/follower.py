@@ -8,7 +8,7 @@ from collections.abc import Callable
 from attakit.errors import AttaError
 from attakit.service.learner.candidates import SOURCE, promoted_versions
 from attakit.service.predictor import Model, Predictor
-from attakit.service.storage.records import Version
+from attakit.service.storage.rows import Version
 from attakit.service.storage.versions import VersionStore
 from attakit.service.worker import Worker
 

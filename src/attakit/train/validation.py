@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from attakit.nn.batched import logits_in_batches
 from attakit.nn.classifier import Classifier
-from attakit.nn.devices import place
 from attakit.train.source_samples import LabelledSamples, read_labels
 
 BATCH_SIZE = 128
@@ -79,14 +78,11 @@ class Validator:
             self.classifier.load_state_dict(self._best_weights)
         return self._best
 
-    @torch.no_grad()
     def _measure(self, update: int) -> Validation:
         self.classifier.eval()
         right, loss = 0, 0.0
-        for start in range(0, len(self.positions), BATCH_SIZE):
-            positions = self.positions[start : start + BATCH_SIZE]
-            inputs = place(self.samples.load(positions), self.classifier.device)
-            logits = self.classifier(inputs).logits.cpu()
+        batches = logits_in_batches(self.classifier, self.samples, self.positions, BATCH_SIZE)
+        for positions, logits in batches:
             labels = self.labels[positions]
             right += int((logits.argmax(dim=1) == labels).sum())
             loss += float(F.cross_entropy(logits, labels, reduction="sum"))

@@ -10,7 +10,7 @@ from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.suites.cells import FAILED, cell_state, differences, expand
 from attakit.bench.suites.grid import Grid, with_partners
 from attakit.bench.suites.sources import NoSource, SourceModel, prepare_sources
-from attakit.bench.suites.work import BESIDE, Ended, Outcome, Stepped, do_job
+from attakit.bench.suites.work import BESIDE, CellEnd, CellProgress, CellResult, do_job
 from attakit.errors import SettingError, StateError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
@@ -47,7 +47,7 @@ class Inline:
         job, events = self.waiting.pop(), []
         if job.cell in self.lose:
             self.lose.remove(job.cell)
-            return [Ended(job.cell, Outcome("lost", "killed"))]
+            return [CellEnd(job.cell, CellResult("lost", "killed"))]
 
         def tell(step):
             events.append(step)
@@ -55,7 +55,7 @@ class Inline:
                 signal.raise_signal(signal.SIGINT)
 
         outcome = do_job(job, tell)
-        return [*events, Ended(job.cell, outcome)]
+        return [*events, CellEnd(job.cell, outcome)]
 
     def stop(self):
         self.was_stopped = True
@@ -109,7 +109,9 @@ def test_a_cell_that_was_stopped_goes_on_where_it_stopped(small_grid, results, t
     seen = []
     Grid([cell], prepare_sources([cell])).run(Inline(), callbacks=seen.append)
 
-    steps = [event for event in seen if isinstance(event, Stepped) and event.note not in BESIDE]
+    steps = [
+        event for event in seen if isinstance(event, CellProgress) and event.note not in BESIDE
+    ]
     assert [event.done for event in steps] == [3, 4]
     assert results(cell.folder) == results(whole.folder)
 

@@ -9,7 +9,7 @@ from attakit.nn.weights import save_weights, weights_hash
 from attakit.service.learner import gate as gatekeeping
 from attakit.service.learner.audit import Trust, estimate, served_accuracy, trust
 from attakit.service.learner.evidence import Evidence, SourceLike, judge, paired_difference
-from attakit.service.storage.records import Question, Turn, Version
+from attakit.service.storage.rows import Question, Turn, Version
 from attakit.settings.service import GateTable
 
 TABLE = GateTable(audit_needed=10)

@@ -6,7 +6,7 @@ import pytest
 
 from attakit.service.storage import LabelRules, open_storage
 from attakit.service.storage.asking import MOST_LEASES
-from attakit.service.storage.records import Question, Served
+from attakit.service.storage.rows import Question, Served
 
 
 @pytest.fixture

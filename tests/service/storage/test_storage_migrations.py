@@ -33,6 +33,15 @@ from attakit.service.storage import open_storage, schema
 schema._check_references = lambda *_: os._exit(9)
 open_storage(Path("unused"), sys.argv[1])
 """
+OPEN_TWICE = """
+import sys
+from pathlib import Path
+from attakit.service.storage import open_storage
+
+for _ in range(2):
+    open_storage(Path("unused"), sys.argv[1]).close()
+assert not {"alembic", "torch"} & set(sys.modules)
+"""
 
 
 @pytest.fixture
@@ -132,23 +141,13 @@ def test_a_repeated_question_is_answered_but_not_learned_from(first, open_databa
     assert purposes == {1: "learn", 2: "learn", 3: "learn", 4: "audit", **REPEATS}
 
 
-@pytest.fixture
-def fails_late(monkeypatch):
-    """Upgrades run to their last step and fail there."""
-
+def test_an_upgrade_that_fails_changes_nothing(first, open_database, monkeypatch):
     def fail(*_):
         raise StateError("The power is gone.")
 
-    def use(patch):
-        patch.setattr(schema, "_check_references", fail)
-
-    return use
-
-
-def test_an_upgrade_that_fails_changes_nothing(first, open_database, fails_late, monkeypatch):
     before = read_all(first)
     with monkeypatch.context() as patch:
-        fails_late(patch)
+        patch.setattr(schema, "_check_references", fail)
         with pytest.raises(StateError, match="The power is gone"):
             open_database()
     assert read_all(first) == before
@@ -184,6 +183,12 @@ def test_of_several_that_open_an_old_database_one_upgrades_it(first, tmp_path, c
     assert errors == []
     assert len([one for one in caplog.messages if one.startswith("upgraded the tables")]) == 1
     assert len(read_all(first)["answers"]) == 10
+
+
+def test_a_database_that_needs_no_upgrade_is_opened_without_alembic(database):
+    opened = subprocess.run([sys.executable, "-c", OPEN_TWICE, database], capture_output=True)
+
+    assert (opened.returncode, opened.stdout, opened.stderr) == (0, b"", b"")
 
 
 def test_tables_of_a_newer_version_are_refused_with_what_to_do(open_database, database, tmp_path):

@@ -52,29 +52,29 @@ class Live:
     samples: list[str] = field(default_factory=list)
 
     @property
-    def parts(self):
+    def state(self):
         return self.client.app.state.service
 
     def save_version(self, number=1):
         """Save a version as the learner does; returns its file."""
         version = Version(number, number, f"{number}.safetensors", "x", 5, self.clock())
         self.storage.versions.add(version)
-        file = version_path(self.parts.settings, version.file)
+        file = version_path(self.state.settings, version.file)
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"weights")
         return file
 
     def forget_what_was_seen(self):
         """Look at tokens anew, as happens after a second."""
-        self.parts.guard.forget()
+        self.state.guard.forget()
 
     def serve(self, count=1):
         """Have pictures answered and kept; returns the names of the samples."""
         files = [("files", ("a.png", png(colour=40 * n), "image/png")) for n in range(count)]
         response = self.client.post("/v1/predict", files=files)
         assert response.status_code == 200, response.text
-        assert self.parts.writer.flush()
-        self.parts.overview.changed()
+        assert self.state.writer.flush()
+        self.state.overview.changed()
         names = [one["sample"] for one in response.json()["predictions"]]
         self.samples += names
         return names
@@ -89,7 +89,7 @@ class Live:
             ]
         )
         self.asked += numbers
-        self.parts.overview.changed()
+        self.state.overview.changed()
         return list(numbers)
 
     def sample(self, name="s1", content=None):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from attakit.service.storage import Turn
-from attakit.service.storage.records import Gate, Version
+from attakit.service.storage.rows import Gate, Version
 from live_site import PHONE, wait_until_shown
 
 pytestmark = pytest.mark.browser

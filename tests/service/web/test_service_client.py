@@ -167,7 +167,7 @@ def test_many_clients_at_once_are_answered_each_with_its_own(real, picture):
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, range(8)))
 
-    assert real.parts.writer.flush()
+    assert real.state.writer.flush()
     assert real.storage.samples.count() == 8 + 8 * 5
     for number, mine in enumerate(answers):
         for answer in mine:
@@ -189,3 +189,18 @@ def test_people_at_once_never_get_the_same_question(real):
         done = [question for some in pool.map(label, "abcd") for question in some]
 
     assert sorted(done) == sorted(real.asked)
+
+
+def test_an_answer_that_makes_no_sense_is_told_with_what_to_do():
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, text="<html>"))
+    with Client("http://x", transport=transport) as client, pytest.raises(ServiceError) as caught:
+        client.status()
+
+    assert "http://x does not answer as this version of attakit expects" in str(caught.value)
+
+
+def test_what_a_newer_service_says_besides_is_left_out():
+    body = {"classes": ["cat"], "colours": ["red"]}
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, json=body))
+    with Client("http://x", transport=transport) as client:
+        assert client.classes() == ("cat",)

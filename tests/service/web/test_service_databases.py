@@ -41,7 +41,7 @@ def test_an_image_is_answered_asked_about_and_labelled(live):
     live.storage.questions.settle()
     assert post(live, path, {"key": "k3", "label": 0}, who="bob") == {"outcome": "late"}
 
-    live.parts.overview.changed()
+    live.state.overview.changed()
     labels = get(live, "/v1/status")["labels"]
     assert (labels["asked"], labels["answered"], labels["open"]) == (1, 1, 0)
     (told,) = get(live, "/v1/questions")["questions"]

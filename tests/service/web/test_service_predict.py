@@ -49,9 +49,9 @@ def test_arrays_are_answered_and_kept(arrays):
     response = arrays.client.post("/v1/predict", json={"arrays": [[1, 2, 3, 4], [0, 0, 0, 0.5]]})
 
     names = [one["sample"] for one in response.json()["predictions"]]
-    assert arrays.parts.writer.flush()
+    assert arrays.state.writer.flush()
     kept = arrays.storage.samples.contents(names)
-    assert [arrays.parts.inputs.decode(kept[name]).tolist() for name in names] == [
+    assert [arrays.state.inputs.decode(kept[name]).tolist() for name in names] == [
         [1, 2, 3, 4],
         [0, 0, 0, 0.5],
     ]
@@ -62,7 +62,7 @@ def test_what_is_kept_is_what_was_sent(live, picture):
 
     response = live.client.post("/v1/predict", files={"files": content})
 
-    assert live.parts.writer.flush()
+    assert live.state.writer.flush()
     (prediction,) = response.json()["predictions"]
     served = live.storage.samples.get(prediction["sample"])
     assert served.content == content
@@ -88,7 +88,7 @@ def test_while_learning_is_paused_nobody_is_asked(live, picture):
     response = live.client.post("/v1/predict", files={"files": picture()})
 
     assert response.json()["predictions"][0]["asked"] == "no"
-    assert live.parts.writer.flush()
+    assert live.state.writer.flush()
     assert live.storage.samples.count() == 0
 
 
@@ -109,7 +109,7 @@ def test_with_the_budget_spent_nobody_is_asked(start, picture):
     response = live.client.post("/v1/predict", files={"files": picture()})
 
     assert response.json()["predictions"][0]["asked"] == "no"
-    assert live.parts.writer.flush()
+    assert live.state.writer.flush()
     assert live.storage.samples.count() == 2
 
 

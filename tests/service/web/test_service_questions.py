@@ -182,7 +182,7 @@ def test_a_forgotten_sample_has_no_picture_and_no_question(live):
 def test_that_a_stopped_learner_still_holds_a_forgotten_sample_is_told(live, monkeypatch):
     taken, untaken = live.serve(2)
     live.storage.turns.plan(Turn(0, (taken,), allowance=0))
-    monkeypatch.setattr(live.parts.overview, "learner_runs", lambda: False)
+    monkeypatch.setattr(live.state.overview, "learner_runs", lambda: False)
 
     codes = [live.client.delete(f"/v1/samples/{name}").status_code for name in (taken, untaken)]
 

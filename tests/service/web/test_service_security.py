@@ -27,8 +27,8 @@ def log_in(live, role="label"):
         "/login", data={"token": live.tokens[role], "next": "/label"}, follow_redirects=False
     )
     assert response.status_code == 303, response.text
-    return live.parts.guard.sessions.csrf(
-        live.parts.guard.sessions.read(live.client.cookies[COOKIE])
+    return live.state.guard.sessions.csrf(
+        live.state.guard.sessions.read(live.client.cookies[COOKIE])
     )
 
 

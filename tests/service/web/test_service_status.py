@@ -26,7 +26,7 @@ def test_the_status_counts_what_was_served_and_asked(live):
 def plan(live, number=0, **numbers):
     live.storage.turns.plan(Turn(number, (), 0, at=live.clock()))
     live.storage.turns.finish(number, numbers)
-    live.parts.overview.changed()
+    live.state.overview.changed()
 
 
 def test_what_was_counted_before_a_change_is_not_kept(live, monkeypatch):
@@ -38,11 +38,11 @@ def test_what_was_counted_before_a_change_is_not_kept(live, monkeypatch):
         live.ask(1)
         return found
 
-    live.parts.overview.changed()
+    live.state.overview.changed()
     monkeypatch.setattr(live.storage.questions, "counts", change_meanwhile)
 
-    assert live.parts.overview.status().labels.asked == 0
-    assert live.parts.overview.status().labels.asked == 1
+    assert live.state.overview.status().labels.asked == 0
+    assert live.state.overview.status().labels.asked == 1
 
 
 def test_images_count_also_while_nothing_is_kept(live):

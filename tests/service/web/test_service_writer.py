@@ -2,7 +2,7 @@
 
 import threading
 
-from attakit.service.storage.records import Served
+from attakit.service.storage.rows import Served
 from attakit.service.web.writer import SampleWriter
 
 

@@ -102,7 +102,7 @@ def test_more_pixels_than_allowed_are_refused(start, picture):
 def test_one_broken_image_spoils_its_request_and_no_other(live, picture):
     sentence(upload(live, picture(), b"broken"), 422)
 
-    assert live.parts.writer.waiting == 0
+    assert live.state.writer.waiting == 0
     assert live.storage.samples.count() == 0
     assert upload(live, picture()).status_code == 200
 
@@ -343,7 +343,7 @@ def test_trouble_with_the_database_is_logged_and_its_place_told_to_nobody(
 
 def test_a_sample_that_is_still_being_written_is_not_said_to_be_unknown(live, monkeypatch):
     (sample,) = live.serve()
-    monkeypatch.setattr(live.parts.writer, "flush", lambda: False)
+    monkeypatch.setattr(live.state.writer, "flush", lambda: False)
 
     told = sentence(live.client.delete(f"/v1/samples/{sample}"), 503)
 

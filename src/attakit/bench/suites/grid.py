@@ -12,7 +12,7 @@ from attakit.bench.matching import match_labels
 from attakit.bench.run_folder import has_begun, read_end
 from attakit.bench.suites.cells import FAILED, Cell, cell_state, differences
 from attakit.bench.suites.sources import NoSource, Source
-from attakit.bench.suites.work import Ended, Event, Executor, Job, Outcome, failure
+from attakit.bench.suites.work import CellEnd, CellResult, Event, Executor, Job, failure
 from attakit.errors import StateError
 from attakit.report.runs import read_run
 
@@ -54,7 +54,7 @@ class Grid:
         self.sources = sources
         self.threads = threads
         self.anew = anew
-        self.outcomes: dict[str, tuple[End, Outcome]] = {}
+        self.outcomes: dict[str, tuple[End, CellResult]] = {}
         self._chances = dict.fromkeys(self.cells, CHANCES)
         self._running: set[str] = set()
         self._check_unchanged()
@@ -99,12 +99,12 @@ class Grid:
             else:
                 self._end(name, "skipped" if job.result == "finished" else "failed", job, callbacks)
 
-    def _next(self, cell: Cell) -> Job | Outcome:
+    def _next(self, cell: Cell) -> Job | CellResult:
         """The job that a cell is ready for, or how it ends without one."""
         source = self.sources[cell.name]
         if isinstance(source, NoSource):
             is_finished = self._state(cell) == "finished"
-            return _finished(cell) if is_finished else Outcome("failed", source.message)
+            return _finished(cell) if is_finished else CellResult("failed", source.message)
         if cell.match is not None and self.outcomes[cell.match][0] not in ("finished", "skipped"):
             return _unmatched(cell.match)
         cell = self._matched(cell)
@@ -112,11 +112,11 @@ class Grid:
         if state == "finished":
             return _finished(cell)
         if state == "changed" and not self.anew:
-            return Outcome("failed", str(self._refusal([cell])))
+            return CellResult("failed", str(self._refusal([cell])))
         return self._job(cell, anew=state == "changed")
 
     def _receive(self, event: Event, callbacks: Callable[[Event], None]) -> None:
-        if not isinstance(event, Ended):
+        if not isinstance(event, CellEnd):
             callbacks(event)
             return
         name, outcome = event.cell, event.outcome
@@ -130,14 +130,14 @@ class Grid:
         self._end(name, end, outcome, callbacks)
 
     def _end(
-        self, name: str, end: End, outcome: Outcome, callbacks: Callable[[Event], None]
+        self, name: str, end: End, outcome: CellResult, callbacks: Callable[[Event], None]
     ) -> None:
         if name in self._waiting:
             self._waiting.remove(name)
         self.outcomes[name] = (end, outcome)
         if end == "failed":
             _write_failure(self.cells[name], outcome)
-        callbacks(Ended(name, outcome))
+        callbacks(CellEnd(name, outcome))
 
     def _plan(self) -> list[str]:
         """The order of starting: those that others wait for, then those that ask and take long."""
@@ -192,15 +192,15 @@ def with_partners(chosen: Sequence[Cell], cells: Sequence[Cell]) -> list[Cell]:
     return [cell for cell in cells if cell.name in names]
 
 
-def _finished(cell: Cell) -> Outcome:
-    return Outcome("finished", end=read_end(cell.folder))
+def _finished(cell: Cell) -> CellResult:
+    return CellResult("finished", end=read_end(cell.folder))
 
 
-def _unmatched(partner: str) -> Outcome:
-    return Outcome("failed", f"Not run: its labels are matched to {partner}, which failed.")
+def _unmatched(partner: str) -> CellResult:
+    return CellResult("failed", f"Not run: its labels are matched to {partner}, which failed.")
 
 
-def _write_failure(cell: Cell, outcome: Outcome) -> None:
+def _write_failure(cell: Cell, outcome: CellResult) -> None:
     text = "\n".join(part for part in (outcome.message, outcome.details) if part)
     with suppress(OSError):  # the folder itself may be what failed
         cell.folder.mkdir(parents=True, exist_ok=True)

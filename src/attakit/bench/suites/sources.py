@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attakit.bench.suites.cells import Cell
 from attakit.build.data import load_task
-from attakit.build.models import Progress, source_classifier, weights_file
+from attakit.build.models import TrainingCallback, source_classifier, weights_file
 from attakit.errors import SettingError, StreamError
 from attakit.nn.weights import weights_hash
 from attakit.settings.experiment import Experiment
@@ -35,7 +35,9 @@ class NoSource:
 Source = SourceModel | NoSource
 
 
-def prepare_sources(cells: Iterable[Cell], progress: Progress | None = None) -> dict[str, Source]:
+def prepare_sources(
+    cells: Iterable[Cell], progress: TrainingCallback | None = None
+) -> dict[str, Source]:
     """The source model of each cell by its name; cells that share one get the same.
 
     The model of digits is trained if it is not there from an earlier time. Others must be there.
@@ -51,7 +53,7 @@ def prepare_sources(cells: Iterable[Cell], progress: Progress | None = None) -> 
     return found
 
 
-def _prepare(experiment: Experiment, progress: Progress | None) -> Source:
+def _prepare(experiment: Experiment, progress: TrainingCallback | None) -> Source:
     try:
         task = load_task(experiment.stream)
     except StreamError as error:

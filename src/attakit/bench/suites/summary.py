@@ -7,7 +7,7 @@ from typing import Any
 
 from attakit.bench.suites.cells import Cell
 from attakit.bench.suites.grid import End
-from attakit.bench.suites.work import Outcome
+from attakit.bench.suites.work import CellResult
 from attakit.report.fairness import check_fairness
 from attakit.report.runs import RunRecord, read_run
 from attakit.settings.suite import Suite
@@ -23,7 +23,7 @@ _FIGURES = (
 
 
 def summarise_grid(
-    suite: Suite, cells: Sequence[Cell], outcomes: Mapping[str, tuple[End, Outcome]]
+    suite: Suite, cells: Sequence[Cell], outcomes: Mapping[str, tuple[End, CellResult]]
 ) -> dict[str, Any]:
     """One object about a suite that was run: every cell, and whether they are comparable."""
     done = [cell for cell in cells if outcomes[cell.name][0] in ("finished", "skipped")]
@@ -44,7 +44,7 @@ def summarise_grid(
     }
 
 
-def _line(cell: Cell, outcome: tuple[End, Outcome], run: RunRecord | None) -> dict[str, Any]:
+def _line(cell: Cell, outcome: tuple[End, CellResult], run: RunRecord | None) -> dict[str, Any]:
     line: dict[str, Any] = {**cell.place, "state": outcome[0]}
     if outcome[1].message:
         line["message"] = outcome[1].message

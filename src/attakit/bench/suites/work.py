@@ -1,4 +1,4 @@
-"""What a worker does with a cell, in a process beside this one or on another machine."""
+"""What a worker does with a cell, in another process or on another machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import has_begun, has_run
-from attakit.messages import USER_ERRORS, explain
+from attakit.messages import explain, is_user_error
 from attakit.processes.interrupt import Interrupted
 from attakit.records import StepResult
 from attakit.settings.experiment import Experiment
@@ -44,8 +44,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a job ended: "lost" is what becomes of one whose process is killed."""
+class CellResult:
+    """How a cell ended: "lost" if its process was killed."""
 
     result: Result
     message: str = ""
@@ -54,8 +54,8 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Stepped:
-    """A cell has come so far."""
+class CellProgress:
+    """How far a running cell is."""
 
     cell: str
     done: int
@@ -64,16 +64,16 @@ class Stepped:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A cell has come to its end."""
+class CellEnd:
+    """A cell has ended."""
 
     cell: str
-    outcome: Outcome
+    outcome: CellResult
 
 
-Event = Stepped | Ended
+Event = CellProgress | CellEnd
 CHECKING, SCORING = BESIDE = ("checking", "scoring")  # work beside the steps of a run
-Tell = Callable[[Stepped], None]
+Tell = Callable[[CellProgress], None]
 
 
 class Executor(Protocol):
@@ -107,27 +107,27 @@ def run_cell(job: Job, tell: Tell) -> dict[str, Any]:
         weights=job.weights,
         callbacks=RunCallbacks(
             observers=lambda stream, _, start: [_Steps(job.cell, stream, start, tell)],
-            checking=lambda done, total: tell(Stepped(job.cell, done, total, CHECKING)),
-            scoring=lambda done, total: tell(Stepped(job.cell, done, total, SCORING)),
+            checking=lambda done, total: tell(CellProgress(job.cell, done, total, CHECKING)),
+            scoring=lambda done, total: tell(CellProgress(job.cell, done, total, SCORING)),
         ),
     )
 
 
-def do_job(job: Job, tell: Tell) -> Outcome:
+def do_job(job: Job, tell: Tell) -> CellResult:
     """Run one cell; whatever happens in it ends here."""
     try:
-        return Outcome("finished", end=run_cell(job, tell))
+        return CellResult("finished", end=run_cell(job, tell))
     except (Interrupted, KeyboardInterrupt):
-        return Outcome("stopped")
+        return CellResult("stopped")
     except Exception as error:  # a fault of one method must not stop the others
         return failure(error)
 
 
-def failure(error: Exception) -> Outcome:
+def failure(error: Exception) -> CellResult:
     """A failed cell's outcome, with a traceback where the fault may be the program's."""
-    if isinstance(error, USER_ERRORS):
-        return Outcome("failed", explain(error))
-    return Outcome("failed", explain(error), "".join(traceback.format_exception(error)))
+    if is_user_error(error):
+        return CellResult("failed", explain(error))
+    return CellResult("failed", explain(error), "".join(traceback.format_exception(error)))
 
 
 class _Steps:
@@ -137,11 +137,11 @@ class _Steps:
         self.cell = cell
         self.total = len(stream)
         self.tell = tell
-        tell(Stepped(cell, start, self.total))
+        tell(CellProgress(cell, start, self.total))
 
     def on_step(self, step_result: StepResult) -> None:
         note = f"{step_result.received} labels" if step_result.received else ""
-        self.tell(Stepped(self.cell, step_result.batch.step + 1, self.total, note))
+        self.tell(CellProgress(self.cell, step_result.batch.step + 1, self.total, note))
 
     def close(self) -> None:
         pass

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from attakit.build.sets.catalogue import CIFAR, ImageSet
 from attakit.build.sets.corruptions import CLEAN, choose_corruptions, without_clean
 from attakit.build.sets.places import check_domains, find_root, tell_counts
-from attakit.build.task import Counting, Task, image_task, refuse_settings
+from attakit.build.task import ProgressCallback, Task, image_task, refuse_settings
 from attakit.errors import StreamError
 from attakit.settings.experiment import StreamTable
 from attakit.stream.corruptions import MOST_SEVERE
@@ -27,7 +27,7 @@ CLEAN_FILE = "clean.npy"
 CLEAN_LABELS_FILE = "clean_labels.npy"
 
 
-def cifar_c(table: StreamTable, _checking: Counting) -> Task:
+def cifar_c(table: StreamTable, _checking: ProgressCallback) -> Task:
     """CIFAR-10-C or CIFAR-100-C at one severity; the source is clean images, if they are there."""
     refuse_settings(table, "skip_corrupt")
     known = CIFAR[table.name]

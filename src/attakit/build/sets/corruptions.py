@@ -13,7 +13,7 @@ from attakit.build.sets.places import (
     place_domains,
     tell_counts,
 )
-from attakit.build.task import IMAGE_SIZE, Counting, Task, image_task
+from attakit.build.task import IMAGE_SIZE, ProgressCallback, Task, image_task
 from attakit.errors import SettingError, StreamError, unknown_name
 from attakit.settings.experiment import StreamTable
 from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS
@@ -23,7 +23,7 @@ from attakit.stream.images import ImageFolders
 CLEAN = "clean"  # a source beside the corruptions: images as they were
 
 
-def tiny_imagenet_c(table: StreamTable, checking: Counting) -> Task:
+def tiny_imagenet_c(table: StreamTable, checking: ProgressCallback) -> Task:
     """Tiny-ImageNet-C as it is published, with brightness or clean images as its source."""
     known = TINY_IMAGENET_C
     root = find_root(table, known)
@@ -32,7 +32,7 @@ def tiny_imagenet_c(table: StreamTable, checking: Counting) -> Task:
     return _task(table, root, folders, source, targets, checking, known)
 
 
-def own_corruptions(table: StreamTable, checking: Counting) -> Task:
+def own_corruptions(table: StreamTable, checking: ProgressCallback) -> Task:
     """A set made by `attakit corrupt`: corruption/severity/class/image, and clean/class/image."""
     root = table.root
     if root is None:
@@ -78,7 +78,7 @@ def _task(
     folders: Mapping[str, str],
     source: str | None,
     targets: Sequence[str],
-    checking: Counting,
+    checking: ProgressCallback,
     known: ImageSet | None = None,
 ) -> Task:
     wanted = without_clean(source, targets)

@@ -13,13 +13,13 @@ from attakit.build.sets.places import (
     place_domains,
     tell_counts,
 )
-from attakit.build.task import IMAGE_SIZE, Counting, Task, image_task, refuse_settings
+from attakit.build.task import IMAGE_SIZE, ProgressCallback, Task, image_task, refuse_settings
 from attakit.errors import SettingError, StreamError
 from attakit.settings.experiment import StreamTable
 from attakit.stream.images import ImageFolders
 
 
-def known_folders(table: StreamTable, checking: Counting) -> Task:
+def known_folders(table: StreamTable, checking: ProgressCallback) -> Task:
     """A set of the catalogue, found in any spelling and checked to be complete."""
     refuse_settings(table, "severity")
     known = FOLDERS[table.name]
@@ -37,7 +37,7 @@ def known_folders(table: StreamTable, checking: Counting) -> Task:
     return image_task(domains.only(*targets), domains.parts[source], table, root)
 
 
-def own_folders(table: StreamTable, checking: Counting) -> Task:
+def own_folders(table: StreamTable, checking: ProgressCallback) -> Task:
     """Your own images: a folder per domain with a folder per class inside."""
     refuse_settings(table, "severity")
     root, source = _own_root(table), table.source

@@ -15,7 +15,7 @@ from attakit.stream.samples import Domains
 
 DATA_VARIABLE = "ATTAKIT_DATA"
 
-COUNTS = logging.getLogger(f"{__name__}.counts")  # apart, so that a command can tell it once
+COUNTS = logging.getLogger(f"{__name__}.counts")  # of its own, so that workers can mute it
 
 _PAGE = "Where to get it: docs/data-sets.md."
 
@@ -108,7 +108,8 @@ def tell_counts(known: ImageSet, found: Mapping[str, int]) -> None:
         COUNTS.warning(
             f"{known.title}: found {counted:,} images, the published set has "
             f"{sum(published.values()):,} ({listed(others, most=4)}). Results will not be "
-            f"comparable with published ones."
+            f"comparable with published ones.",
+            extra={"once": True},
         )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from attakit.errors import StateError
-from attakit.processes.pool import do_side_by_side
+from attakit.processes.pool import run_in_processes
 from attakit.report.lines import FORMAT, LineFile, as_json
 
 Result = dict[str, float]
@@ -101,12 +101,12 @@ def complete_cells(
     progress(len(found), len(cells))
     left = [cell for cell in cells if cell not in found]
     if left:
-        do_side_by_side(
+        run_in_processes(
             work,
             left,
-            done=keep,
+            on_result=keep,
             workers=workers,
-            advice="What is finished is kept: give the same command again to go on.",
+            advice="Finished cells are kept: run the same command again to continue.",
         )
     return {cell: found[cell] for cell in cells}
 

@@ -9,7 +9,7 @@ candidates, sure or unsure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -149,10 +149,10 @@ def _rows(model: Classifier, samples: Samples) -> Rows:
 def _take(rows: Rows, names: list[SampleId], weights: Mapping[SampleId, float]) -> Rows:
     """The rows of these names, with new weights where there are some."""
     where = {name: row for row, name in enumerate(rows.samples)}
-    at = torch.tensor([where[name] for name in names], dtype=torch.long)
-    old = rows.weights[at].tolist()
+    taken = rows.take([where[name] for name in names])
+    old = taken.weights.tolist()
     new = [weights.get(name, weight) for name, weight in zip(names, old, strict=True)]
-    return Rows(tuple(names), rows.features[at], rows.logits[at], torch.tensor(new))
+    return replace(taken, weights=torch.tensor(new))
 
 
 def _project(features: torch.Tensor, seed: int) -> NDArray[np.float64]:

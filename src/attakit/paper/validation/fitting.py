@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attakit.errors import ModelError, check_count, check_range
+from attakit.nn.batched import logits_in_batches
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.nn.norm import moving_statistics
@@ -109,15 +110,13 @@ def fit(
             optimizer.step()
 
 
-@torch.no_grad()
 def measure(model: Classifier, samples: Samples) -> Measured:
     """Loss and accuracy on samples."""
     labels = torch.tensor(samples.labels)
     loss, right = 0.0, 0
-    for start in range(0, len(samples), _MEASURE_BATCH):
-        rows = range(start, min(start + _MEASURE_BATCH, len(samples)))
-        logits = model(place(samples.load(rows), model.device)).logits.cpu()
-        truth = labels[rows.start : rows.stop]
+    batches = logits_in_batches(model, samples, range(len(samples)), _MEASURE_BATCH)
+    for rows, logits in batches:
+        truth = labels[rows]
         loss += float(F.cross_entropy(logits, truth, reduction="sum"))
         right += int((logits.argmax(dim=1) == truth).sum())
     return Measured(loss / len(samples), right / len(samples))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,10 +12,10 @@ import torch
 from torch import Tensor
 
 from attakit.build.data import Task, load_task
-from attakit.build.models import Progress, source_classifier, starting_classifier
+from attakit.build.models import TrainingCallback, source_classifier, starting_classifier
 from attakit.errors import ModelError, SettingError, check_count, unknown_name
+from attakit.nn.batched import logits_in_batches
 from attakit.nn.classifier import Classifier
-from attakit.nn.devices import place
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.weights import weights_hash
 from attakit.randomness import generator
@@ -153,14 +152,9 @@ class Material:
     @cached_property
     def target_entropy(self) -> Tensor:
         """How unsure the source model is about each target sample to train on."""
-        with torch.no_grad():
-            return torch.cat([softmax_entropy(logits) for logits in self._answers()])
-
-    def _answers(self) -> Iterator[Tensor]:
-        count, device = len(self.target_train), self.source_model.device
-        for start in range(0, count, _BATCH):
-            inputs = self.target_train.load(range(start, min(start + _BATCH, count)))
-            yield self.source_model(place(inputs, device)).logits.cpu()
+        samples = self.target_train
+        batches = logits_in_batches(self.source_model, samples, range(len(samples)), _BATCH)
+        return torch.cat([softmax_entropy(logits) for _, logits in batches])
 
     @property
     def _start(self) -> Path | None:
@@ -179,7 +173,7 @@ class Material:
 _remembered: dict[Testbed, Material] = {}
 
 
-def load_material(testbed: Testbed, progress: Progress | None = None) -> Material:
+def load_material(testbed: Testbed, progress: TrainingCallback | None = None) -> Material:
     """Read data and models; the last testbed is remembered, for many cells in one process.
 
     Parameters
@@ -195,7 +189,7 @@ def load_material(testbed: Testbed, progress: Progress | None = None) -> Materia
     return _remembered[testbed]
 
 
-def _load(testbed: Testbed, progress: Progress | None) -> Material:
+def _load(testbed: Testbed, progress: TrainingCallback | None) -> Material:
     stream = {"name": testbed.data, **_given(root=testbed.root)}
     weights = testbed.weights or testbed.usual.weights
     model = {"name": testbed.usual.model, "device": testbed.device, **_given(weights=weights)}

@@ -2,20 +2,20 @@
 
 from attakit.service.exchange.answers import read_answers
 from attakit.service.exchange.label_studio import label_config
-from attakit.service.exchange.questions import questions_in_pieces, write_questions
-from attakit.service.exchange.records import (
+from attakit.service.exchange.lines import (
     FILE_FORMATS,
     FileFormat,
     ImportReport,
-    Problem,
+    LineProblem,
     choose_file_format,
 )
+from attakit.service.exchange.questions import questions_in_pieces, write_questions
 
 __all__ = [
     "FILE_FORMATS",
     "FileFormat",
     "ImportReport",
-    "Problem",
+    "LineProblem",
     "choose_file_format",
     "label_config",
     "questions_in_pieces",

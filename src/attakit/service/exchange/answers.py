@@ -7,34 +7,33 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
+from attakit.class_names import plain_name
 from attakit.errors import LabelError, UnknownQuestion, check_choice
-from attakit.label.class_names import plain_name
+from attakit.queries import AnswerKind
 from attakit.service.exchange.json_lines import read_lines
 from attakit.service.exchange.label_studio import NONE, read_annotations
-from attakit.service.exchange.records import (
+from attakit.service.exchange.lines import (
     FILE_FORMATS,
     FileFormat,
     ImportReport,
     Line,
-    Problem,
+    LineProblem,
     shortened,
 )
 from attakit.service.exchange.spreadsheet import read_table
 from attakit.service.storage import Storage
-from attakit.service.storage.records import AnswerKind
 
-_READERS: dict[str, Callable[[TextIO], Iterator[Line | Problem]]] = {
+_READERS: dict[str, Callable[[TextIO], Iterator[Line | LineProblem]]] = {
     "csv": read_table,
     "jsonl": read_lines,
     "label-studio": read_annotations,
 }
-_KINDS: tuple[AnswerKind, ...] = ("label", "skip", "none")
 _COUNTED = {"accepted": "taken", "conflict": "conflicting"}  # others are called the same
 _LARGEST_NUMBER = 2**63 - 1  # that the databases hold
 _LONGEST_NAME = 200
 _SHOWN_CLASSES = 10
 
-Said = tuple[int, str, AnswerKind, int | None]
+ReadAnswer = tuple[int, str, AnswerKind, int | None]
 
 
 def read_answers(
@@ -65,16 +64,18 @@ def read_answers(
     """
     check_choice("read_answers", "form", form, FILE_FORMATS)
     counts: Counter[str] = Counter()
-    problems: list[Problem] = []
+    problems: list[LineProblem] = []
     for line in _lines(stream, form):
         outcome, reason = _take(storage, line, annotator, classes)
         counts[outcome] += 1
         if reason:
-            problems.append(Problem(line.number if isinstance(line, Line) else line.line, reason))
+            problems.append(
+                LineProblem(line.number if isinstance(line, Line) else line.line, reason)
+            )
     return ImportReport(**counts, problems=tuple(problems))
 
 
-def _lines(stream: TextIO, form: FileFormat) -> Iterator[Line | Problem]:
+def _lines(stream: TextIO, form: FileFormat) -> Iterator[Line | LineProblem]:
     try:
         yield from _READERS[form](stream)
     except UnicodeDecodeError as error:
@@ -85,10 +86,10 @@ def _lines(stream: TextIO, form: FileFormat) -> Iterator[Line | Problem]:
 
 
 def _take(
-    storage: Storage, line: Line | Problem, annotator: str, classes: Sequence[str]
+    storage: Storage, line: Line | LineProblem, annotator: str, classes: Sequence[str]
 ) -> tuple[str, str]:
     """What became of a line, and why if it was not taken."""
-    if isinstance(line, Problem):
+    if isinstance(line, LineProblem):
         return "refused", line.reason
     try:
         said = _understand(line, annotator, classes)
@@ -98,11 +99,11 @@ def _take(
     except UnknownQuestion:
         return "unknown", f"question {shortened(line.question)} was never asked"
     except LabelError as error:
-        return "refused", str(error)
+        return "refused", str(error).removesuffix(".")
     return _COUNTED.get(outcome, outcome), ""
 
 
-def _understand(line: Line, annotator: str, classes: Sequence[str]) -> Said | None:
+def _understand(line: Line, annotator: str, classes: Sequence[str]) -> ReadAnswer | None:
     """What a line says, or None if it is not filled in; `LabelError` if it makes no sense."""
     kind, answer = line.kind, line.answer
     if isinstance(answer, str) and not answer.strip():
@@ -110,13 +111,9 @@ def _understand(line: Line, annotator: str, classes: Sequence[str]) -> Said | No
     if kind in (None, "") and answer is None:
         return None
     kind = kind or "label"
-    if kind not in _KINDS:
-        raise LabelError(f"its kind must be label, skip or none, got {shortened(kind)}")
     if kind == "label" and answer == NONE and NONE not in classes:
         kind, answer = "none", None
-    label = _class_index(answer, classes) if kind == "label" else None
-    if kind != "label" and answer is not None:
-        raise LabelError(f"it is of kind {kind} but names the class {shortened(answer)}")
+    label = _class_index(answer, classes) if kind == "label" else answer
     return _question_number(line.question), _name(line.annotator, annotator), kind, label
 
 
@@ -156,4 +153,4 @@ def _class_index(given: Any, classes: Sequence[str]) -> int:
 
 def _key(question: int, annotator: str, kind: AnswerKind, label: int | None) -> str:
     said = f"{annotator}\0{question}\0{kind}\0{label}"
-    return "import-" + hashlib.sha256(said.encode()).hexdigest()[:32]
+    return "import-" + hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()[:32]

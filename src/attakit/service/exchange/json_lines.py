@@ -6,18 +6,18 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from attakit.service.exchange.records import Asked, Line, Problem, shortened
+from attakit.service.exchange.lines import ExportedQuestion, Line, LineProblem, shortened
 
 LONGEST_LINE = 1_000_000  # characters
 
 
-def lines_of(asked: Iterable[Asked], classes: Sequence[str]) -> Iterator[str]:
+def lines_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Iterator[str]:
     """The text of a file with one object per question, in pieces."""
     for one in asked:
         yield json.dumps(_to_object(one, classes), ensure_ascii=False) + "\n"
 
 
-def read_lines(stream: Iterable[str]) -> Iterator[Line | Problem]:
+def read_lines(stream: Iterable[str]) -> Iterator[Line | LineProblem]:
     """Read one object per line; one with `answers`, as they are written, may hold several."""
     for number, text in enumerate(stream, start=1):
         stripped = text.strip("\ufeff \t\r\n")
@@ -25,17 +25,17 @@ def read_lines(stream: Iterable[str]) -> Iterator[Line | Problem]:
             yield from _to_lines(number, stripped)
 
 
-def _to_lines(number: int, text: str) -> Iterator[Line | Problem]:
+def _to_lines(number: int, text: str) -> Iterator[Line | LineProblem]:
     if len(text) > LONGEST_LINE:
-        yield Problem(number, f"it has more than {LONGEST_LINE:,} characters")
+        yield LineProblem(number, f"it has more than {LONGEST_LINE:,} characters")
         return
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        yield Problem(number, f"it is not JSON ({error})")
+        yield LineProblem(number, f"it is not JSON ({error})")
         return
     if not isinstance(found, dict) or "question" not in found:
-        yield Problem(number, f"it is not an object with a question, but {shortened(found)}")
+        yield LineProblem(number, f"it is not an object with a question, but {shortened(found)}")
         return
     given = found.get("answers")
     if found.get("answer") is None and found.get("kind") is None and isinstance(given, list):
@@ -46,14 +46,14 @@ def _to_lines(number: int, text: str) -> Iterator[Line | Problem]:
     yield _to_line(number, found, found)
 
 
-def _to_line(number: int, question: dict[str, Any], said: Any) -> Line | Problem:
+def _to_line(number: int, question: dict[str, Any], said: Any) -> Line | LineProblem:
     if not isinstance(said, dict):
-        return Problem(number, f"an answer must be an object, got {shortened(said)}")
+        return LineProblem(number, f"an answer must be an object, got {shortened(said)}")
     parts = {name: said.get(name) for name in ("answer", "kind", "annotator")}
     return Line(number, question["question"], **parts)
 
 
-def _to_object(asked: Asked, classes: Sequence[str]) -> dict[str, Any]:
+def _to_object(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any]:
     question = asked.question
     written = {
         "question": question.question,

@@ -12,14 +12,14 @@ from typing import Any, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from attakit.errors import LabelError
-from attakit.service.exchange.records import Asked, Line, Problem, shortened
-from attakit.service.storage.records import GivenAnswer
+from attakit.service.exchange.lines import ExportedQuestion, Line, LineProblem, shortened
+from attakit.service.storage.rows import GivenAnswer
 
 IMAGE, CHOICES = "image", "class"  # names in the labelling interface
 NONE = "none of these"
 
 
-def tasks_of(asked: Iterable[Asked], classes: Sequence[str]) -> Iterator[str]:
+def tasks_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Iterator[str]:
     """The text of a file with a list of tasks, in pieces."""
     yield "["
     before = "\n"
@@ -53,7 +53,7 @@ def label_config(classes: Sequence[str]) -> str:
     return tostring(view, encoding="unicode")
 
 
-def read_annotations(stream: TextIO) -> Iterator[Line | Problem]:
+def read_annotations(stream: TextIO) -> Iterator[Line | LineProblem]:
     """Read a list of tasks with annotations; lines are counted in tasks."""
     content = stream.read().removeprefix("\ufeff")
     try:
@@ -72,7 +72,7 @@ def read_annotations(stream: TextIO) -> Iterator[Line | Problem]:
         yield from _to_lines(number, task)
 
 
-def _to_task(asked: Asked, classes: Sequence[str]) -> dict[str, Any]:
+def _to_task(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any]:
     question = asked.question
     task: dict[str, Any] = {
         "data": {
@@ -105,17 +105,17 @@ def _choose(name: str) -> list[dict[str, Any]]:
     return [{"from_name": CHOICES, "to_name": IMAGE, "type": "choices", "value": chosen}]
 
 
-def _to_lines(number: int, task: Any) -> Iterator[Line | Problem]:
+def _to_lines(number: int, task: Any) -> Iterator[Line | LineProblem]:
     data = task.get("data") if isinstance(task, dict) else None
     if not isinstance(data, dict) or "question" not in data:
         told = (
             "the task has no data with a question: it is not from here, or not in the format JSON"
         )
-        yield Problem(number, told)
+        yield LineProblem(number, told)
         return
     annotations = task.get("annotations", [])
     if not isinstance(annotations, list):
-        yield Problem(number, "the annotations of the task are not a list")
+        yield LineProblem(number, "the annotations of the task are not a list")
         return
     if not annotations:
         yield Line(number, data["question"])
@@ -123,15 +123,15 @@ def _to_lines(number: int, task: Any) -> Iterator[Line | Problem]:
         yield _to_line(number, data["question"], annotation)
 
 
-def _to_line(number: int, question: Any, annotation: Any) -> Line | Problem:
+def _to_line(number: int, question: Any, annotation: Any) -> Line | LineProblem:
     if not isinstance(annotation, dict):
-        return Problem(number, f"an annotation must be an object, got {shortened(annotation)}")
+        return LineProblem(number, f"an annotation must be an object, got {shortened(annotation)}")
     who = _annotator(annotation.get("completed_by"))
     if annotation.get("was_cancelled"):
         return Line(number, question, kind="skip", annotator=who)
     chosen = _choices(annotation.get("result"))
     if chosen is None or len(chosen) > 1:
-        return Problem(number, "an annotation must have one choice")
+        return LineProblem(number, "an annotation must have one choice")
     return Line(number, question, answer=chosen[0] if chosen else None, annotator=who)
 
 

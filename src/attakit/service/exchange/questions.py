@@ -9,11 +9,11 @@ from attakit.errors import check_choice
 from attakit.service.exchange.images import as_data_url, at_service
 from attakit.service.exchange.json_lines import lines_of
 from attakit.service.exchange.label_studio import tasks_of
-from attakit.service.exchange.records import FILE_FORMATS, Asked, FileFormat
+from attakit.service.exchange.lines import FILE_FORMATS, ExportedQuestion, FileFormat
 from attakit.service.exchange.spreadsheet import table_of
 from attakit.service.storage import GivenAnswer, Question, Storage
 
-_TEXTS: dict[str, Callable[[Iterable[Asked], Sequence[str]], Iterator[str]]] = {
+_TEXTS: dict[str, Callable[[Iterable[ExportedQuestion], Sequence[str]], Iterator[str]]] = {
     "csv": table_of,
     "jsonl": lines_of,
     "label-studio": tasks_of,
@@ -78,11 +78,11 @@ def questions_in_pieces(
 class _Counted:
     """Counts questions while they are taken."""
 
-    def __init__(self, asked: Iterable[Asked]) -> None:
+    def __init__(self, asked: Iterable[ExportedQuestion]) -> None:
         self.asked = asked
         self.count = 0
 
-    def __iter__(self) -> Iterator[Asked]:
+    def __iter__(self) -> Iterator[ExportedQuestion]:
         for one in self.asked:
             self.count += 1
             yield one
@@ -90,12 +90,12 @@ class _Counted:
 
 def _asked(
     storage: Storage, form: FileFormat, *, everything: bool, image_url: str | None = None
-) -> Iterator[Asked]:
+) -> Iterator[ExportedQuestion]:
     """Questions one after the other: with their images they would not fit into memory."""
     for question in _questions(storage, everything=everything):
         votes = _votes(storage, question) if everything else ()
         image = _image(storage, question, image_url, inside=form == "label-studio")
-        yield Asked(question, votes, image)
+        yield ExportedQuestion(question, votes, image)
 
 
 def _questions(storage: Storage, *, everything: bool) -> Iterator[Question]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from attakit.errors import LabelError
-from attakit.service.exchange.records import Asked, Line, Problem, shortened
+from attakit.service.exchange.lines import ExportedQuestion, Line, LineProblem, shortened
 
 COLUMNS = (
     "question",
@@ -30,7 +30,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _QUOTE = "'"
 
 
-def table_of(asked: Iterable[Asked], classes: Sequence[str]) -> Iterator[str]:
+def table_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Iterator[str]:
     """The text of a table with one row per question, or per answer to it, in pieces."""
     writer = csv.writer(_HandingBack())
     yield writer.writerow(COLUMNS)
@@ -39,7 +39,7 @@ def table_of(asked: Iterable[Asked], classes: Sequence[str]) -> Iterator[str]:
             yield writer.writerow(row)
 
 
-def read_table(stream: Iterable[str]) -> Iterator[Line | Problem]:
+def read_table(stream: Iterable[str]) -> Iterator[Line | LineProblem]:
     """Read rows whose columns have names; only `question` and `answer` are needed."""
     reader = _open(stream)
     header = _read_header(reader)
@@ -49,7 +49,7 @@ def read_table(stream: Iterable[str]) -> Iterator[Line | Problem]:
         except StopIteration:
             return
         except csv.Error as error:
-            yield Problem(reader.line_num, f"it is not a line of CSV ({error})")
+            yield LineProblem(reader.line_num, f"it is not a line of CSV ({error})")
             continue
         if any(cell.strip() for cell in row):
             yield _to_line(reader.line_num, header, row)
@@ -79,7 +79,7 @@ def _looks_dangerous(text: str) -> bool:
     return text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA)
 
 
-def _rows(asked: Asked, classes: Sequence[str]) -> Iterator[list[object]]:
+def _rows(asked: ExportedQuestion, classes: Sequence[str]) -> Iterator[list[object]]:
     question = asked.question
     guess, probability = question.guesses[0] if question.guesses else (None, "")
     start = [
@@ -143,9 +143,9 @@ def _read_header(reader: _Reader) -> list[str]:
     return header
 
 
-def _to_line(number: int, header: Sequence[str], row: Sequence[str]) -> Line | Problem:
+def _to_line(number: int, header: Sequence[str], row: Sequence[str]) -> Line | LineProblem:
     if len(row) > len(header) and any(row[len(header) :]):
-        return Problem(number, f"it has {len(row)} fields, and the first line {len(header)}")
+        return LineProblem(number, f"it has {len(row)} fields, and the first line {len(header)}")
     cells = {
         name: unescape_cell(cell.strip()) for name, cell in zip(header, row, strict=False) if cell
     }

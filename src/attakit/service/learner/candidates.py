@@ -10,7 +10,7 @@ from torch import nn
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
 from attakit.nn.weights import load_weights, save_weights, weights_hash
-from attakit.service.storage.records import Turn, Version
+from attakit.service.storage.rows import Turn, Version
 from attakit.service.storage.versions import LEARNER, VersionStore
 
 SOURCE = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from attakit.service.learner.audit import estimate, trust
-from attakit.service.storage.records import Gate
+from attakit.service.storage.rows import Gate
 from attakit.settings.service import GateTable
 
 _PSEUDO = 0.5  # of an answer, added to each of the four cells (Agresti and Min 2005)

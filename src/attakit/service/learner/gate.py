@@ -16,7 +16,7 @@ from attakit.service.learner.audit import Audit, AuditSample
 from attakit.service.learner.candidates import SOURCE, VersionFiles, promoted_versions
 from attakit.service.learner.evidence import Evidence, SourceLike, judge, paired_difference
 from attakit.service.learner.memory import Memory
-from attakit.service.storage.records import Gate, Promotion, Version
+from attakit.service.storage.rows import Gate, Promotion, Version
 from attakit.service.storage.versions import LEARNER, VersionStore
 from attakit.settings.service import ServiceSettings
 

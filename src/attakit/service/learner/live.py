@@ -21,7 +21,7 @@ from attakit.service.learner.memory import Memory
 from attakit.service.learner.planner import Planner
 from attakit.service.learner.turns import TurnTaker
 from attakit.service.models import VERSIONS
-from attakit.service.storage.records import Turn
+from attakit.service.storage.rows import Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
 

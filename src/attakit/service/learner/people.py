@@ -11,7 +11,7 @@ from attakit.nn.entropy import softmax_entropy
 from attakit.queries import Answer, Query, SampleId
 from attakit.records import Prediction
 from attakit.service.storage.questions import QuestionStore
-from attakit.service.storage.records import Purpose, Question, Turn
+from attakit.service.storage.rows import Purpose, Question, Turn
 
 ANNOTATOR = "people"
 GUESSES = 3

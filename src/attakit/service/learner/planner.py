@@ -10,7 +10,7 @@ from attakit.protocols import Asks
 from attakit.randomness import generator
 from attakit.service.learner.allowance import HOUR, TurnQuestions, hourly_limit, share_out
 from attakit.service.learner.memory import Memory
-from attakit.service.storage.records import Question, Turn
+from attakit.service.storage.rows import Question, Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
 

@@ -23,7 +23,7 @@ from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Reading
 from attakit.service.learner.memory import Memory
 from attakit.service.learner.people import People, to_query, views
-from attakit.service.storage.records import Question, Turn
+from attakit.service.storage.rows import Question, Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
 

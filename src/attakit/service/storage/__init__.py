@@ -1,6 +1,6 @@
 """What must survive a crash: one database for samples, questions, answers, versions and events."""
 
-from attakit.service.storage.records import (
+from attakit.service.storage.rows import (
     Event,
     Gate,
     GivenAnswer,

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from sqlalchemy import Connection, Row, select
 
 from attakit.errors import LabelError, UnknownQuestion
+from attakit.queries import AnswerKind, AnswerOutcome
 from attakit.service.storage.asking import (
     drop_lease,
     drop_surplus_leases,
@@ -17,14 +18,12 @@ from attakit.service.storage.asking import (
 )
 from attakit.service.storage.deciding import Decision, Vote, decide, is_vote, votes_on
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import (
-    AnswerKind,
+from attakit.service.storage.rows import (
     LabelRules,
     Lease,
-    Outcome,
     Question,
+    field_values,
     read_row,
-    row_values,
 )
 from attakit.service.storage.tables import answers, is_number, questions, samples
 
@@ -49,10 +48,10 @@ def check_label(kind: str, label: object, classes: int | None) -> None:
     once more that a label is a class before the learner uses it.
     """
     if kind not in get_args(AnswerKind):
-        raise LabelError(f"The kind of an answer must be label, skip or none, got {kind!r}.")
+        raise LabelError(f"An answer's kind must be label, skip or none, got {kind!r:.40}.")
     if kind != "label":
         if label is not None:
-            raise LabelError(f"An answer of kind {kind!r} has no label, got {label!r}.")
+            raise LabelError(f"An answer of kind {kind!r} has no label, got {label!r:.40}.")
         return
     most = _MOST_CLASSES if classes is None else classes
     is_whole = isinstance(label, int) and not isinstance(label, bool)
@@ -64,7 +63,7 @@ def check_label(kind: str, label: object, classes: int | None) -> None:
 
 def take_answer(
     connection: Connection, posted: PostedAnswer, rules: LabelRules, now: float
-) -> Outcome:
+) -> AnswerOutcome:
     """Record an answer and say what became of it."""
     question = find_question(connection, posted.question)
     known = connection.execute(select(answers).where(answers.c.key == posted.key)).one_or_none()
@@ -76,7 +75,7 @@ def take_answer(
         add_event(connection, now, "answer", posted.annotator, **details)
         return "late"
     outcome = _judge(connection, question, posted, rules)
-    row = answers.insert().values(**row_values(posted), outcome=outcome, at=now)
+    row = answers.insert().values(**field_values(posted), outcome=outcome, at=now)
     inserted = connection.execute(row).inserted_primary_key
     assert inserted is not None
     details = {"question": posted.question, "answer": inserted[0], "outcome": outcome}
@@ -147,19 +146,19 @@ def find_question(connection: Connection, question: int) -> Row[Any]:
     return row
 
 
-def _repeat(known: Row[Any], posted: PostedAnswer, state: str) -> Outcome:
+def _repeat(known: Row[Any], posted: PostedAnswer, state: str) -> AnswerOutcome:
     """Give an answer that was sent twice the same outcome; refuse another one with its key."""
     given = (posted.question, posted.annotator, posted.kind)
     same_label = known.label == posted.label or state == "forgotten"
     if (known.question, known.annotator, known.kind) != given or not same_label:
         return "conflict"
-    outcome: Outcome = known.outcome
+    outcome: AnswerOutcome = known.outcome
     return "repeated" if outcome == "accepted" else outcome
 
 
 def _judge(
     connection: Connection, question: Row[Any], posted: PostedAnswer, rules: LabelRules
-) -> Outcome:
+) -> AnswerOutcome:
     if question.state != "open":
         return "late"
     votes = votes_on(connection, posted.question)
@@ -175,7 +174,7 @@ def _judge(
 
 def _judge_other(
     choice: tuple[str, int | None], votes: Sequence[Vote], rules: LabelRules
-) -> Outcome:
+) -> AnswerOutcome:
     """What another person's answer is to a question that may be decided already."""
     decided = decide(rules, votes).choice
     if decided is None:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, se
 from attakit.errors import LabelError
 from attakit.service.storage.deciding import is_vote
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import LabelRules, Lease, Question, read_row, row_values
+from attakit.service.storage.rows import LabelRules, Lease, Question, field_values, read_row
 from attakit.service.storage.tables import answers, leases, questions, samples
 
 MOST_LEASES = 5  # per person: the question shown, two ahead, and two that were just answered
@@ -26,7 +26,7 @@ def put_question(connection: Connection, new: Question, places: int, now: float)
     known = connection.scalar(select(questions.c.question).where(same))
     if known is not None:
         return int(known)
-    values = {**row_values(new, "question"), "state": "open", "wanted": places}
+    values = {**field_values(new, "question"), "state": "open", "wanted": places}
     values |= _close_if_forgotten(connection, new.sample, now)
     inserted = connection.execute(questions.insert().values(values)).inserted_primary_key
     assert inserted is not None

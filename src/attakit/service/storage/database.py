@@ -19,7 +19,7 @@ from sqlalchemy.exc import (
 
 from attakit.errors import MissingExtra, SettingError, StateError
 from attakit.service.storage import sqlite
-from attakit.service.storage.records import Record, read_row
+from attakit.service.storage.rows import Record, read_row
 from attakit.service.storage.schema import (
     HEAD,
     create_tables,

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, exists, or_, select
 
+from attakit.queries import AnswerKind
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import (
-    AnswerKind,
+from attakit.service.storage.rows import (
     GivenAnswer,
     LabelRules,
     Question,

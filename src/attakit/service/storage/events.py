@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from attakit.service.storage.database import Database
-from attakit.service.storage.records import Event
+from attakit.service.storage.rows import Event
 from attakit.service.storage.tables import events
 
 

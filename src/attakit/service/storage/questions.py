@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Select, func, select
 
+from attakit.queries import AnswerKind, AnswerOutcome
 from attakit.service.storage.answering import (
     PostedAnswer,
     check_label,
@@ -23,17 +24,15 @@ from attakit.service.storage.deciding import (
     mark_counting,
     settle_due,
 )
-from attakit.service.storage.records import (
-    AnswerKind,
+from attakit.service.storage.retention import is_audited
+from attakit.service.storage.rows import (
     GivenAnswer,
     LabelRules,
     Lease,
-    Outcome,
     Question,
     QuestionCounts,
     read_row,
 )
-from attakit.service.storage.retention import is_audited
 from attakit.service.storage.tables import answers, questions
 
 
@@ -78,7 +77,7 @@ class QuestionStore:
 
     def answer(
         self, question: int, annotator: str, kind: AnswerKind, label: int | None, key: str
-    ) -> Outcome:
+    ) -> AnswerOutcome:
         """Record what a person says.
 
         Parameters

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from attakit.service.storage.database import Database
-from attakit.service.storage.records import SampleState, Served, row_values
 from attakit.service.storage.retention import forget_sample, remove_contents
+from attakit.service.storage.rows import SampleState, Served, field_values
 from attakit.service.storage.tables import is_text, questions, samples, turns
 
 
@@ -158,4 +158,4 @@ def _insert(connection: Connection) -> Any:
 
 
 def _values(served: Served) -> dict[str, Any]:
-    return {**row_values(served, "number"), "size": len(served.content or b"")}
+    return {**field_values(served, "number"), "size": len(served.content or b"")}

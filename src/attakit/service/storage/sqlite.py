@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from attakit.errors import StateError
+from attakit.files import atomic_write
 from attakit.service.storage.permissions import make_private_file
 
 log = logging.getLogger(__name__)
@@ -126,16 +126,14 @@ def back_up(raw: sqlite3.Connection, revision: str) -> None:
     """Copy a database to a file in the same folder, for its owner alone."""
     file = _file(raw)
     copy = file.with_name(f"{file.name}{_BACKUP}{revision}")
-    part = copy.with_name(copy.name + ".part")
     try:
-        part.unlink(missing_ok=True)
-        make_private_file(part)
-        target = sqlite3.connect(part)
-        try:
-            raw.backup(target)
-        finally:
-            target.close()
-        os.replace(part, copy)
+        with atomic_write(copy) as draft:
+            make_private_file(draft)
+            target = sqlite3.connect(draft)
+            try:
+                raw.backup(target)
+            finally:
+                target.close()
     except (OSError, sqlite3.Error) as error:
         raise StateError(
             f"Storage: the SQLite database {file} must be upgraded, and cannot be copied to "

@@ -15,7 +15,7 @@ from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.events import EventStore
 from attakit.service.storage.permissions import make_private_folder
 from attakit.service.storage.questions import QuestionStore
-from attakit.service.storage.records import LabelRules
+from attakit.service.storage.rows import LabelRules
 from attakit.service.storage.samples import SampleStore
 from attakit.service.storage.tables import facts
 from attakit.service.storage.tokens import TokenStore

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
-from attakit.service.storage.records import Turn, read_row, row_values
+from attakit.service.storage.rows import Turn, field_values, read_row
 from attakit.service.storage.tables import questions, samples, turns
 
 
@@ -31,7 +31,7 @@ class TurnStore:
         """
         with self._database.write() as connection:
             if not _is_planned(connection, turn):
-                connection.execute(turns.insert().values(row_values(turn)))
+                connection.execute(turns.insert().values(field_values(turn)))
                 _take(connection, turn, passed)
 
     def after(self, number: int) -> tuple[Turn, ...]:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, func, select
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
 from attakit.service.storage.events import add_event
-from attakit.service.storage.records import Gate, Promotion, Version, read_row, row_values
+from attakit.service.storage.rows import Gate, Promotion, Version, field_values, read_row
 from attakit.service.storage.tables import gates, is_number, promotions, versions
 
 LEARNER = "learner"
@@ -175,7 +175,7 @@ def _add(connection: Connection, version: Version, now: float) -> Version:
             f"Versions: number {version.number} cannot be added, the next one is {expected}. "
             f"Let only one learner work on a database."
         )
-    connection.execute(versions.insert().values(row_values(version, "gate")))
+    connection.execute(versions.insert().values(field_values(version, "gate")))
     details = {"version": version.number, "turn": version.turn, "weights": version.weights}
     add_event(connection, now, "version", LEARNER, **details)
     return _read_version(
@@ -187,7 +187,7 @@ def _add_gate(connection: Connection, number: int, gate: Gate, now: float) -> bo
     known = select(gates.c.version).where(gates.c.version == number)
     if connection.scalar(known) is not None:
         return False
-    values = {**row_values(gate), "version": number, "at": gate.at or now}
+    values = {**field_values(gate), "version": number, "at": gate.at or now}
     connection.execute(gates.insert().values(values))
     details = {"version": number, "passed": gate.passed, "reason": gate.reason}
     add_event(connection, now, "gate", LEARNER, **details)

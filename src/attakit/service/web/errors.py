@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from attakit.client.bodies import Problem
 from attakit.errors import LabelError, StateError, StreamError, UnknownQuestion
-from attakit.service.web.bodies import Problem
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from attakit.client.bodies import ImportBody
 from attakit.service.exchange import FileFormat, questions_in_pieces, read_answers
-from attakit.service.web.bodies import ImportBody
+from attakit.service.storage.rows import field_values
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Administrating
 from attakit.service.web.state import AppState, Service
@@ -92,14 +93,5 @@ def _take(service: AppState, text: str, form: FileFormat, who: str) -> ImportBod
     file = StringIO(text, newline="")
     report = read_answers(service.storage, file, form, who, classes=service.settings.classes)
     service.overview.changed()
-    refused = [f"Line {one.line}: {one.reason}." for one in report.problems[:_PROBLEMS]]
-    return ImportBody(
-        taken=report.taken,
-        repeated=report.repeated,
-        late=report.late,
-        conflicting=report.conflicting,
-        unknown=report.unknown,
-        refused=report.refused,
-        blank=report.blank,
-        problems=refused,
-    )
+    problems = [f"Line {one.line}: {one.reason}." for one in report.problems[:_PROBLEMS]]
+    return ImportBody.model_validate({**field_values(report), "problems": problems})

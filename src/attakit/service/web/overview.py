@@ -8,9 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from threading import Lock
 
-from attakit.service.storage import Storage
-from attakit.service.storage.records import Event, QuestionCounts, Turn
-from attakit.service.web.bodies import (
+from attakit.client.bodies import (
     AccuracyBody,
     AlarmBody,
     DriftBody,
@@ -20,6 +18,8 @@ from attakit.service.web.bodies import (
     StatusBody,
     TurnBody,
 )
+from attakit.service.storage import Storage
+from attakit.service.storage.rows import Event, QuestionCounts, Turn
 from attakit.service.worker import Worker
 from attakit.settings.service import LabelTable, ServiceSettings
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from attakit.charts import read_assets
-from attakit.service.storage.records import Role
+from attakit.service.storage.rows import Role
 from attakit.service.web.reference import read_reference
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

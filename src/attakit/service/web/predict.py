@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from torch import Tensor
 
+from attakit.client.bodies import Predictions
 from attakit.errors import StateError, StreamError
 from attakit.nn import softmax_entropy
 from attakit.service.predictor import Answered
-from attakit.service.storage.records import Served
-from attakit.service.web.bodies import Predictions
+from attakit.service.storage.rows import Served
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Predicting
 from attakit.service.web.state import AppState, Service

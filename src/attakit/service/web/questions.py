@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from attakit.service.storage.asking import MOST_LEASES
-from attakit.service.storage.records import GivenAnswer, Lease, Question
-from attakit.service.web.bodies import (
+from attakit.client.bodies import (
     Done,
-    GivenAnswerBody,
     GuessBody,
     LeaseBody,
-    LeaseRequest,
-    NewAnswer,
     OutcomeBody,
     QuestionBody,
-    QuestionNumber,
     Questions,
+)
+from attakit.service.storage.asking import MOST_LEASES
+from attakit.service.storage.rows import Lease, Question, field_values
+from attakit.service.web.errors import documented, refuse
+from attakit.service.web.requests import (
+    LeaseRequest,
+    NewAnswer,
+    QuestionNumber,
     UndoRequest,
 )
-from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Labelling
 from attakit.service.web.state import AppState, Service
 
@@ -42,13 +42,8 @@ def recent(
     limit: Annotated[int, Query(ge=1, le=1000, description="How many at most")] = 50,
 ) -> Questions:
     """Newest first, with who answered what and when, and which answers count."""
-    questions = service.storage.questions.recent(limit)
-    return Questions(
-        questions=[
-            _question(service, one, service.storage.questions.answers(one.question))
-            for one in questions
-        ]
-    )
+    found = service.storage.questions.recent(limit)
+    return Questions(questions=[_question(service, one) for one in found])
 
 
 @router.post(
@@ -103,50 +98,32 @@ def release(question: QuestionNumber, service: Service, caller: Labelling) -> Do
 
 def _lease(service: AppState, found: Lease) -> LeaseBody:
     question = found.question
-    status = service.overview.status()
-    return LeaseBody(
-        question=question.question,
-        sample=question.sample,
-        image=f"/v1/samples/{question.sample}/image",
-        guesses=_guesses(service, question),
-        until=found.until,
-        open=service.storage.questions.counts().open,
-        answered_by_you=service.storage.questions.answered_by(found.annotator),
-        budget_left=status.labels.left,
+    return LeaseBody.model_validate(
+        {
+            **field_values(question),
+            "image": f"/v1/samples/{question.sample}/image",
+            "guesses": _guesses(service, question),
+            "until": found.until,
+            "open": service.storage.questions.counts().open,
+            "answered_by_you": service.storage.questions.answered_by(found.annotator),
+            "budget_left": service.overview.status().labels.left,
+        }
     )
 
 
 def _guesses(service: AppState, question: Question) -> list[GuessBody]:
     classes = service.settings.classes
     return [
-        GuessBody(label=label, class_=classes[label], probability=probability)
+        GuessBody(label=label, class_name=classes[label], probability=probability)
         for label, probability in question.guesses
     ]
 
 
-def _question(
-    service: AppState, question: Question, answers: Sequence[GivenAnswer]
-) -> QuestionBody:
-    return QuestionBody(
-        question=question.question,
-        sample=question.sample,
-        at=question.at,
-        version=question.version,
-        score=question.score,
-        state=question.state,
-        label=question.label,
-        settled=question.settled,
-        guesses=_guesses(service, question),
-        answers=[
-            GivenAnswerBody(
-                who=one.annotator,
-                kind=one.kind,
-                label=one.label,
-                at=one.at,
-                outcome=one.outcome,
-                withdrawn=one.withdrawn,
-                counts=one.counts,
-            )
-            for one in answers
-        ],
+def _question(service: AppState, question: Question) -> QuestionBody:
+    return QuestionBody.model_validate(
+        {
+            **field_values(question),
+            "guesses": _guesses(service, question),
+            "answers": service.storage.questions.answers(question.question),
+        }
     )

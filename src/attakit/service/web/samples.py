@@ -5,9 +5,15 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from attakit.service.storage.records import Served
-from attakit.service.web.bodies import Asked, Classes, Done, SampleBody, SampleName
+from attakit.client.bodies import (
+    Asked,
+    Classes,
+    Done,
+    SampleBody,
+)
+from attakit.service.storage.rows import Served, field_values
 from attakit.service.web.errors import documented, refuse
+from attakit.service.web.requests import SampleName
 from attakit.service.web.security import Administrating, Known, Labelling
 from attakit.service.web.state import AppState, Service
 
@@ -27,14 +33,15 @@ def look(sample: SampleName, service: Service, _caller: Known) -> SampleBody:
     served = _find(service, sample)
     state = service.storage.samples.state(sample) or "undecided"
     forgotten = state == "forgotten"
-    return SampleBody(
-        sample=sample,
-        at=served.at,
-        class_=None if forgotten else service.settings.classes[served.guess],
-        confidence=None if forgotten else served.confidence,
-        entropy=None if forgotten else served.entropy,
-        version=served.version,
-        asked=_ASKED[state],
+    values = field_values(served, *(("confidence", "entropy") if forgotten else ()))
+    return SampleBody.model_validate(
+        {
+            "confidence": None,
+            "entropy": None,
+            **values,
+            "class": None if forgotten else service.settings.classes[served.guess],
+            "asked": _ASKED[state],
+        }
     )
 
 

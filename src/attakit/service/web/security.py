@@ -18,7 +18,7 @@ from fastapi import Depends, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 from starlette.requests import HTTPConnection, Request
 
-from attakit.service.storage.records import Role, Token
+from attakit.service.storage.rows import Role, Token
 from attakit.service.web.errors import refuse
 from attakit.service.web.limits import TokenBuckets
 from attakit.service.web.sessions import COOKIE, KeyValues, Session, Sessions

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 from fastapi import APIRouter
 
-from attakit.service.learner.candidates import SOURCE
-from attakit.service.models import version_path
-from attakit.service.storage.records import Gate, Version
-from attakit.service.web.bodies import (
+from attakit.client.bodies import (
     Done,
-    GateBody,
     LearningBody,
-    LearningRequest,
     VersionBody,
-    VersionNumber,
     Versions,
 )
+from attakit.service.learner.candidates import SOURCE
+from attakit.service.models import version_path
+from attakit.service.storage.rows import Version, field_values
 from attakit.service.web.errors import documented, refuse
+from attakit.service.web.requests import LearningRequest, VersionNumber
 from attakit.service.web.security import Administrating, Labelling
 from attakit.service.web.state import AppState, Service
 
@@ -36,15 +32,13 @@ def versions(service: Service, _caller: Labelling) -> Versions:
     newest = {one.number: one for one in service.storage.versions.recent(_LISTED)}
     known = newest | service.storage.versions.get(promoted - newest.keys())
     bodies = [
-        VersionBody(
-            version=one.number,
-            turn=one.turn,
-            labels=one.labels,
-            at=one.at,
-            gate=None if one.gate is None else _gate(one.gate),
-            kept=_is_kept(service, one),
-            promoted=one.number in promoted,
-            current=current is not None and one.number == current.version,
+        VersionBody.model_validate(
+            {
+                **field_values(one),
+                "kept": _is_kept(service, one),
+                "promoted": one.number in promoted,
+                "current": current is not None and one.number == current.version,
+            }
         )
         for one in known.values()
     ]
@@ -77,10 +71,3 @@ def learning(body: LearningRequest, service: Service, caller: Administrating) ->
 
 def _is_kept(service: AppState, version: Version) -> bool:
     return version.number == SOURCE or version_path(service.settings, version.file).exists()
-
-
-def _gate(gate: Gate) -> GateBody:
-    numbers = {
-        name: value if math.isfinite(value) else None for name, value in gate.numbers.items()
-    }
-    return GateBody(passed=gate.passed, reason=gate.reason, numbers=numbers, at=gate.at)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Protocol
 
-from attakit.service.storage.records import Served
+from attakit.service.storage.rows import Served
 from attakit.service.worker import Worker
 
 log = logging.getLogger(__name__)

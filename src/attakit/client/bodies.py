@@ -1,48 +1,53 @@
-"""What requests and responses hold, as the OpenAPI description tells it."""
+"""What a service answers: it makes its responses from these bodies, and the client reads them."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
-from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from attakit.service.storage.asking import MOST_LEASES
-from attakit.service.storage.records import AnswerKind, Outcome, QuestionState
+from attakit.queries import AnswerKind, AnswerOutcome, QuestionState
 
-# What a client chooses itself is plain text that any database takes.
-Key = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9_.:-]{1,100}$",
-        description="Chosen by the client, new for each answer: posting twice is harmless",
-        examples=["7d1f2c"],
-    ),
-]
-SampleName = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Name of a sample")]
-QuestionNumber = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of a question")]
-VersionNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Number of a version")]
 Asked = Literal["undecided", "yes", "no", "forgotten"]
 Learning = Literal["running", "paused", "stopped"]
 
-
-class Body(BaseModel):
-    """A request: unknown keys are errors, and so is `true` where a number is meant."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
+# `class` is a keyword of Python.
+_Class = AliasChoices("class", "class_name")
 
 
-class Problem(BaseModel):
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+# JSON knows neither infinity nor NaN.
+Finite = Annotated[float | None, BeforeValidator(_finite)]
+
+
+class ResponseBody(BaseModel):
+    """A response, made from keywords, from records with attributes of the same names, or JSON.
+
+    Keys that a newer service adds are left out.
+    """
+
+    model_config = ConfigDict(from_attributes=True, frozen=True)
+
+
+class Problem(ResponseBody):
     """What went wrong, and what to do."""
 
     error: str
 
 
-class PredictionBody(BaseModel):
+class PredictionBody(ResponseBody):
     """What the model says about one input."""
 
     sample: str
-    class_: str = Field(serialization_alias="class", description="Name of the likeliest class")
+    class_name: str = Field(
+        validation_alias=_Class,
+        serialization_alias="class",
+        description="Name of the likeliest class",
+    )
     label: int = Field(description="Its number")
     probabilities: dict[str, float]
     entropy: float = Field(description="In nats; high when the model is not sure")
@@ -52,33 +57,35 @@ class PredictionBody(BaseModel):
     )
 
 
-class Predictions(BaseModel):
+class Predictions(ResponseBody):
     predictions: list[PredictionBody]
 
 
-class SampleBody(BaseModel):
+class SampleBody(ResponseBody):
     """A sample and what became of it."""
 
     sample: str
     at: float = Field(description="Seconds since 1970")
-    class_: str | None = Field(serialization_alias="class", description="null once forgotten")
+    class_name: str | None = Field(
+        validation_alias=_Class, serialization_alias="class", description="null once forgotten"
+    )
     confidence: float | None
     entropy: float | None
     version: int
     asked: Asked
 
 
-class Classes(BaseModel):
+class Classes(ResponseBody):
     classes: list[str]
 
 
-class GuessBody(BaseModel):
+class GuessBody(ResponseBody):
     label: int
-    class_: str = Field(serialization_alias="class")
+    class_name: str = Field(validation_alias=_Class, serialization_alias="class")
     probability: float
 
 
-class LeaseBody(BaseModel):
+class LeaseBody(ResponseBody):
     """A question that is yours until a time."""
 
     question: int
@@ -91,54 +98,29 @@ class LeaseBody(BaseModel):
     budget_left: int | None = Field(description="Labels that may be asked for; null: no limit")
 
 
-class NewAnswer(Body):
-    """Which class it is; or that you cannot say, or that it is none of them."""
-
-    key: Key
-    kind: AnswerKind = "label"
-    label: int | None = Field(default=None, ge=0, le=2**31 - 1, description="Number of a class")
+class OutcomeBody(ResponseBody):
+    outcome: AnswerOutcome
 
 
-class OutcomeBody(BaseModel):
-    outcome: Outcome
-
-
-class LeaseRequest(Body):
-    """Which questions a page holds already."""
-
-    besides: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(
-        default=[],
-        max_length=20,
-        description=f"Questions you hold and keep: you get another one, {MOST_LEASES} in all",
-    )
-
-
-class UndoRequest(LeaseRequest):
-    key: Key
-    answer: Key | None = Field(
-        None, description="Key of the answer that is meant; if not given, your newest"
-    )
-
-
-class Done(BaseModel):
+class Done(ResponseBody):
     """It was done."""
 
     done: Literal[True] = True
 
 
-class GivenAnswerBody(BaseModel):
-    who: str
+class GivenAnswerBody(ResponseBody):
+    who: str = Field(validation_alias=AliasChoices("who", "annotator"))
     kind: AnswerKind
     label: int | None
     at: float
-    outcome: Outcome = Field(description="What became of it; only accepted answers can count")
+    outcome: AnswerOutcome = Field(description="What became of it; only accepted answers can count")
     withdrawn: bool = Field(description="Whether it was taken back")
     counts: bool = Field(
         description="Accepted, not taken back, and not overruled by other people's answers"
     )
 
 
-class QuestionBody(BaseModel):
+class QuestionBody(ResponseBody):
     """A question as the log has it."""
 
     question: int
@@ -153,29 +135,25 @@ class QuestionBody(BaseModel):
     answers: list[GivenAnswerBody]
 
 
-class Questions(BaseModel):
+class Questions(ResponseBody):
     questions: list[QuestionBody]
 
 
-class LearningRequest(Body):
+class LearningBody(ResponseBody):
     paused: bool
 
 
-class LearningBody(BaseModel):
-    paused: bool
-
-
-class GateBody(BaseModel):
+class GateBody(ResponseBody):
     passed: bool
     reason: str
-    numbers: dict[str, float | None]
+    numbers: dict[str, Finite]
     at: float
 
 
-class VersionBody(BaseModel):
+class VersionBody(ResponseBody):
     """A model that was saved, and what became of it."""
 
-    version: int
+    version: int = Field(validation_alias=AliasChoices("version", "number"))
     turn: int
     labels: int = Field(description="Labels received when it was made")
     at: float
@@ -184,12 +162,22 @@ class VersionBody(BaseModel):
     promoted: bool = Field(description="Whether it ever answered requests")
     current: bool
 
+    @property
+    def passed(self) -> bool | None:
+        """Whether it passed its gate; None before it was tried."""
+        return None if self.gate is None else self.gate.passed
 
-class Versions(BaseModel):
+    @property
+    def reason(self) -> str | None:
+        """Why it passed or not, in one sentence; None before it was tried."""
+        return None if self.gate is None else self.gate.reason
+
+
+class Versions(ResponseBody):
     versions: list[VersionBody]
 
 
-class LabelsBody(BaseModel):
+class LabelsBody(ResponseBody):
     asked: int
     answered: int
     open: int
@@ -199,7 +187,7 @@ class LabelsBody(BaseModel):
     left: int | None
 
 
-class AccuracyBody(BaseModel):
+class AccuracyBody(ResponseBody):
     """Estimated on the samples that were drawn uniformly."""
 
     value: float
@@ -208,13 +196,13 @@ class AccuracyBody(BaseModel):
     count: int
 
 
-class AlarmBody(BaseModel):
+class AlarmBody(ResponseBody):
     at: float
     what: str
     text: str
 
 
-class StatusBody(BaseModel):
+class StatusBody(ResponseBody):
     """How the service is doing."""
 
     version: int | None = Field(description="Promoted last")
@@ -236,13 +224,13 @@ class StatusBody(BaseModel):
     turn: int
 
 
-class DriftBody(BaseModel):
+class DriftBody(ResponseBody):
     entropy: float | None
     mix: float | None
     distance: float | None
 
 
-class TurnBody(BaseModel):
+class TurnBody(ResponseBody):
     turn: int
     at: float
     entropy: float | None
@@ -251,16 +239,16 @@ class TurnBody(BaseModel):
     accuracy: float | None
 
 
-class Series(BaseModel):
+class Series(ResponseBody):
     turns: list[TurnBody]
     alarms: list[AlarmBody]
 
 
-class HealthBody(BaseModel):
+class HealthBody(ResponseBody):
     status: Literal["ok"]
 
 
-class ImportBody(BaseModel):
+class ImportBody(ResponseBody):
     """What became of the answers of a file."""
 
     taken: int = Field(description="Answers that count now")

@@ -10,15 +10,15 @@ import pytest
 from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.suites.cells import cell_state
 from attakit.bench.suites.grid import Grid
-from attakit.bench.suites.ray_tasks import (
+from attakit.bench.suites.ray_executor import (
     ADDRESS_VARIABLE,
-    RayTasks,
+    RayExecutor,
     check_answers,
     read_files,
     write_files,
 )
 from attakit.bench.suites.sources import prepare_sources
-from attakit.bench.suites.work import Ended, Stepped, do_job
+from attakit.bench.suites.work import CellEnd, CellProgress, do_job
 from attakit.errors import MissingExtra, SettingError
 from attakit.report.runs import read_run
 
@@ -46,7 +46,7 @@ def test_a_missing_ray_is_named_with_the_way_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
 
     with pytest.raises(MissingExtra, match=r"pip install 'attakit\[ray\]'"):
-        RayTasks({})
+        RayExecutor({})
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_ray_refuses_ends_in_one_line(monkeypatch, kind):
 
     with (
         pytest.raises(SettingError, match=r"--ray: no cluster answers at nonsense") as caught,
-        RayTasks({}, address="nonsense"),
+        RayExecutor({}, address="nonsense"),
     ):
         pass
 
@@ -105,7 +105,7 @@ def test_a_cluster_that_cannot_be_started_here_is_told_without_an_address(monkey
 
     with (
         pytest.raises(SettingError, match=r"could be started here \(no room\)"),
-        RayTasks({}),
+        RayExecutor({}),
     ):
         pass
 
@@ -114,7 +114,7 @@ def test_the_address_in_the_environment_is_tried_too(monkeypatch):
     monkeypatch.setenv(ADDRESS_VARIABLE, "127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "ray", Refusing(AssertionError("not asked")))
 
-    with pytest.raises(SettingError, match=r"127\.0\.0\.1:1"), RayTasks({}):
+    with pytest.raises(SettingError, match=r"127\.0\.0\.1:1"), RayExecutor({}):
         pass
 
 
@@ -155,15 +155,15 @@ def test_a_grid_on_two_nodes_of_which_one_is_killed_loses_nothing(cluster, small
     grid = Grid(cells, sources)
 
     def callbacks(event):
-        if isinstance(event, Stepped) and event.done > 1:
+        if isinstance(event, CellProgress) and event.done > 1:
             running.add(event.cell)
         if len(running) == 2 and not killed:
             killed.append(dict.fromkeys(running))
             cluster.remove_node(doomed, allow_graceful=False)
-        if isinstance(event, Ended):
+        if isinstance(event, CellEnd):
             running.discard(event.cell)
 
-    with RayTasks(sources) as executor:
+    with RayExecutor(sources) as executor:
         grid.run(executor, callbacks=callbacks)
 
     assert len(killed) == 1
@@ -191,21 +191,21 @@ def test_a_stopped_grid_brings_home_what_was_saved_and_goes_on(cluster, small_gr
     grid = Grid([cell], sources)
 
     def callbacks(event):
-        if isinstance(event, Stepped) and event.done > 4:
+        if isinstance(event, CellProgress) and event.done > 4:
             stop.set()
 
-    with RayTasks(sources) as executor:
+    with RayExecutor(sources) as executor:
         grid.run(executor, callbacks=callbacks, stop=stop)
     assert grid.outcomes[cell.name][0] == "stopped"
     assert cell_state(cell) == "interrupted"
     began = len(read_run(cell.folder).steps)
     seen = []
 
-    with RayTasks(sources) as executor:
+    with RayExecutor(sources) as executor:
         Grid([cell], sources).run(executor, callbacks=seen.append)
 
     assert cell_state(cell) == "finished"
-    assert 0 < min(event.done for event in seen if isinstance(event, Stepped)) <= began
+    assert 0 < min(event.done for event in seen if isinstance(event, CellProgress)) <= began
     found = results(cell.folder)
     for path in cell.folder.iterdir():
         path.unlink()

@@ -18,7 +18,7 @@ from typing import Any
 
 from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.suites.sources import NoSource, Source
-from attakit.bench.suites.work import Ended, Event, Job, Outcome, Stepped, do_job
+from attakit.bench.suites.work import CellEnd, CellProgress, CellResult, Event, Job, do_job
 from attakit.build.data import DATA_VARIABLE
 from attakit.errors import MissingExtra, SettingError
 from attakit.processes.interrupt import Interrupted
@@ -30,8 +30,8 @@ _PATIENCE = 5.0  # seconds until a cluster counts as not there
 _CLIENT = "ray://"  # before the address of a cluster that is spoken to from outside
 
 
-class RayTasks:
-    """A workplace on a Ray cluster. Use it in a `with` block.
+class RayExecutor:
+    """Runs cells on a Ray cluster. Use it in a `with` block.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class RayTasks:
         self._sent: dict[Path, Any] = {}
         self._running: dict[Any, Job] = {}
 
-    def __enter__(self) -> RayTasks:
+    def __enter__(self) -> RayExecutor:
         ray = self._ray
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
@@ -96,18 +96,18 @@ class RayTasks:
     def stop(self) -> None:
         self._ray.get(self._board.stop.remote())
 
-    def _end(self, task: Any) -> Ended:
+    def _end(self, task: Any) -> CellEnd:
         job = self._running.pop(task)
         try:
             outcome, files = self._ray.get(task)
         except self._ray.exceptions.RayTaskError as error:
             last_line = str(error).strip().splitlines()[-1]
-            return Ended(job.cell, Outcome("failed", f"Ray: {last_line}", str(error)))
+            return CellEnd(job.cell, CellResult("failed", f"Ray: {last_line}", str(error)))
         except self._ray.exceptions.RayError as error:
             first_line = str(error).strip().partition("\n")[0]
-            return Ended(job.cell, Outcome("lost", f"Ray lost this cell: {first_line}"))
+            return CellEnd(job.cell, CellResult("lost", f"Ray lost this cell: {first_line}"))
         write_files(job.experiment.report.folder, files)
-        return Ended(job.cell, outcome)
+        return CellEnd(job.cell, outcome)
 
 
 class Board:
@@ -116,23 +116,23 @@ class Board:
     Examples
     --------
     >>> board = Board()
-    >>> board.tell(Stepped("a", 1, 2))
+    >>> board.tell(CellProgress("a", 1, 2))
     False
     >>> board.stop()
-    >>> board.tell(Stepped("a", 2, 2)), len(board.read()), len(board.read())
+    >>> board.tell(CellProgress("a", 2, 2)), len(board.read()), len(board.read())
     (True, 2, 0)
     """
 
     def __init__(self) -> None:
-        self._steps: list[Stepped] = []
+        self._steps: list[CellProgress] = []
         self._stopped = False
 
-    def tell(self, step: Stepped) -> bool:
+    def tell(self, step: CellProgress) -> bool:
         """Note a step; say whether to stop."""
         self._steps.append(step)
         return self._stopped
 
-    def read(self) -> list[Stepped]:
+    def read(self) -> list[CellProgress]:
         """The steps since the last time."""
         steps, self._steps = self._steps, []
         return steps
@@ -164,12 +164,12 @@ class _Surroundings:
 
 def do_job_away(
     job: Job, suffix: str, weights: bytes, files: Files, around: _Surroundings, board: Any
-) -> tuple[Outcome, Files]:
+) -> tuple[CellResult, Files]:
     """Do a job in a temporary folder; return its outcome and the files it wrote."""
     ray = _import_ray()
     around.enter()
 
-    def tell(step: Stepped) -> None:
+    def tell(step: CellProgress) -> None:
         if ray.get(board.tell.remote(step)):
             raise Interrupted("Stopped. The last snapshot counts.")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from attakit.errors import check_choice, check_count, check_range
+from attakit.queries import AnswerKind, AnswerOutcome, QuestionState
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -15,11 +16,8 @@ if TYPE_CHECKING:
 Record = TypeVar("Record", bound="DataclassInstance")
 
 Purpose = Literal["learn", "audit"]
-QuestionState = Literal["open", "answered", "skipped", "none", "expired", "forgotten"]
-AnswerKind = Literal["label", "skip", "none"]
 Role = Literal["predict", "label", "admin"]
 Policy = Literal["first", "majority", "newest"]
-Outcome = Literal["accepted", "repeated", "late", "conflict"]
 SampleState = Literal["undecided", "asked", "not asked", "forgotten"]
 
 
@@ -40,8 +38,8 @@ def read_row(record: type[Record], row: Row[Any], prefix: str = "") -> Record:
     return record(**{name: found[prefix + name] for name in names})
 
 
-def row_values(record: DataclassInstance, *without: str) -> dict[str, Any]:
-    """The fields of a record by name, to be written as a row, without those the database gives."""
+def field_values(record: DataclassInstance, *without: str) -> dict[str, Any]:
+    """The fields of a record by name, for a row or for a response, without those named."""
     names = [one.name for one in fields(record) if one.name not in without]
     return {name: getattr(record, name) for name in names}
 
@@ -97,7 +95,7 @@ class GivenAnswer:
     label: int | None
     at: float
     withdrawn: bool = False
-    outcome: Outcome = "accepted"  # only accepted answers count
+    outcome: AnswerOutcome = "accepted"  # only accepted answers count
     counts: bool = True  # accepted, not withdrawn, and not overruled by other answers
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attakit.errors import SettingError, check_choice
-from attakit.service.storage.records import GivenAnswer, Question
+from attakit.service.storage.rows import GivenAnswer, Question
 
 FileFormat = Literal["csv", "jsonl", "label-studio"]
 FILE_FORMATS: tuple[FileFormat, ...] = ("csv", "jsonl", "label-studio")
@@ -21,7 +21,7 @@ _SHOWN = 40  # characters of a field that an error shows
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExportedQuestion:
     """A question on its way out, with what people said so far and where it can be seen."""
 
     question: Question
@@ -44,7 +44,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LineProblem:
     """Why a line was not taken."""
 
     line: int
@@ -60,7 +60,7 @@ class ImportReport:
     taken
         Answers that count now.
     repeated
-        Said before, so nothing changed.
+        ReadAnswer before, so nothing changed.
     late
         To questions that are closed.
     conflicting
@@ -82,7 +82,7 @@ class ImportReport:
     unknown: int = 0
     refused: int = 0
     blank: int = 0
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LineProblem, ...] = ()
 
 
 def choose_file_format(path: Path, form: str | None = None) -> FileFormat:

@@ -9,9 +9,9 @@ import pytest
 
 from attakit.bench.suites.cells import cell_state
 from attakit.bench.suites.grid import Grid
-from attakit.bench.suites.processes import Processes
+from attakit.bench.suites.local_executor import LocalExecutor
 from attakit.bench.suites.sources import prepare_sources
-from attakit.bench.suites.work import Ended, Job, Stepped
+from attakit.bench.suites.work import CellEnd, CellProgress, Job
 from attakit.errors import SettingError
 from attakit.report.runs import read_run
 
@@ -30,15 +30,15 @@ def events_until(executor, wanted):
 
 
 def has_ended(event):
-    return isinstance(event, Ended)
+    return isinstance(event, CellEnd)
 
 
 def has_stepped(event):
-    return isinstance(event, Stepped) and event.done > 0
+    return isinstance(event, CellProgress) and event.done > 0
 
 
 def process_of(executor):
-    ((_, process),) = executor._running.values()
+    ((_, process),) = executor.pool._running.values()
     return process
 
 
@@ -55,7 +55,7 @@ def test_cells_run_side_by_side_each_in_its_own_process(small_grid, quick_digits
     grid = Grid(cells, prepare_sources(cells))
     running, at_once = set(), []
 
-    class Counted(Processes):
+    class Counted(LocalExecutor):
         def start(self, job):
             super().start(job)
             running.add(job.cell)
@@ -73,7 +73,7 @@ def test_cells_run_side_by_side_each_in_its_own_process(small_grid, quick_digits
 
 
 def test_a_killed_process_is_a_lost_cell(long_job):
-    with Processes(workers=1) as executor:
+    with LocalExecutor(workers=1) as executor:
         executor.start(long_job[1])
         assert not executor.has_room
         events_until(executor, has_stepped)
@@ -92,8 +92,8 @@ def leave(*_):
 
 
 def test_a_process_that_ends_by_itself_is_told_with_its_exit_code(long_job, monkeypatch):
-    monkeypatch.setattr("attakit.bench.suites.processes._work", leave)
-    with Processes(workers=1) as executor:
+    monkeypatch.setattr("attakit.bench.suites.local_executor._run_job", leave)
+    with LocalExecutor(workers=1) as executor:
         executor.start(long_job[1])
         end = events_until(executor, has_ended)[-1]
 
@@ -103,7 +103,7 @@ def test_a_process_that_ends_by_itself_is_told_with_its_exit_code(long_job, monk
 
 
 def test_memory_is_suspected_only_where_a_process_was_killed(long_job):
-    with Processes(workers=1) as executor:
+    with LocalExecutor(workers=1) as executor:
         told = {code: executor._lost(code).message for code in (-9, 137, -15, 255)}
 
     assert [code for code, message in told.items() if "memory" in message] == [-9, 137]
@@ -113,7 +113,7 @@ def test_memory_is_suspected_only_where_a_process_was_killed(long_job):
 
 def test_a_cell_asked_to_stop_saves_and_ends(long_job):
     cell, job = long_job
-    with Processes(workers=1) as executor:
+    with LocalExecutor(workers=1) as executor:
         executor.start(job)
         events_until(executor, has_stepped)
         executor.stop()
@@ -124,8 +124,8 @@ def test_a_cell_asked_to_stop_saves_and_ends(long_job):
     assert (cell.folder / "snapshot.safetensors").exists()
 
 
-def test_no_process_outlives_its_workplace(long_job):
-    with Processes(workers=1) as executor:
+def test_no_process_outlives_its_executor(long_job):
+    with LocalExecutor(workers=1) as executor:
         executor.start(long_job[1])
         events_until(executor, has_stepped)
         process = process_of(executor)
@@ -135,4 +135,4 @@ def test_no_process_outlives_its_workplace(long_job):
 
 def test_there_must_be_a_worker():
     with pytest.raises(SettingError, match="workers must be at least 1"):
-        Processes(workers=0)
+        LocalExecutor(workers=0)

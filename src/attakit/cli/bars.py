@@ -1,0 +1,41 @@
+"""Progress bars for work that may be needed or not: seen only while there is some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from attakit.build.models import DIGITS_TRAINING
+from attakit.build.task import ProgressCallback
+from attakit.report.console import WorkBar, format_metrics
+
+
+@contextmanager
+def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar for work that comes never, once or several times: shown from first piece to last."""
+    with ExitStack() as stack:
+        bars: list[WorkBar] = []
+
+        def show(done: int, total: int, note: str = "") -> None:
+            if not bars:
+                bars.append(stack.enter_context(WorkBar(title, total=total, quiet=quiet)))
+            bars[0].reach(done, note)
+            if done == total:
+                stack.close()
+                bars.clear()
+
+        yield show
+
+
+@contextmanager
+def training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
+    """A bar for training the source model of the digits, shown only if it is trained."""
+    with late_bar("source model", quiet=quiet) as show:
+        yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, format_metrics(numbers))
+
+
+@contextmanager
+def counting_bar(title: str, note: str, *, quiet: bool) -> Iterator[ProgressCallback]:
+    """A bar for pieces that are only counted, with one note about all of them."""
+    with late_bar(title, quiet=quiet) as show:
+        yield lambda done, total: show(done, total, note)

@@ -1,0 +1,59 @@
+"""What requests hold: bodies, and parts of addresses."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from attakit.queries import AnswerKind
+from attakit.service.storage.asking import MOST_LEASES
+
+# What a client chooses itself is plain text that any database takes.
+Key = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9_.:-]{1,100}$",
+        description="Chosen by the client, new for each answer: posting twice is harmless",
+        examples=["7d1f2c"],
+    ),
+]
+SampleName = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Name of a sample")]
+QuestionNumber = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of a question")]
+VersionNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Number of a version")]
+
+
+class RequestBody(BaseModel):
+    """A request: unknown keys are errors, and so is `true` where a number is meant."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class NewAnswer(RequestBody):
+    """Which class it is; or that you cannot say, or that it is none of them."""
+
+    key: Key
+    kind: AnswerKind = "label"
+    label: int | None = Field(default=None, ge=0, le=2**31 - 1, description="Number of a class")
+
+
+class LeaseRequest(RequestBody):
+    """Which questions a page holds already."""
+
+    besides: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(
+        default=[],
+        max_length=20,
+        description=f"Questions you hold and keep: you get another one, {MOST_LEASES} in all",
+    )
+
+
+class UndoRequest(LeaseRequest):
+    key: Key
+    answer: Key | None = Field(
+        None, description="Key of the answer that is meant; if not given, your newest"
+    )
+
+
+class LearningRequest(RequestBody):
+    paused: bool
