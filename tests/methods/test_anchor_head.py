@@ -209,10 +209,12 @@ def test_limits_per_class_and_replayed_questions_are_respected():
     assert {query.sample for query in again.queries} == set(batch.samples[:3])
 
 
-def test_its_frozen_network_is_not_trained_by_another_method():
+def test_a_network_that_another_method_trains_is_saved_with_its_weights():
     model = tiny_classifier()
-    with pytest.raises(SettingError, match="AnchorHead keeps its network frozen"):
-        Enhanced(model, method=AnchorHead(model))
+    inside = AnchorHead(model)
+    assert inside.state_dict()["network"]["weights"] is None
+    Enhanced(model, method=inside)
+    assert set(inside.state_dict()["network"]["weights"]) == set(model.state_dict())
 
 
 def test_layers_can_be_named():

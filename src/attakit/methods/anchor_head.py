@@ -14,21 +14,21 @@ model, and the adapted model cannot be exported or served.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attakit.errors import SettingError, StateError, check_range
+from attakit.errors import SettingError, check_range
 from attakit.methods.asking import AskingMethod
 from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean, DomainState
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.neighbours import smooth
-from attakit.nn.weights import weights_hash
+from attakit.nn.network_state import NetworkState
 from attakit.protocols import Selector
 from attakit.queries import Allowance, Answer, Query, SampleId
 from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Step, Training
@@ -129,7 +129,7 @@ class AnchorHead(AskingMethod):
         super().__init__(model, selector=chosen)
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
-        self.network = weights_hash(self.model)
+        self.network = NetworkState(self.model.model)
         self.model.use_norm("blended", source_share=source_share, window=window)
         self.statistics = self.model.stream
         self.window = window
@@ -185,14 +185,6 @@ class AnchorHead(AskingMethod):
         self.trial.forget(samples)
         if len(self.anchors) < before:
             self.head.refit(self.anchors.rows)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if state.get("network", self.network) != self.network:
-            raise StateError(
-                f"AnchorHead: the saved state belongs to another model ({state['network']}), this "
-                f"one is {self.network}. Continue it with the model that wrote it."
-            )
-        super().load_state_dict(state)
 
     def _view(self, inputs: Tensor) -> _View:
         """Everything that follows from a batch and the present state; changes nothing."""

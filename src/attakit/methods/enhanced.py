@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
 from attakit.errors import SettingError, check_count, check_range
-from attakit.methods.anchor_head import AnchorHead
 from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.tent import Tent
@@ -210,11 +209,6 @@ def _checked(method: BaseMethod) -> BaseMethod:
         raise SettingError(
             f"Enhanced: method must be a method object such as Tent(model), got {method!r}. In an "
             f"experiment file it is the table [method.method]."
-        )
-    if isinstance(method, AnchorHead):
-        raise SettingError(
-            "Enhanced: AnchorHead keeps its network frozen and asks for labels itself, so there is "
-            "nothing to train. Use it alone."
         )
     return method
 
