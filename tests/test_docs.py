@@ -10,7 +10,17 @@ from pydantic import BaseModel
 
 from attakit import errors, select
 from attakit.bench.suites.cells import expand
-from attakit.methods import EATA, SAR, BatchNorm, CoTTA, Enhanced, ReferenceSimATTA, SimATTA, Tent
+from attakit.methods import (
+    EATA,
+    SAR,
+    AnchorHead,
+    BatchNorm,
+    CoTTA,
+    Enhanced,
+    ReferenceSimATTA,
+    SimATTA,
+    Tent,
+)
 from attakit.paper.tables.layouts import check_suite
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.settings import Experiment, parse_experiment
@@ -29,6 +39,7 @@ FROM_THE_RUN = {"model", "seed", "source_inputs"}
 
 PARTS = {
     "`simatta`": SimATTA,
+    "`anchor_head`": AnchorHead,
     "`simatta_reference`": ReferenceSimATTA,
     "`tent`": Tent,
     "`cotta`": CoTTA,

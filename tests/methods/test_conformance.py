@@ -17,6 +17,7 @@ QUICK = IncrementalClustering(inits=1)  # selectors hold no state, so they may b
 SETTINGS = {
     "batch statistics": {"norm": "batch"},
     "running statistics": {"norm": "running"},
+    "blended statistics": {"norm": "blended"},
     "norm layers train": {"trainable": "norm"},
     "the head trains": {"trainable": "head"},
     "the last stage trains": {"trainable": "last:1"},
@@ -88,7 +89,7 @@ def adapted(method, size):
 
 
 @pytest.mark.parametrize("size", [1, 8])
-@pytest.mark.parametrize("norm", ["frozen", "batch", "running"])
+@pytest.mark.parametrize("norm", ["frozen", "batch", "running", "blended"])
 @pytest.mark.parametrize("name", MODELS)
 def test_simatta_adapts_any_model_at_any_batch_size(name, norm, size):
     model = MODELS[name]()

@@ -1,5 +1,6 @@
 """Adaptation methods, one per file."""
 
+from attakit.methods.anchor_head import AnchorHead
 from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.batch_norm import BatchNorm
@@ -14,6 +15,7 @@ from attakit.methods.source_only import SourceOnly
 from attakit.methods.tent import Tent
 
 METHODS: dict[str, type[BaseMethod]] = {
+    "anchor_head": AnchorHead,
     "batch_norm": BatchNorm,
     "cotta": CoTTA,
     "enhanced": Enhanced,
@@ -29,6 +31,7 @@ __all__ = [
     "EATA",
     "METHODS",
     "SAR",
+    "AnchorHead",
     "AskingMethod",
     "BaseMethod",
     "BatchNorm",

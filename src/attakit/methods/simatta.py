@@ -57,7 +57,8 @@ class SimATTA(AskingMethod):
     trainable
         Which parameters train: "all", "norm", "head" or "last:N".
     norm
-        Statistics of batch-norm layers: "frozen" (the source's), "batch" or "running".
+        Statistics of batch-norm layers: "frozen" (the source's), "batch", "running" or "blended"
+        (the source's mixed with those of recent batches).
     low_entropy_capacity
         Source-like anchors kept, as a uniform draw from all seen; or "unlimited".
     include_bound
@@ -119,6 +120,7 @@ class SimATTA(AskingMethod):
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
         prediction = self.answer(self.model, batch.inputs)
+        self.model.keep_statistics()
         entropy = softmax_entropy(prediction.logits)
         self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
         uncertain = waiting_rows(batch, prediction).take(self._unsure(entropy))

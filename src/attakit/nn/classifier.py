@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attakit.errors import ModelError, check_choice, nearest_hint
+from attakit.nn.blended import SOURCE_SHARE, WINDOW, StreamStatistics, stop_blending
 from attakit.nn.norm import (
     NORM_POLICIES,
     NormPolicy,
@@ -82,6 +83,7 @@ class Classifier(nn.Module):
         self.features = features
         self.precision = precision
         self.norm: NormPolicy = "frozen"
+        self.stream: StreamStatistics | None = None
         # The name, not the layer: an attribute that is a module would enter the state dict.
         self._head_name: str | None = None
         self._candidates()
@@ -97,13 +99,35 @@ class Classifier(nn.Module):
             self._head_name = list(self._candidates())[-1]
         return self.model.get_submodule(self._head_name)
 
-    def use_norm(self, policy: NormPolicy) -> None:
-        """Say which statistics batch-norm layers use: the stored ones ("frozen"), those of the
-        batch ("batch"), or stored ones that follow the batches while training ("running")."""
+    def use_norm(
+        self, policy: NormPolicy, *, source_share: float = SOURCE_SHARE, window: int = WINDOW
+    ) -> None:
+        """Choose the statistics that batch-norm layers use.
+
+        They are the stored ones ("frozen"), those of the batch ("batch"), stored ones that follow
+        the batches while training ("running"), or a mix of the stored ones and those of recent
+        batches ("blended").
+
+        Parameters
+        ----------
+        policy
+            One of the four.
+        source_share, window
+            Of "blended": weight of the stored statistics, and samples to look back on.
+        """
         check_choice("Classifier", "norm", policy, NORM_POLICIES)
+        stop_blending(self.model)
+        self.stream = None
         switch = use_batch_statistics if policy == "batch" else use_stored_statistics
         switch(self.model)
+        if policy == "blended":
+            self.stream = StreamStatistics(self.model, source_share=source_share, window=window)
         self.norm = policy
+
+    def keep_statistics(self) -> None:
+        """Remember the statistics of the batch that passed last; only "blended" has a memory."""
+        if self.stream is not None:
+            self.stream.keep()
 
     def forward(self, inputs: Tensor) -> Prediction:
         if not isinstance(inputs, Tensor) or inputs.ndim == 0:

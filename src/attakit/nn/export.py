@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from attakit.errors import AttaError, ModelError, SettingError, check_choice
 from attakit.files import atomic_write
+from attakit.nn.blended import freeze_blended
 from attakit.nn.classifier import Classifier
 from attakit.nn.export_formats import FORMATS, Program, facts_text
 from attakit.nn.norm import uses_batch_statistics
@@ -161,7 +162,9 @@ def choose_format(path: Path, form: str | None = None) -> FormatName:
 def _plain_copy(model: nn.Module) -> nn.Module:
     """The caller's model, copied, on the CPU and in evaluation mode."""
     inner = model.model if isinstance(model, Classifier) else model
-    plain = copy.deepcopy(inner).cpu().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    plain = copy.deepcopy(inner)
+    freeze_blended(plain)
+    plain = plain.cpu().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     evaluated: nn.Module = plain.eval().requires_grad_(False)
     return evaluated
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-NormPolicy = Literal["frozen", "batch", "running"]
-NORM_POLICIES: tuple[NormPolicy, ...] = ("frozen", "batch", "running")
+NormPolicy = Literal["frozen", "batch", "running", "blended"]
+NORM_POLICIES: tuple[NormPolicy, ...] = ("frozen", "batch", "running", "blended")
 
 NORM_LAYERS: tuple[type[nn.Module], ...] = (
     _BatchNorm,
@@ -74,7 +74,7 @@ def use_batch_statistics(model: nn.Module, *, source_samples: float = 0.0) -> No
     >>> layer(torch.tensor([[10.0], [12.0]])).detach().round().flatten().tolist()
     [-1.0, 1.0]
     """
-    for layer in _batch_norms(model):
+    for layer in batch_norm_layers(model):
         layer.__dict__[_SOURCE_SAMPLES] = source_samples
         _replace_forward(layer, _forward_on_mixture if source_samples else _forward_on_batch)
 
@@ -89,7 +89,7 @@ def use_stored_statistics(model: nn.Module) -> None:
     >>> layer(torch.tensor([[10.0], [12.0]])).detach().round().flatten().tolist()
     [10.0, 12.0]
     """
-    for layer in _batch_norms(model):
+    for layer in batch_norm_layers(model):
         forward = getattr(layer.__dict__.get("forward"), "__func__", None)
         if forward in (_forward_on_batch, _forward_on_mixture):
             del layer.__dict__["forward"]
@@ -104,7 +104,8 @@ def uses_batch_statistics(model: nn.Module) -> bool:
     (True, False)
     """
     return any(
-        "forward" in layer.__dict__ or layer.running_mean is None for layer in _batch_norms(model)
+        "forward" in layer.__dict__ or layer.running_mean is None
+        for layer in batch_norm_layers(model)
     )
 
 
@@ -123,7 +124,7 @@ def moving_statistics(model: nn.Module) -> Iterator[None]:
     (1.1, False)
     """
     before = [
-        (layer, layer.training, layer.__dict__.get("forward")) for layer in _batch_norms(model)
+        (layer, layer.training, layer.__dict__.get("forward")) for layer in batch_norm_layers(model)
     ]
     for layer, _, _ in before:
         layer.training = True
@@ -138,7 +139,8 @@ def moving_statistics(model: nn.Module) -> Iterator[None]:
                 layer.__dict__["forward"] = forward
 
 
-def _batch_norms(model: nn.Module) -> list[_BatchNorm]:
+def batch_norm_layers(model: nn.Module) -> list[_BatchNorm]:
+    """All batch-norm layers of a model, in model order."""
     return [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
 
 
@@ -155,7 +157,7 @@ def _forward_on_batch(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     if _has_no_variance(inputs):
         return _forward_in_evaluation(layer, inputs)
     # Without stored statistics a batch-norm layer in evaluation mode takes those of the batch.
-    return _forward_with(layer, inputs, None, None)
+    return evaluate_with(layer, inputs, None, None)
 
 
 def _forward_on_mixture(layer: _BatchNorm, inputs: Tensor) -> Tensor:
@@ -166,12 +168,12 @@ def _forward_on_mixture(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     per_channel = [axis for axis in range(inputs.ndim) if axis != 1]
     values = inputs.detach().to(layer.running_mean.dtype)  # autocasting may have shortened them
     mean, variance = values.mean(per_channel), values.var(per_channel, unbiased=False)
-    return _forward_with(
+    return evaluate_with(
         layer, inputs, layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
     )
 
 
-def _forward_with(
+def evaluate_with(
     layer: _BatchNorm, inputs: Tensor, mean: Tensor | None, variance: Tensor | None
 ) -> Tensor:
     """Run a layer in evaluation mode on other statistics than its stored ones."""

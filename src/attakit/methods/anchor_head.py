@@ -1,0 +1,286 @@
+"""Anchor head: a frozen network, blended statistics, and a small convex head on labelled samples.
+
+The network is never trained. Batch-norm statistics are mixed from the source's and the stream's.
+A regularised logistic regression on features from several depths corrects the network's logits.
+It is fitted to all labelled samples to convergence, which takes milliseconds. Labelled samples
+are kept as features and logits; no inputs are kept.
+
+Uncertainty-weighted clustering is that of CLUE (Prabhu et al., ICCV 2021). Mixing statistics goes
+back to Schneider et al., NeurIPS 2020.
+
+Not done yet: answers for samples that look like source data do not go to the unchanged source
+model, and the adapted model cannot be exported or served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attakit.errors import SettingError, check_range
+from attakit.methods.asking import AskingMethod
+from attakit.nn.depths import find_depths, predict_with_depths
+from attakit.nn.domain_mean import DomainMean, DomainState
+from attakit.nn.entropy import softmax_entropy
+from attakit.nn.neighbours import smooth
+from attakit.nn.network_state import NetworkState
+from attakit.protocols import Selector
+from attakit.queries import Allowance, Answer, Query, SampleId
+from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Step, Training
+from attakit.select.allowed import select_allowed
+from attakit.select.clue import CLUE
+from attakit.select.label_rate import LabelRate
+from attakit.store.anchors import Anchors
+from attakit.store.recent import Recent
+from attakit.store.stored_rows import covered_rows
+from attakit.store.trial import Trial
+from attakit.store.waiting import waiting_rows
+from attakit.train.anchored import Penalty, ResidualHead
+
+Layers = Sequence[str] | Literal["auto"]
+
+_SMALLEST = 1e-8
+_AFTER_DRIFT = 16  # samples that old statistics still count for in a new domain
+_SMALL_BATCH = 8  # below it a batch offers no choice, so its samples must be unsure to be asked
+_UNSURE = 0.7  # share of recent samples that must be surer
+
+
+class AnchorHead(AskingMethod):
+    """Corrects a frozen network with a small head that is fitted to the labelled samples.
+
+    Parameters
+    ----------
+    model
+        Classifier to adapt; it is copied.
+    source_share
+        Weight of the source's batch-norm statistics, 0 to 1; the stream has the rest. 1 leaves the
+        source's alone. Models without batch norm have nothing to mix.
+    window
+        Recent samples that statistics and smoothing look back on where a batch has fewer.
+    layers
+        Names of layers whose inputs are features besides the penultimate ones, or "auto".
+    penalty
+        How strongly the head is held to the network's answer, or "auto" for cross-validation.
+    hedge
+        Share of the network's own answer in the prediction, 0 to 1.
+    smoothing
+        How much a prediction leans towards those of similar samples. 0 switches it off. It is also
+        off while the labels speak against it, as they do where a batch mixes several domains.
+    labels_per_1000
+        Labels to ask for per 1,000 samples.
+    spread_over
+        Spread the budget evenly over so many samples instead of `labels_per_1000`.
+    first
+        Labels to ask for on top of that at the first batch.
+    at_drift
+        Labels to ask for on top of that where a new domain begins.
+    selector
+        Chooses among the samples of a batch; uncertainty-weighted clustering by default.
+    seed
+        Of the clustering.
+
+    Examples
+    --------
+    >>> from attakit.testing import tiny_batch, tiny_classifier
+    >>> method = AnchorHead(tiny_classifier(), labels_per_1000=100)
+    >>> step = method.step(tiny_batch(), Allowance(10))
+    >>> len(step.queries)
+    2
+    >>> method.learn([Answer(query, 0, "me") for query in step.queries]).numbers["anchors"]
+    2.0
+    """
+
+    stateful = (
+        "network",
+        "statistics",
+        "layers",
+        "domain",
+        "recent",
+        "rate",
+        "waiting",
+        "trial",
+        "anchors",
+        "head",
+    )
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        source_share: float = 0.6,
+        window: int = 100,
+        layers: Layers = "auto",
+        penalty: Penalty = "auto",
+        hedge: float = 0.3,
+        smoothing: float = 1.0,
+        labels_per_1000: float = 30.0,
+        spread_over: int | None = None,
+        first: int = 10,
+        at_drift: int = 8,
+        selector: Selector | None = None,
+        seed: int = 0,
+    ) -> None:
+        chosen = selector or CLUE(first="unlimited", per_step="unlimited", seed=seed)
+        super().__init__(model, selector=chosen)
+        check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
+        check_range("AnchorHead", "smoothing", smoothing, at_least=0)
+        self.network = NetworkState(self.model.model)
+        self.model.use_norm("blended", source_share=source_share, window=window)
+        self.statistics = self.model.stream
+        self.window = window
+        self.layers = None if layers == "auto" else _names(layers)
+        self.hedge = hedge
+        self.smoothing = smoothing
+        self.rate = LabelRate(
+            per_thousand=labels_per_1000, spread_over=spread_over, first=first, at_drift=at_drift
+        )
+        self.domain = DomainMean()
+        self.recent = Recent(capacity=window)
+        self.trial = Trial()
+        self.anchors = Anchors()
+        self.head = ResidualHead(penalty=penalty)
+
+    @property
+    def adapted_model(self) -> nn.Module:
+        raise SettingError(
+            "AnchorHead: its answers come from the network, the head and recent samples together, "
+            "so there is no single model to keep, export or serve yet. Use another method for that "
+            "(simatta)."
+        )
+
+    @property
+    def labelled_anchors(self) -> Anchors:
+        return self.anchors
+
+    def predict(self, inputs: Tensor) -> Prediction:
+        inputs = self.place(inputs)
+        return self._view(inputs).prediction if len(inputs) else self.answer(self.model, inputs)
+
+    def respond(self, batch: Batch, allowance: Allowance) -> Step:
+        view = self._view(batch.inputs)
+        self._keep(view)
+        queries, choice = self._ask(batch, view, allowance)
+        self.recent.add(batch.samples, view.features, view.offsets)
+        return Step(view.prediction, queries, {"domains": float(view.domain.domains)}, choice)
+
+    def learn(self, answers: Sequence[Answer]) -> Training:
+        self.trial.judge(answers)
+        labelled = self.waiting.resolve(answers)
+        if labelled is None or len(labelled) == 0:
+            return Training()
+        self.anchors.add(labelled)
+        self.head.fit(self.anchors.rows)
+        return Training(1, {"anchors": float(len(self.anchors)), "penalty": self.head.penalty})
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove samples. The head is fitted again without them, as if they had never come."""
+        before = len(self.anchors)
+        super().forget(samples)
+        self.recent.forget(samples)
+        self.trial.forget(samples)
+        if len(self.anchors) < before:
+            self.head.refit(self.anchors.rows)
+
+    def _view(self, inputs: Tensor) -> _View:
+        """Everything that follows from a batch and the present state; changes nothing."""
+        layers = self.layers
+        if layers is None:
+            layers = list(find_depths(self.model, inputs))
+        found = predict_with_depths(self.model, inputs, layers)
+        domain = self.domain.after(found.features)
+        features = F.normalize(found.features - domain.centre, dim=1)
+        offsets = found.prediction.logits
+        drifted = self.domain.state is not None and domain.domains > self.domain.state.domains
+        room = 0 if drifted else self.window - len(inputs)
+        both = self._chances(features, offsets, room)
+        chances = both[1] if self.trial.second_is_better else both[0]
+        own, memory = chances[: len(inputs)], chances[len(inputs) :]
+        prediction = Prediction(own.clamp(min=_SMALLEST).log(), found.prediction.features)
+        return _View(prediction, features, offsets, both, memory, layers, domain, drifted)
+
+    def _chances(self, features: Tensor, offsets: Tensor, room: int) -> tuple[Tensor, Tensor]:
+        """Plain and smoothed probabilities of a batch, followed by samples in the memory."""
+        old_features, old_offsets = self.recent.last(room, features, offsets)
+        features = torch.cat([features, old_features])
+        offsets = torch.cat([offsets, old_offsets])
+        chances = offsets.softmax(dim=1)
+        if self.head.weights is not None:
+            corrected = self.head.logits(features, offsets).softmax(dim=1)
+            chances = corrected.lerp(chances, self.hedge)
+        return chances, smooth(chances, features, strength=self.smoothing)
+
+    def _keep(self, view: _View) -> None:
+        """Let the state move on with a batch."""
+        self.layers = list(view.layers)
+        self.model.keep_statistics()
+        self.domain.keep(view.domain)
+        if view.drifted:
+            self.recent.clear()
+            if self.model.stream is not None:
+                self.model.stream.shorten(_AFTER_DRIFT)
+
+    def _ask(
+        self, batch: Batch, view: _View, allowance: Allowance
+    ) -> tuple[tuple[Query, ...], Choice]:
+        """Ask about as many samples as are due. A replayed step asks what it asked before."""
+        due = self.rate.due(
+            len(batch), allowance.count, drifted=view.drifted, pace=len(allowance.steps) or 1
+        )
+        if allowance.repeat is None:
+            allowance = replace(allowance, count=due)
+        candidates = _candidates(batch, view, self._unsure(view))
+        known = covered_rows((self.anchors, self.waiting), like=candidates)
+        selection = select_allowed(self.selector, candidates, known, allowance, batch.step)
+        self.rate.spend(len(selection.samples))
+        rows = _rows_without_inputs(batch, view)
+        queries = self.waiting.hold_chosen(rows, selection, batch.step)
+        places = [batch.samples.index(query.sample) for query in queries]
+        self.trial.hold(selection.samples, view.both[0][places], view.both[1][places])
+        return queries, Choice(candidates, known, selection)
+
+    def _unsure(self, view: _View) -> list[int]:
+        """Places of samples that may be asked about: all, in a batch that offers a choice."""
+        count = len(view.features)
+        if count >= _SMALL_BATCH or len(view.memory) < 2 * _SMALL_BATCH:
+            return list(range(count))
+        bound = softmax_entropy(view.memory.clamp(min=_SMALLEST).log()).quantile(_UNSURE)
+        unsure = softmax_entropy(view.prediction.logits) >= bound
+        return unsure.nonzero().flatten().tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A batch as the method sees it."""
+
+    prediction: Prediction
+    features: Tensor  # (batch, dim): of several depths, centred, of length 1
+    offsets: Tensor  # (batch, classes): the network's logits
+    both: tuple[Tensor, Tensor]  # plain and smoothed probabilities
+    memory: Tensor  # (rows, classes): probabilities of recent samples
+    layers: Sequence[str]
+    domain: DomainState
+    drifted: bool
+
+
+def _candidates(batch: Batch, view: _View, places: Sequence[int]) -> Rows:
+    """Samples as a selector sees them: with the prediction, not with the network's logits."""
+    names = tuple(batch.samples[place] for place in places)
+    logits = view.prediction.logits[places]
+    return Rows(names, view.features[places], logits, logits.new_ones(len(names)))
+
+
+def _rows_without_inputs(batch: Batch, view: _View) -> LabelledRows:
+    """What is kept of samples that are asked about: features and network logits, no inputs."""
+    nothing = replace(batch, inputs=view.features.new_zeros(len(batch), 0))
+    return waiting_rows(nothing, Prediction(view.offsets, view.features))
+
+
+def _names(layers: object) -> list[str]:
+    if isinstance(layers, str) or not isinstance(layers, Sequence):
+        raise SettingError(f'AnchorHead: layers must be a list of names or "auto", got {layers!r}.')
+    return [str(name) for name in layers]

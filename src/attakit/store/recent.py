@@ -1,0 +1,77 @@
+"""A bounded memory of the samples that passed last, as features and logits only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attakit.errors import check_count
+from attakit.queries import SampleId
+
+
+class Recent:
+    """The last samples of a stream, without labels and without inputs.
+
+    Parameters
+    ----------
+    capacity
+        How many samples to keep; the oldest go first.
+
+    Examples
+    --------
+    >>> recent = Recent(capacity=2)
+    >>> recent.add(("a", "b", "c"), torch.eye(3), torch.zeros(3, 2))
+    >>> recent.samples
+    ('b', 'c')
+    """
+
+    def __init__(self, *, capacity: int) -> None:
+        check_count("Recent", "capacity", capacity, at_least=0)
+        self.capacity = capacity
+        self.samples: tuple[SampleId, ...] = ()
+        self._features: Tensor | None = None
+        self._logits: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def add(self, samples: Sequence[SampleId], features: Tensor, logits: Tensor) -> None:
+        """Remember samples; the oldest ones make room for them."""
+        if self.capacity == 0:
+            return
+        before, kept = self.last(self.capacity, features, logits), slice(-self.capacity, None)
+        self.samples = (*self.samples, *samples)[kept]
+        # Half precision is enough for similarities and halves what is saved.
+        self._features = torch.cat([before[0].half(), features.half()])[kept]
+        self._logits = torch.cat([before[1], logits.float()])[kept]
+
+    def last(self, count: int, features: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Features and logits of the last samples, at most so many, in types like the given."""
+        if self._features is None or self._logits is None or count <= 0:
+            return features[:0], logits[:0]
+        return self._features[-count:].to(features), self._logits[-count:].to(logits)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.samples, self._features, self._logits = (), None, None
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove some samples."""
+        kept = [place for place, name in enumerate(self.samples) if name not in samples]
+        if self._features is not None and self._logits is not None:
+            self._features, self._logits = self._features[kept], self._logits[kept]
+        self.samples = tuple(self.samples[place] for place in kept)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "samples": list(self.samples),
+            "features": self._features,
+            "logits": self._logits,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.samples = tuple(SampleId(sample) for sample in state["samples"])
+        self._features, self._logits = state["features"], state["logits"]

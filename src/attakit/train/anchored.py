@@ -1,0 +1,87 @@
+"""The residual head of a method: fitted again whenever its anchors change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from torch import Tensor
+
+from attakit.errors import SettingError, check_range
+from attakit.records import LabelledRows
+from attakit.train.residual_head import choose_penalty, fit_head, head_logits
+from attakit.train.targets import Targets
+
+Penalty = float | Literal["auto"]
+
+USUAL_PENALTY = 1 / 144
+_OTHERS = tuple(USUAL_PENALTY * factor for factor in (16.0, 4.0, 0.25))
+_ENOUGH = 30  # anchors before cross-validation says more than experience does
+_GROWTH = 1.5  # cross-validate again when there are this many times the anchors
+
+
+class ResidualHead:
+    """Keeps the weights of a head, and fits them to anchors in milliseconds.
+
+    Parameters
+    ----------
+    penalty
+        How strongly the head is held to the network's answer. "auto" is 1/144, unless
+        cross-validation speaks for another one once there are 30 anchors.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rows = LabelledRows(("a", "b"), torch.zeros(2, 0), torch.tensor([0, 1]), torch.eye(2),
+    ...                     torch.zeros(2, 2), torch.ones(2))
+    >>> head = ResidualHead()
+    >>> head.fit(rows)
+    >>> head.logits(rows.features, rows.logits).argmax(dim=1)
+    tensor([0, 1])
+    """
+
+    def __init__(self, *, penalty: Penalty = "auto") -> None:
+        if isinstance(penalty, str) and penalty != "auto":
+            raise SettingError(
+                f"ResidualHead: penalty must be a number or 'auto', got {penalty!r}."
+            )
+        if penalty != "auto":
+            check_range("ResidualHead", "penalty", penalty, above=0)
+        self.automatic = penalty == "auto"
+        self.penalty = USUAL_PENALTY if penalty == "auto" else float(penalty)
+        self.chosen_at = 0  # anchors when the penalty was chosen last
+        self.weights: Tensor | None = None
+
+    def fit(self, rows: LabelledRows) -> None:
+        """Fit the head to anchors, starting from the weights it has."""
+        if len(rows) == 0:
+            self.weights = None
+            return
+        targets = Targets.of_labels(rows.labels, rows.logits.shape[1], rows.weights)
+        if self.automatic and len(rows) >= max(_ENOUGH, _GROWTH * self.chosen_at):
+            self.penalty = choose_penalty(
+                rows.features, rows.logits, targets, usual=USUAL_PENALTY, others=_OTHERS
+            )
+            self.chosen_at = len(rows)
+        found = fit_head(
+            rows.features, rows.logits, targets, penalty=self.penalty, start=self.weights
+        )
+        self.weights = found.float()
+
+    def refit(self, rows: LabelledRows) -> None:
+        """Fit to anchors as if nothing had been learned before, for when some were forgotten."""
+        self.weights = None
+        if self.automatic:
+            self.penalty, self.chosen_at = USUAL_PENALTY, 0
+        self.fit(rows)
+
+    def logits(self, features: Tensor, offsets: Tensor) -> Tensor:
+        """The head's logits; without anchors they are the network's."""
+        return offsets if self.weights is None else head_logits(features, offsets, self.weights)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"weights": self.weights, "penalty": self.penalty, "chosen_at": self.chosen_at}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.weights = state["weights"]
+        self.penalty, self.chosen_at = state["penalty"], state["chosen_at"]
