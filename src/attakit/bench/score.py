@@ -22,7 +22,7 @@ Right = Mapping[SampleId, bool]  # whether the answer about a sample is right
 def right_answers(method: Method, samples: Samples, done: Done = lambda _count: None) -> Right:
     """Which samples the method, as it is now, puts in the right class.
 
-    `done` is told how many more samples were scored.
+    `done` is called with the number of samples scored since the last call.
     """
     right: dict[SampleId, bool] = {}
     # Shuffled: a batch of one class would spoil methods that use the statistics of the batch.

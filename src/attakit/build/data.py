@@ -35,7 +35,7 @@ __all__ = [
 def load_task(table: StreamTable, checking: ProgressCallback = no_progress) -> Task:
     """Find the data set an experiment names.
 
-    `checking` is told (files done, files in all) while files that may be corrupt are decoded.
+    `checking` is called with (files done, all files) while files that may be corrupt are decoded.
     """
     _check_name(table)
     task = DATA_SETS[table.name](table, checking)

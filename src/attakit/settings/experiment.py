@@ -144,8 +144,8 @@ class Experiment(Table):
     @property
     def label(self) -> str:
         """What tables call this method."""
-        told = self.method if self.pool is None else self.pool
-        return told.label or told.name
+        table = self.method if self.pool is None else self.pool
+        return table.label or table.name
 
     @property
     def asks(self) -> bool:

@@ -54,17 +54,17 @@ class Cell:
         return self.experiment.report.folder
 
     @property
-    def place(self) -> dict[str, Any]:
-        """Where it stands in the grid, ready for JSON."""
-        told = {name: value for name, value in asdict(self).items() if name != "experiment"}
-        return {**told, "folder": str(self.folder)}
+    def description(self) -> dict[str, Any]:
+        """Its name and position in the grid, ready for JSON."""
+        values = {name: value for name, value in asdict(self).items() if name != "experiment"}
+        return {**values, "folder": str(self.folder)}
 
 
 def expand(suite: Suite) -> tuple[Cell, ...]:
     """All cells of a suite, in the order of the file.
 
     Names and settings of all are checked as far as that can be done without data and models, so
-    that a slip of the pen is told before anything is run.
+    that a slip of the pen is values before anything is run.
 
     >>> from attakit.settings.suite import parse_suite
     >>> suite = parse_suite({"name": "small", "grid": {"budgets": [50, 100], "methods": [
@@ -125,7 +125,7 @@ def write_suite(suite: Suite, cells: tuple[Cell, ...]) -> None:
     """Leave a list of the cells in the suite's folder, for whoever makes tables of them."""
     make_folder(suite.results, "folder")
     about = suite.model_dump(mode="json", include={"name", "layout", "paper", "protocol"})
-    text = json.dumps({**about, "cells": [cell.place for cell in cells]}, indent=1)
+    text = json.dumps({**about, "cells": [cell.description for cell in cells]}, indent=1)
     (suite.results / SUITE_FILE).write_text(text + "\n", encoding="utf-8")
 
 

@@ -175,14 +175,14 @@ class Grid:
             raise self._refusal(changed)
 
     def _refusal(self, changed: Sequence[Cell]) -> StateError:
-        told = [
+        names = [
             f"{cell.name} ({', '.join(differences(cell, self._fingerprint(cell)))})"
             for cell in changed[:_SHOWN]
         ]
         more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
         return StateError(
-            f"Some cells were run with other settings: {', '.join(told)}{more}. Run them anew with "
-            f"--replace, or give the suite another folder."
+            f"Some cells were run with other settings: {', '.join(names)}{more}. Run them again "
+            f"with --replace, or give the suite another folder."
         )
 
 

@@ -111,15 +111,15 @@ class RayExecutor:
 
 
 class Board:
-    """Where tasks tell how far they are, and learn that they should stop. A Ray actor.
+    """Where tasks report how far they are, and learn that they should stop. A Ray actor.
 
     Examples
     --------
     >>> board = Board()
-    >>> board.tell(CellProgress("a", 1, 2))
+    >>> board.report(CellProgress("a", 1, 2))
     False
     >>> board.stop()
-    >>> board.tell(CellProgress("a", 2, 2)), len(board.read()), len(board.read())
+    >>> board.report(CellProgress("a", 2, 2)), len(board.read()), len(board.read())
     (True, 2, 0)
     """
 
@@ -127,7 +127,7 @@ class Board:
         self._steps: list[CellProgress] = []
         self._stopped = False
 
-    def tell(self, step: CellProgress) -> bool:
+    def report(self, step: CellProgress) -> bool:
         """Note a step; say whether to stop."""
         self._steps.append(step)
         return self._stopped
@@ -138,7 +138,7 @@ class Board:
         return steps
 
     def stop(self) -> None:
-        """From now on, everybody is told to stop."""
+        """Ask every task to stop after its present step."""
         self._stopped = True
 
 
@@ -169,15 +169,15 @@ def do_job_away(
     ray = _import_ray()
     around.enter()
 
-    def tell(step: CellProgress) -> None:
-        if ray.get(board.tell.remote(step)):
+    def report(step: CellProgress) -> None:
+        if ray.get(board.report.remote(step)):
             raise Interrupted("Stopped. The last snapshot counts.")
 
     with TemporaryDirectory(prefix="attakit-") as place:
         folder, model = Path(place) / "run", Path(place) / f"source{suffix}"
         model.write_bytes(weights)
         write_files(folder, files)
-        outcome = do_job(replace(job, folder=folder, weights=model), tell)
+        outcome = do_job(replace(job, folder=folder, weights=model), report)
         return outcome, read_files(folder)
 
 

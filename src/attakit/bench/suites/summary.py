@@ -45,7 +45,7 @@ def summarise_grid(
 
 
 def _line(cell: Cell, outcome: tuple[End, CellResult], run: RunRecord | None) -> dict[str, Any]:
-    line: dict[str, Any] = {**cell.place, "state": outcome[0]}
+    line: dict[str, Any] = {**cell.description, "state": outcome[0]}
     if outcome[1].message:
         line["message"] = outcome[1].message
     if run is None or run.end is None:

@@ -73,7 +73,7 @@ class CellEnd:
 
 Event = CellProgress | CellEnd
 CHECKING, SCORING = BESIDE = ("checking", "scoring")  # work beside the steps of a run
-Tell = Callable[[CellProgress], None]
+CellCallback = Callable[[CellProgress], None]
 
 
 class Executor(Protocol):
@@ -92,7 +92,7 @@ class Executor(Protocol):
         """Ask every job to save and stop. They end a little later, in `wait`."""
 
 
-def run_cell(job: Job, tell: Tell) -> dict[str, Any]:
+def run_cell(job: Job, on_progress: CellCallback) -> dict[str, Any]:
     """Run one cell, from its beginning or from where it was stopped; return its end line.
 
     The one place that knows what kinds of runs there are.
@@ -106,17 +106,17 @@ def run_cell(job: Job, tell: Tell) -> dict[str, Any]:
         folder=job.folder,
         weights=job.weights,
         callbacks=RunCallbacks(
-            observers=lambda stream, _, start: [_Steps(job.cell, stream, start, tell)],
-            checking=lambda done, total: tell(CellProgress(job.cell, done, total, CHECKING)),
-            scoring=lambda done, total: tell(CellProgress(job.cell, done, total, SCORING)),
+            observers=lambda stream, _, start: [_Steps(job.cell, stream, start, on_progress)],
+            checking=lambda done, total: on_progress(CellProgress(job.cell, done, total, CHECKING)),
+            scoring=lambda done, total: on_progress(CellProgress(job.cell, done, total, SCORING)),
         ),
     )
 
 
-def do_job(job: Job, tell: Tell) -> CellResult:
+def do_job(job: Job, on_progress: CellCallback) -> CellResult:
     """Run one cell; whatever happens in it ends here."""
     try:
-        return CellResult("finished", end=run_cell(job, tell))
+        return CellResult("finished", end=run_cell(job, on_progress))
     except (Interrupted, KeyboardInterrupt):
         return CellResult("stopped")
     except Exception as error:  # a fault of one method must not stop the others
@@ -133,15 +133,15 @@ def failure(error: Exception) -> CellResult:
 class _Steps:
     """Tells how far a run has come."""
 
-    def __init__(self, cell: str, stream: Stream, start: int, tell: Tell) -> None:
+    def __init__(self, cell: str, stream: Stream, start: int, on_progress: CellCallback) -> None:
         self.cell = cell
         self.total = len(stream)
-        self.tell = tell
-        tell(CellProgress(cell, start, self.total))
+        self.on_progress = on_progress
+        on_progress(CellProgress(cell, start, self.total))
 
     def on_step(self, step_result: StepResult) -> None:
         note = f"{step_result.received} labels" if step_result.received else ""
-        self.tell(CellProgress(self.cell, step_result.batch.step + 1, self.total, note))
+        self.on_progress(CellProgress(self.cell, step_result.batch.step + 1, self.total, note))
 
     def close(self) -> None:
         pass

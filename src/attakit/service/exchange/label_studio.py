@@ -108,10 +108,10 @@ def _choose(name: str) -> list[dict[str, Any]]:
 def _to_lines(number: int, task: Any) -> Iterator[Line | LineProblem]:
     data = task.get("data") if isinstance(task, dict) else None
     if not isinstance(data, dict) or "question" not in data:
-        told = (
+        message = (
             "the task has no data with a question: it is not from here, or not in the format JSON"
         )
-        yield LineProblem(number, told)
+        yield LineProblem(number, message)
         return
     annotations = task.get("annotations", [])
     if not isinstance(annotations, list):

@@ -137,13 +137,13 @@ def _enough(table: GateTable, seen: Evidence) -> Check:
 
 def _trusted(table: GateTable, seen: Evidence) -> Check:
     found = trust(seen.labels, seen.source, seen.source_entropies, seen.classes, table.confidence)
-    told = (
+    text = (
         f"people agree with the source model on {found.share:.0%} of the {found.count} samples "
         f"that it is surest about"
     )
     passed = found.beyond_chance >= table.trust
     if not passed:
-        told += (
+        text += (
             f", too few to be sure that it is not chance ({found.beyond_chance:.2f} on a scale "
             f"from chance to full agreement, {table.trust:.2f} is needed), so the answers look "
             f"random"
@@ -153,7 +153,7 @@ def _trusted(table: GateTable, seen: Evidence) -> Check:
         "trust_beyond_chance": found.beyond_chance,
         "trust_samples": found.count,
     }
-    return Check(passed, told, numbers)
+    return Check(passed, text, numbers)
 
 
 def _not_worse(table: GateTable, seen: Evidence, other: Sequence[int], name: str) -> Check:
@@ -164,7 +164,7 @@ def _not_worse(table: GateTable, seen: Evidence, other: Sequence[int], name: str
         for guesses in (seen.candidate, other)
     ]
     passed = found.low >= -table.audit_margin
-    told = (
+    text = (
         f"right on {right[0]:.1%} of the audit, the {name} model on {right[1]:.1%} (with "
         f"{table.confidence:.0%} confidence the difference is at least {100 * found.low:+.1f} "
         f"points, {-100 * table.audit_margin:+.1f} is allowed)"
@@ -174,14 +174,14 @@ def _not_worse(table: GateTable, seen: Evidence, other: Sequence[int], name: str
         f"{name}_difference": found.value,
         f"{name}_difference_low": found.low,
     }
-    return Check(passed, told, numbers)
+    return Check(passed, text, numbers)
 
 
 def _keeps_the_source(table: GateTable, seen: Evidence) -> Check:
     if seen.source_like is None:
         return Check(True, "the method keeps no source-like samples to be checked on", {})
     found = seen.source_like
-    told = (
+    text = (
         f"agrees with {found.candidate:.1%} of the source-like samples, the serving model with "
         f"{found.serving:.1%}, the source model with {found.source:.1%} "
         f"({100 * table.source_margin:.1f} points less than either allowed)"
@@ -193,4 +193,4 @@ def _keeps_the_source(table: GateTable, seen: Evidence) -> Check:
         "serving_source_like": found.serving,
         "source_source_like": found.source,
     }
-    return Check(passed, told, numbers)
+    return Check(passed, text, numbers)

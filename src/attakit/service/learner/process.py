@@ -46,7 +46,7 @@ def run_learner(
     stop: threading.Event | None = None,
     parent: int | None = None,
 ) -> None:
-    """Learn until told to stop: by the event, by SIGTERM, or because the parent has ended.
+    """Learn until asked to stop: by the event, by SIGTERM, or because the parent has ended.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def run_learner(
     with (
         storage,
         exclusive_lock(settings.folder / LOCK_FILE, LOCK_SECONDS),
-        told_to_end() as signalled,
+        ending_on_sigterm() as signalled,
     ):
         learner = LiveLearner(settings, storage, source, decode, clock=clock)
         with giving_up(storage):
@@ -88,13 +88,13 @@ def limit_cpu(settings: ServiceSettings) -> None:
 
 
 @contextmanager
-def told_to_end() -> Iterator[threading.Event]:
+def ending_on_sigterm() -> Iterator[threading.Event]:
     """Inside, SIGTERM sets the event instead of ending the process in the middle of a turn."""
-    told = threading.Event()
+    end = threading.Event()
     in_main = threading.current_thread() is threading.main_thread()  # others get no signals
-    before = signal.signal(signal.SIGTERM, lambda *_: told.set()) if in_main else None
+    before = signal.signal(signal.SIGTERM, lambda *_: end.set()) if in_main else None
     try:
-        yield told
+        yield end
     finally:
         if in_main:
             signal.signal(signal.SIGTERM, before)

@@ -28,8 +28,8 @@ _ASKED: dict[str, Asked] = {
 
 
 @router.get("/v1/samples/{sample}", responses=documented(404), summary="What became of a sample")
-def look(sample: SampleName, service: Service, _caller: Known) -> SampleBody:
-    """Tell what was answered, and whether people are asked about it."""
+def read_sample(sample: SampleName, service: Service, _caller: Known) -> SampleBody:
+    """Return what was answered, and whether people are asked about it."""
     served = _find(service, sample)
     state = service.storage.samples.state(sample) or "undecided"
     forgotten = state == "forgotten"
