@@ -15,11 +15,13 @@ from attakit.stream.samples import Samples
 
 SCORE_BATCH = 100
 
-Done = Callable[[int], None]
+ScoredCallback = Callable[[int], None]
 Right = Mapping[SampleId, bool]  # whether the answer about a sample is right
 
 
-def right_answers(method: Method, samples: Samples, done: Done = lambda _count: None) -> Right:
+def right_answers(
+    method: Method, samples: Samples, done: ScoredCallback = lambda _count: None
+) -> Right:
     """Which samples the method, as it is now, puts in the right class.
 
     `done` is called with the number of samples scored since the last call.
@@ -98,7 +100,7 @@ def score_held_out(
     return {"source_accuracy": percent_right(right_answers(method, task.source_test, done))}
 
 
-def _tally(scoring: ProgressCallback, total: int) -> Done:
+def _tally(scoring: ProgressCallback, total: int) -> ScoredCallback:
     counts: list[int] = []
 
     def done(count: int) -> None:

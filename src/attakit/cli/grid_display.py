@@ -13,7 +13,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from attakit.bench.suites.work import BESIDE, CellProgress, Event
+from attakit.bench.suites.work import BESIDE, CellEvent, CellProgress
 
 _PERIOD = 1e9  # seconds: the speed of the whole suite counts, since cells differ
 
@@ -61,7 +61,7 @@ class GridDisplay:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: CellEvent) -> None:
         """Update the bars after an event of the grid."""
         if isinstance(event, CellProgress):
             self._step(event)

@@ -30,10 +30,10 @@ from attakit.settings.service import ServiceSettings
 SOME_REFUSED = 1
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such files; spreadsheets write them
 
-Service = Annotated[
+ServicePlace = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="The service's folder, or its TOML file.")
 ]
-Form = Annotated[
+FormatOption = Annotated[
     FileFormat | None,
     typer.Option("--format", help="File format; by default the one of the file's ending."),
 ]
@@ -43,12 +43,12 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 @app.command("export")
 def export_questions(
-    folder: Service,
+    folder: ServicePlace,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="The file to write; by default standard output."),
     ] = None,
-    form: Form = None,
+    form: FormatOption = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also export closed questions, with their answers.")
     ] = False,
@@ -89,9 +89,9 @@ def export_questions(
 
 @app.command("import")
 def import_answers(
-    folder: Service,
+    folder: ServicePlace,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file with the answers.")],
-    form: Form = None,
+    form: FormatOption = None,
     annotator: Annotated[
         str, typer.Option(help="Who answered, where the file does not say so.")
     ] = "import",
@@ -113,7 +113,7 @@ def import_answers(
 
 
 @app.command("label-config")
-def show_label_config(folder: Service) -> None:
+def show_label_config(folder: ServicePlace) -> None:
     """Print the labelling interface that Label Studio needs for these questions."""
     sys.stdout.write(label_config(find_settings(folder).classes) + "\n")
 

@@ -21,7 +21,7 @@ from attakit.service.storage.database import FILE
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
-Name = Annotated[
+TokenName = Annotated[
     str,
     typer.Argument(
         metavar="NAME", help="The person or program that gets the token. It appears in the log."
@@ -32,7 +32,7 @@ Folder = Annotated[Path, typer.Option(help="The service's folder.")]
 
 @app.command()
 def create(
-    name: Name,
+    name: TokenName,
     role: Annotated[
         Literal["predict", "label", "admin"],
         typer.Option(help="Allowed to send images, to answer questions, or to do everything."),
@@ -83,7 +83,7 @@ def list_tokens(
 
 
 @app.command()
-def revoke(name: Name, folder: Folder = Path("service"), database: DatabaseUrl = None) -> None:
+def revoke(name: TokenName, folder: Folder = Path("service"), database: DatabaseUrl = None) -> None:
     """Revoke a token, so that the service no longer accepts it."""
     with _open(folder, database) as storage:
         storage.tokens.revoke(name)

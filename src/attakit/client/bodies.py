@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from attakit.queries import AnswerKind, AnswerOutcome, QuestionState
 
-Asked = Literal["undecided", "yes", "no", "forgotten"]
+AskedState = Literal["undecided", "yes", "no", "forgotten"]
 Learning = Literal["running", "paused", "stopped"]
 
 # `class` is a keyword of Python.
@@ -72,7 +72,7 @@ class SampleBody(ResponseBody):
     confidence: float | None
     entropy: float | None
     version: int
-    asked: Asked
+    asked: AskedState
 
 
 class Classes(ResponseBody):
@@ -102,7 +102,7 @@ class OutcomeBody(ResponseBody):
     outcome: AnswerOutcome
 
 
-class Done(ResponseBody):
+class DoneBody(ResponseBody):
     """It was done."""
 
     done: Literal[True] = True
@@ -239,7 +239,7 @@ class TurnBody(ResponseBody):
     accuracy: float | None
 
 
-class Series(ResponseBody):
+class SeriesBody(ResponseBody):
     turns: list[TurnBody]
     alarms: list[AlarmBody]
 

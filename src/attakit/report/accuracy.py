@@ -8,10 +8,10 @@ from typing import Any
 from attakit.queries import SampleId
 from attakit.records import StepResult
 
-Count = tuple[int, int]  # correct, counted
+RightCount = tuple[int, int]  # correct, counted
 
 
-def percent(count: Count) -> float | None:
+def percent(count: RightCount) -> float | None:
     """Share of correct answers in percent, or None when nothing was counted.
 
     >>> percent((3, 4))
@@ -52,10 +52,10 @@ class Accuracy:
         self._labels = labels
         self._segment_of = segments or {}
         self._last_step = -1
-        self._step: Count = (0, 0)
-        self._total: Count = (0, 0)
-        self._step_segments: dict[str, Count] = {}
-        self._total_segments: dict[str, Count] = {}
+        self._step: RightCount = (0, 0)
+        self._total: RightCount = (0, 0)
+        self._step_segments: dict[str, RightCount] = {}
+        self._total_segments: dict[str, RightCount] = {}
 
     def on_step(self, result: StepResult) -> None:
         if result.batch.step <= self._last_step:
@@ -79,12 +79,12 @@ class Accuracy:
                 counts[segment] = _plus(counts.get(segment, (0, 0)), correct)
 
     @property
-    def step_count(self) -> Count:
+    def step_count(self) -> RightCount:
         """Correct and counted answers of the last step."""
         return self._step
 
     @property
-    def step_segments(self) -> dict[str, Count]:
+    def step_segments(self) -> dict[str, RightCount]:
         """Correct and counted answers of the last step, per segment."""
         return dict(self._step_segments)
 
@@ -115,10 +115,10 @@ class Accuracy:
         self._total_segments = {k: _as_count(v) for k, v in state["total_segments"].items()}
 
 
-def _plus(count: Count, correct: int) -> Count:
+def _plus(count: RightCount, correct: int) -> RightCount:
     return count[0] + correct, count[1] + 1
 
 
-def _as_count(values: Any) -> Count:
+def _as_count(values: Any) -> RightCount:
     correct, counted = values
     return int(correct), int(counted)

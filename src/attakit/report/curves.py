@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from attakit.report.accuracy import Count, percent
+from attakit.report.accuracy import RightCount, percent
 from attakit.report.runs import Group, RunRecord
 
-Series = list[float | None]
+CurveValues = list[float | None]
 
 MAX_POINTS = 240
 _MAX_BANDS = 12
@@ -33,9 +33,9 @@ class Curve:
     """One method's line; `low` and `high` are its range over seeds."""
 
     x: list[int]  # samples seen
-    y: Series
-    low: Series
-    high: Series
+    y: CurveValues
+    low: CurveValues
+    high: CurveValues
 
 
 def samples_seen(run: RunRecord) -> list[int]:
@@ -68,14 +68,14 @@ def bands(run: RunRecord) -> list[Band]:
     return found if len(found) <= _MAX_BANDS else []
 
 
-def smoothed_accuracy(run: RunRecord) -> Series:
+def smoothed_accuracy(run: RunRecord) -> CurveValues:
     """Accuracy around each step, never averaged across the border of two segments."""
-    counts: list[Count] = [
+    counts: list[RightCount] = [
         (int(step.get("correct") or 0), int(step.get("counted") or 0)) for step in run.steps
     ]
     segments = step_segments(run)
     reach = max(1, len(counts) // _WINDOWS) // 2 + (len(counts) >= _WINDOWS)
-    series: Series = []
+    series: CurveValues = []
     for here in range(len(counts)):
         near = range(max(0, here - reach), min(len(counts), here + reach + 1))
         same = [counts[other] for other in near if segments[other] == segments[here]]
@@ -83,12 +83,12 @@ def smoothed_accuracy(run: RunRecord) -> Series:
     return series
 
 
-def recorded(name: str) -> Callable[[RunRecord], Series]:
+def recorded(name: str) -> Callable[[RunRecord], CurveValues]:
     """A reader of one number of the step lines."""
     return lambda run: [step.get(name) for step in run.steps]
 
 
-def average(group: Group, read: Callable[[RunRecord], Series]) -> Curve:
+def average(group: Group, read: Callable[[RunRecord], CurveValues]) -> Curve:
     """Mean and range over the runs of a group, at steps where at least one has a number."""
     longest = max(group.runs, key=lambda run: len(run.steps))
     series = [read(run) for run in group.runs]
@@ -117,7 +117,7 @@ def _thinned(count: int) -> list[int]:
 
 def curve_sets(groups: Sequence[Group]) -> dict[str, list[dict[str, Any]]]:
     """All curves of the report, by the chart they belong to; one entry per method."""
-    readers: dict[str, Callable[[RunRecord], Series]] = {
+    readers: dict[str, Callable[[RunRecord], CurveValues]] = {
         "around": smoothed_accuracy,
         "so_far": recorded("stream_accuracy"),
         "labels": recorded("received"),

@@ -13,9 +13,9 @@ from attakit.settings.experiment import Count, Positive, Table
 from attakit.settings.load import apply_overrides, parse_experiment, parse_tables, read_tables
 
 Protocol = Literal["fair", "paper"]
-Budget = Count | Literal["unlimited"]
+BudgetSetting = Count | Literal["unlimited"]
 Seed = Annotated[int, Field(strict=True)]
-Name = Annotated[str, Field(min_length=1)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 
 PLAIN = "plain"  # the layout of plain tables, one per stream
 
@@ -25,7 +25,7 @@ class StreamEntry(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    label: Name | None = None
+    label: NonEmptyText | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class MethodEntry(Table):
         Any further settings by their dotted name; `set` in the file.
     """
 
-    label: Name
+    label: NonEmptyText
     method: dict[str, Any] = Field(default={})
     batch_size: Positive | None = None
     seeds: tuple[Seed, ...] | None = None
@@ -67,7 +67,7 @@ class GridTable(Table):
 
     methods: Annotated[tuple[MethodEntry, ...], Field(min_length=1)]
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (0,)
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[BudgetSetting, ...] = ()
     streams: Annotated[tuple[StreamEntry, ...], Field(min_length=1)] = (StreamEntry(),)
 
     def entry(self, label: str) -> MethodEntry:
@@ -88,7 +88,7 @@ class Suite(Table):
     ('results/small', 'fair', (0, 1))
     """
 
-    name: Name
+    name: NonEmptyText
     grid: GridTable
     layout: str = PLAIN
     paper: str | None = None

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from attakit.errors import StreamError
 
-Array = Tensor | np.ndarray[Any, Any]
+ArrayLike = Tensor | np.ndarray[Any, Any]
 
 _CHECKED_AT_ONCE = 4096  # rows, so that the check of a memory-mapped file stays small
 
 
-def as_inputs(array: Array) -> Tensor:
+def as_inputs(array: ArrayLike) -> Tensor:
     """Make a tensor for a model: double becomes single precision, all else keeps its type.
 
     >>> as_inputs(np.zeros((2, 3))).dtype
@@ -47,7 +47,7 @@ def check_array(who: str, array: object) -> None:
         )
 
 
-def first_bad_row(array: Array) -> int | None:
+def first_bad_row(array: ArrayLike) -> int | None:
     """Position of the first row that holds NaN or infinity.
 
     >>> first_bad_row(torch.tensor([[0.0], [float("nan")]]))

@@ -15,12 +15,12 @@ _EXTENSIONS = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
 
-Domains = Sequence[str] | Mapping[str, str] | None  # as `ImageFolders` takes them
+DomainChoice = Sequence[str] | Mapping[str, str] | None  # as `ImageFolders` takes them
 
 _log = logging.getLogger(__name__)
 
 
-def find_places(root: Path, domains: Domains) -> dict[str, Path]:
+def find_places(root: Path, domains: DomainChoice) -> dict[str, Path]:
     """The folder of each domain below the root: those of a mapping, or all that there are."""
     if not root.is_dir():
         problem = "is not a folder" if root.exists() else "does not exist"
@@ -42,7 +42,7 @@ def subfolders(folder: Path) -> list[Path]:
     return sorted(entry for entry in entries if not entry.name.startswith("."))
 
 
-def choose_domains(places: Mapping[str, Path], domains: Domains) -> list[str]:
+def choose_domains(places: Mapping[str, Path], domains: DomainChoice) -> list[str]:
     """The domains asked for, or all that there are."""
     if domains is None:
         return list(places)

@@ -10,12 +10,12 @@ from torch import Tensor
 from attakit.errors import StreamError
 from attakit.queries import SampleId
 from attakit.records import Batch
-from attakit.stream.arrays import Array, as_inputs, check_array, first_bad_row
+from attakit.stream.arrays import ArrayLike, as_inputs, check_array, first_bad_row
 
 _WHO = "from_iterable"
 _WANTED = "Each element must be a tensor or array of inputs, or a (names, inputs) pair"
 
-Element = Array | Sequence[object]
+Element = ArrayLike | Sequence[object]
 
 
 def from_iterable(batches: Iterable[Element]) -> Iterator[Batch]:
@@ -61,7 +61,7 @@ def _read(batches: Iterable[Element]) -> Iterator[Batch]:
         yield Batch(step, names, as_inputs(array))
 
 
-def _split(who: str, element: object) -> tuple[tuple[SampleId, ...] | None, Array]:
+def _split(who: str, element: object) -> tuple[tuple[SampleId, ...] | None, ArrayLike]:
     if isinstance(element, Tensor | np.ndarray):
         return None, element
     if not isinstance(element, tuple | list) or len(element) not in (1, 2):
@@ -85,7 +85,7 @@ def _as_names(who: str, names: object) -> tuple[SampleId, ...]:
     return tuple(SampleId(str(name)) for name in names)
 
 
-def _is_text(array: Array) -> bool:
+def _is_text(array: ArrayLike) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.kind in "UO"
 
 
@@ -99,7 +99,7 @@ def _check_names(who: str, names: tuple[SampleId, ...], rows: int) -> None:
         )
 
 
-def _check_finite(who: str, names: tuple[SampleId, ...], array: Array) -> None:
+def _check_finite(who: str, names: tuple[SampleId, ...], array: ArrayLike) -> None:
     bad = first_bad_row(array)
     if bad is not None:
         raise StreamError(

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from attakit.errors import SettingError, StreamError, unknown_name
 from attakit.queries import SampleId
-from attakit.stream.arrays import Array, as_inputs, check_array, first_bad_row
+from attakit.stream.arrays import ArrayLike, as_inputs, check_array, first_bad_row
 
-Labels = Sequence[int] | Array
+Labels = Sequence[int] | ArrayLike
 
 
 class Samples(Protocol):
@@ -61,7 +61,7 @@ class ArraySamples:
     torch.Size([2, 2])
     """
 
-    def __init__(self, inputs: Array, labels: Labels, *, prefix: str = "") -> None:
+    def __init__(self, inputs: ArrayLike, labels: Labels, *, prefix: str = "") -> None:
         check_array("ArraySamples", inputs)
         self.labels = _as_labels(labels)
         if len(inputs) != len(self.labels):
@@ -155,7 +155,9 @@ class Domains:
         self._check_names()
 
     @staticmethod
-    def from_arrays(classes: Sequence[str], arrays: Mapping[str, tuple[Array, Labels]]) -> Domains:
+    def from_arrays(
+        classes: Sequence[str], arrays: Mapping[str, tuple[ArrayLike, Labels]]
+    ) -> Domains:
         """Build domains from (inputs, labels) pairs, naming samples after their domain."""
         parts = {
             domain: ArraySamples(inputs, labels, prefix=f"{domain}/")

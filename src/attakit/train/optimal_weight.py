@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from attakit.errors import SettingError
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
-def optimal_low_weight(low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike) -> Numbers:
+def optimal_low_weight(low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike) -> FloatArray:
     """Weight w₀* on the source-like samples that minimises `target_bound`, within [0, 1].
 
     Arguments broadcast. A set without samples can carry no weight, so shares of 0 and 1 are
@@ -66,7 +66,7 @@ def optimal_low_weight(low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLi
 
 def target_bound(
     low_weight: ArrayLike, low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
-) -> Numbers:
+) -> FloatArray:
     """Bound on the target error above its best (Eq. 4.3a), as a function of w₀.
 
     Infinite where a set without samples carries weight.
@@ -95,7 +95,7 @@ def target_bound(
 
 def source_bound(
     low_weight: ArrayLike, low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
-) -> Numbers:
+) -> FloatArray:
     """Bound on the source error above its best (Eq. 4.3b): what `target_bound` is for the target.
 
     Examples
@@ -110,7 +110,7 @@ def source_bound(
 
 def _checked(
     low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
-) -> tuple[Numbers, Numbers, Numbers]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     return (
         check_numbers("low_share", low_share, at_most=1.0),
         check_numbers("divergence", divergence),
@@ -120,7 +120,7 @@ def _checked(
 
 def check_numbers(
     name: str, values: Any, *, at_least: float = 0.0, at_most: float = np.inf
-) -> Numbers:
+) -> FloatArray:
     """Turn values into an array, or raise `SettingError` unless all are finite and in range.
 
     >>> check_numbers("gap", -1)

@@ -28,7 +28,7 @@ from attakit.train.source_samples import (
 )
 from attakit.train.validation import Validation, Validator
 
-Progress = Callable[[int, dict[str, float]], None]
+UpdateCallback = Callable[[int, dict[str, float]], None]
 
 NORM_CHOICES = ("frozen", "running")
 KEEP_CHOICES = ("best", "last")
@@ -60,7 +60,7 @@ def train_source(
     validate_every: int = 100,
     keep: Literal["best", "last"] = "best",
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: UpdateCallback | None = None,
 ) -> SourceTraining:
     """Train a model on labelled samples, in place, and leave it in evaluation mode.
 

@@ -18,7 +18,7 @@ from attakit.errors import SettingError, StateError
 from attakit.report.runs import read_run
 from attakit.settings.experiment import Experiment
 from attakit.settings.load import copy_tables, parse_experiment, put_value
-from attakit.settings.suite import Budget, MethodEntry, StreamEntry, Suite
+from attakit.settings.suite import BudgetSetting, MethodEntry, StreamEntry, Suite
 
 FAILED, SUITE_FILE = "failed.txt", "suite.json"
 
@@ -44,7 +44,7 @@ class Cell:
     name: str
     stream: str
     method: str
-    budget: Budget | None
+    budget: BudgetSetting | None
     seed: int
     experiment: Experiment
     match: str | None = None
@@ -130,7 +130,7 @@ def write_suite(suite: Suite, cells: tuple[Cell, ...]) -> None:
 
 
 def _cell(
-    suite: Suite, stream: StreamEntry, entry: MethodEntry, budget: Budget | None, seed: int
+    suite: Suite, stream: StreamEntry, entry: MethodEntry, budget: BudgetSetting | None, seed: int
 ) -> Cell:
     tables = _tables(suite, stream, entry, budget, seed)
     order = tables.get("stream", {}).get("order") or Experiment().stream.order
@@ -154,7 +154,7 @@ def _cell(
 
 
 def _tables(
-    suite: Suite, stream: StreamEntry, entry: MethodEntry, budget: Budget | None, seed: int
+    suite: Suite, stream: StreamEntry, entry: MethodEntry, budget: BudgetSetting | None, seed: int
 ) -> dict[str, Any]:
     """The tables of one experiment; what is said later in the file wins."""
     tables = copy_tables(suite.base)
@@ -184,7 +184,7 @@ def _flattened(tables: Mapping[str, Any], before: tuple[str, ...] = ()) -> Itera
             yield names, value
 
 
-def _budgets(suite: Suite, entry: MethodEntry) -> tuple[Budget | None, ...]:
+def _budgets(suite: Suite, entry: MethodEntry) -> tuple[BudgetSetting | None, ...]:
     """Budgets that multiply a method; a matched one goes with its partner."""
     if entry.match is not None:
         return _budgets(suite, suite.grid.entry(entry.match))
@@ -198,7 +198,7 @@ def _budgets(suite: Suite, entry: MethodEntry) -> tuple[Budget | None, ...]:
     return suite.grid.budgets if wanted and suite.grid.budgets else (None,)
 
 
-def _name(stream: str, budget: Budget | None, method: str, seed: int) -> str:
+def _name(stream: str, budget: BudgetSetting | None, method: str, seed: int) -> str:
     middle = "" if budget is None else f"{budget}/"
     return f"{_slug(stream)}/{middle}{_slug(method)}-{seed}"
 

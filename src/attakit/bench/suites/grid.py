@@ -12,7 +12,7 @@ from attakit.bench.matching import match_labels
 from attakit.bench.run_folder import has_begun, read_end
 from attakit.bench.suites.cells import FAILED, Cell, cell_state, differences
 from attakit.bench.suites.sources import NoSource, Source
-from attakit.bench.suites.work import CellEnd, CellResult, Event, Executor, Job, failure
+from attakit.bench.suites.work import CellEnd, CellEvent, CellResult, Executor, Job, failure
 from attakit.errors import StateError
 from attakit.report.runs import read_run
 
@@ -64,7 +64,7 @@ class Grid:
         self,
         executor: Executor,
         *,
-        callbacks: Callable[[Event], None] = lambda _event: None,
+        callbacks: Callable[[CellEvent], None] = lambda _event: None,
         stop: threading.Event | None = None,
     ) -> None:
         """Run all cells; when `stop` is set, let those that are running save and stop."""
@@ -78,7 +78,7 @@ class Grid:
             for event in executor.wait(PAUSE):
                 self._receive(event, callbacks)
 
-    def _start_ready(self, executor: Executor, callbacks: Callable[[Event], None]) -> None:
+    def _start_ready(self, executor: Executor, callbacks: Callable[[CellEvent], None]) -> None:
         """Start what can be started; what needs no run or cannot have one ends here."""
         for name in list(self._waiting):
             partner = self.cells[name].match
@@ -115,7 +115,7 @@ class Grid:
             return CellResult("failed", str(self._refusal([cell])))
         return self._job(cell, anew=state == "changed")
 
-    def _receive(self, event: Event, callbacks: Callable[[Event], None]) -> None:
+    def _receive(self, event: CellEvent, callbacks: Callable[[CellEvent], None]) -> None:
         if not isinstance(event, CellEnd):
             callbacks(event)
             return
@@ -130,7 +130,7 @@ class Grid:
         self._end(name, end, outcome, callbacks)
 
     def _end(
-        self, name: str, end: End, outcome: CellResult, callbacks: Callable[[Event], None]
+        self, name: str, end: End, outcome: CellResult, callbacks: Callable[[CellEvent], None]
     ) -> None:
         if name in self._waiting:
             self._waiting.remove(name)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from threadpoolctl import threadpool_limits
 
-from attakit.bench.suites.work import CellEnd, CellResult, Event, Job, do_job, failure
+from attakit.bench.suites.work import CellEnd, CellEvent, CellResult, Job, do_job, failure
 from attakit.build.sets.places import COUNTS
 from attakit.processes.pool import Failed, Finished, Message, PoolEvent, ProcessPool, Send
 
@@ -48,16 +48,16 @@ class LocalExecutor:
     def start(self, job: Job) -> None:
         self.pool.start(job.cell, _run_job, job)
 
-    def wait(self, seconds: float) -> Sequence[Event]:
+    def wait(self, seconds: float) -> Sequence[CellEvent]:
         return [self._event(event) for event in self.pool.wait(seconds)]
 
     def stop(self) -> None:
         self._stopping = True
         self.pool.stop()
 
-    def _event(self, event: PoolEvent) -> Event:
+    def _event(self, event: PoolEvent) -> CellEvent:
         if isinstance(event, Message):
-            progress: Event = event.content
+            progress: CellEvent = event.content
             return progress
         if isinstance(event, Finished):
             return CellEnd(event.task, event.result)

@@ -18,7 +18,7 @@ from typing import Any
 
 from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.suites.sources import NoSource, Source
-from attakit.bench.suites.work import CellEnd, CellProgress, CellResult, Event, Job, do_job
+from attakit.bench.suites.work import CellEnd, CellEvent, CellProgress, CellResult, Job, do_job
 from attakit.build.data import DATA_VARIABLE
 from attakit.errors import MissingExtra, SettingError
 from attakit.processes.interrupt import Interrupted
@@ -86,11 +86,11 @@ class RayExecutor:
         )
         self._running[task] = job
 
-    def wait(self, seconds: float) -> Sequence[Event]:
+    def wait(self, seconds: float) -> Sequence[CellEvent]:
         tasks = list(self._running)
         ended, _ = self._ray.wait(tasks, timeout=seconds) if tasks else ([], [])
         # Steps first: those of a cell that has ended are no news after its end.
-        events: list[Event] = list(self._ray.get(self._board.read.remote()))
+        events: list[CellEvent] = list(self._ray.get(self._board.read.remote()))
         return events + [self._end(task) for task in ended]
 
     def stop(self) -> None:

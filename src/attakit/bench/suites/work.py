@@ -17,7 +17,7 @@ from attakit.records import StepResult
 from attakit.settings.experiment import Experiment
 from attakit.stream.batches import Stream
 
-Result = Literal["finished", "failed", "stopped", "lost"]
+CellState = Literal["finished", "failed", "stopped", "lost"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Job:
 class CellResult:
     """How a cell ended: "lost" if its process was killed."""
 
-    result: Result
+    result: CellState
     message: str = ""
     details: str = ""
     end: dict[str, Any] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class CellEnd:
     outcome: CellResult
 
 
-Event = CellProgress | CellEnd
+CellEvent = CellProgress | CellEnd
 CHECKING, SCORING = BESIDE = ("checking", "scoring")  # work beside the steps of a run
 CellCallback = Callable[[CellProgress], None]
 
@@ -85,7 +85,7 @@ class Executor(Protocol):
 
     def start(self, job: Job) -> None: ...
 
-    def wait(self, seconds: float) -> Sequence[Event]:
+    def wait(self, seconds: float) -> Sequence[CellEvent]:
         """What happened, as soon as something does, or nothing when the time is over."""
 
     def stop(self) -> None:

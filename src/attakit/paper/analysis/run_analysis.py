@@ -27,7 +27,7 @@ MAX_STEPS = 12
 _FEWEST_ROWS = 10  # a distance between smaller sets says nothing
 _MOST_ROWS = 1000  # of a set, to keep an analysis within seconds
 
-Progress = Callable[[int, int], None]  # steps done, steps in all
+StepsCallback = Callable[[int, int], None]  # steps done, steps in all
 
 
 def analyse_run(
@@ -37,7 +37,7 @@ def analyse_run(
     max_steps: int = MAX_STEPS,
     dimension: int | None = None,
     seed: int = 0,
-    progress: Progress = lambda _done, _total: None,
+    progress: StepsCallback = lambda _done, _total: None,
 ) -> Analysis:
     """Analyse a run, finished or live, from its folder alone.
 
@@ -159,17 +159,17 @@ def _analysed(
     )
 
 
-Number = float | None
+OptionalNumber = float | None
 
 
 def _best_weight(
-    share: Number,
-    weight: Number,
-    low: Number,
-    high: Number,
+    share: OptionalNumber,
+    weight: OptionalNumber,
+    low: OptionalNumber,
+    high: OptionalNumber,
     distances: Distances,
     complexity: float,
-) -> tuple[Number, Number]:
+) -> tuple[OptionalNumber, OptionalNumber]:
     """w₀*, and the bound that it minimises at the weight that was used."""
     if share is None or weight is None or low is None or high is None or low + high == 0:
         return None, None
@@ -181,13 +181,13 @@ def _best_weight(
 
 
 def _bounds(
-    share: Number,
-    weight: Number,
-    low: Number,
-    high: Number,
+    share: OptionalNumber,
+    weight: OptionalNumber,
+    low: OptionalNumber,
+    high: OptionalNumber,
     distances: Distances,
     dimension: int | None,
-) -> tuple[Number, Number]:
+) -> tuple[OptionalNumber, OptionalNumber]:
     """Bounds on target and source error above their best, with every constant of the paper."""
     if share is None or weight is None or low is None or high is None or dimension is None:
         return None, None
@@ -214,15 +214,15 @@ def term(distance: Divergence, dimension: int) -> float:
     )
 
 
-def _error(accuracy: Number) -> Number:
+def _error(accuracy: OptionalNumber) -> OptionalNumber:
     return None if accuracy is None else 1 - accuracy / 100
 
 
-def _finite(value: float) -> Number:
+def _finite(value: float) -> OptionalNumber:
     return value if math.isfinite(value) else None
 
 
-def _last_source_accuracy(run: RunRecord, place: int) -> Number:
+def _last_source_accuracy(run: RunRecord, place: int) -> OptionalNumber:
     """On held-out source samples, at the step or the last time before that it was measured."""
     lines: Sequence[Mapping[str, Any]] = [run.before, *run.steps[: place + 1]]
     known = [line["source_accuracy"] for line in lines if line.get("source_accuracy") is not None]

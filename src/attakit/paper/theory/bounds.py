@@ -20,7 +20,7 @@ from attakit.paper.theory.terms import (
     empirical_margin,
 )
 from attakit.paper.theory.theory_checks import check_delta, check_simplex
-from attakit.train.optimal_weight import Numbers, check_numbers
+from attakit.train.optimal_weight import FloatArray, check_numbers
 
 
 def weighted_error_margin(
@@ -33,7 +33,7 @@ def weighted_error_margin(
     domain: int | None = None,
     joint: ArrayLike = 0.0,
     form: BoundForm = "paper",
-) -> Numbers:
+) -> FloatArray:
     """Lemma 6: the most by which weighted error and error on one domain differ.
 
     Parameters
@@ -77,7 +77,7 @@ def past_domain_bound(
     joint: ArrayLike = 0.0,
     best_error: ArrayLike = 0.0,
     form: BoundForm = "paper",
-) -> Numbers:
+) -> FloatArray:
     """Theorem 1 for a domain j that was trained on: ε_j(ĥ) is at most this.
 
     Parameters
@@ -119,7 +119,7 @@ def future_domain_bound(
     joint: ArrayLike = 0.0,
     best_error: ArrayLike = 0.0,
     form: BoundForm = "paper",
-) -> Numbers:
+) -> FloatArray:
     """Theorem 1 for a domain that is still to come: ε_{t+k}(ĥ) is at most this.
 
     Parameters
@@ -155,7 +155,7 @@ def practical_source_bound(
     joint: ArrayLike = 0.0,
     best_error: ArrayLike = 0.0,
     form: BoundForm = "paper",
-) -> Numbers:
+) -> FloatArray:
     """Corollary 3: ε_S(ĥ) is at most this where source-like samples stand in for the source.
 
     The first of the domains is then the source-like set, and the source is none of them.
@@ -195,7 +195,7 @@ def _bound(
     *,
     domain: int | None = None,
     away: ArrayLike = 0.0,
-) -> Numbers:
+) -> FloatArray:
     """Best error + 2·(Lemma 6 + half of what lies between) + 2·C: what the three bounds share."""
     counted = _counted(weights, domain)
     chance = _each_chance(sizes.delta, int(counted.sum()) + 1, form)
@@ -207,7 +207,7 @@ def _bound(
     return np.asarray(check_numbers("best_error", best_error, at_most=1.0) + 2 * margin + 2 * gap)
 
 
-def _counted(weights: ArrayLike, domain: int | None) -> Numbers:
+def _counted(weights: ArrayLike, domain: int | None) -> FloatArray:
     """1 for every domain but the one in question, whose distance to itself is zero."""
     count = check_simplex("weights", weights).shape[-1]
     counted = np.ones(count)
@@ -217,7 +217,7 @@ def _counted(weights: ArrayLike, domain: int | None) -> Numbers:
     return counted
 
 
-def _each_chance(delta: ArrayLike, events: int, form: BoundForm) -> Numbers:
+def _each_chance(delta: ArrayLike, events: int, form: BoundForm) -> FloatArray:
     """The δ of one event: several may each go wrong, so together they need the union bound."""
     check_choice("theory", "form", form, FORMS)
     chance = check_delta(delta)
@@ -225,8 +225,12 @@ def _each_chance(delta: ArrayLike, events: int, form: BoundForm) -> Numbers:
 
 
 def _margin(
-    weights: ArrayLike, distances: ArrayLike, counted: Numbers, slack: Numbers, joint: ArrayLike
-) -> Numbers:
+    weights: ArrayLike,
+    distances: ArrayLike,
+    counted: FloatArray,
+    slack: FloatArray,
+    joint: ArrayLike,
+) -> FloatArray:
     apart = check_numbers("distances", distances, at_most=MOST_DISTANCE)
     if apart.shape[-1:] != counted.shape:
         raise SettingError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attakit.train.optimal_weight import Numbers, check_numbers, target_bound
+from attakit.train.optimal_weight import FloatArray, check_numbers, target_bound
 
 
 def two_set_source_bound(
@@ -14,7 +14,7 @@ def two_set_source_bound(
     low_divergence: ArrayLike,
     target_divergence: ArrayLike,
     gap: ArrayLike,
-) -> Numbers:
+) -> FloatArray:
     """EB_S of Corollary 4: the source error above its best, with all targets as one domain.
 
     Parameters
@@ -40,7 +40,7 @@ def two_set_source_bound(
 
 def gain_from_labels(
     low_weight: ArrayLike, low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
-) -> Numbers:
+) -> FloatArray:
     """Theorem 2: by how much labels on the target lower the bound on its error.
 
     Above 0 for w₀ = λ₀ < 1 wherever A > 0, and at its most for w₀*.
@@ -60,7 +60,7 @@ def gain_from_source_like(
     low_divergence: ArrayLike,
     target_divergence: ArrayLike,
     gap: ArrayLike,
-) -> Numbers:
+) -> FloatArray:
     """Corollary 4: by how much source-like samples lower the bound on the source error.
 
     Above 0 for w₀ = λ₀ > 0 wherever the source-like samples are nearer to the source than the

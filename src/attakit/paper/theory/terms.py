@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from attakit.errors import SettingError, check_choice
 from attakit.paper.theory.theory_checks import check_mixture, check_sizes
-from attakit.train.optimal_weight import Numbers, check_numbers
+from attakit.train.optimal_weight import FloatArray, check_numbers
 
 BoundForm = Literal["paper", "proved"]
 FORMS = ("paper", "proved")
@@ -26,7 +26,7 @@ FORMS = ("paper", "proved")
 MOST_DISTANCE = 2.0  # of two distributions that a hypothesis tells apart without error
 
 
-def hoeffding_tail(margin: ArrayLike, widths: ArrayLike) -> Numbers:
+def hoeffding_tail(margin: ArrayLike, widths: ArrayLike) -> FloatArray:
     """Chance at most that a mean of independent numbers misses its expectation by a margin.
 
     Parameters
@@ -48,7 +48,7 @@ def hoeffding_tail(margin: ArrayLike, widths: ArrayLike) -> Numbers:
     return _tail(2 * count**2 * np.square(apart), total)
 
 
-def variance_factor(weights: ArrayLike, shares: ArrayLike) -> Numbers:
+def variance_factor(weights: ArrayLike, shares: ArrayLike) -> FloatArray:
     """Σ w_i²/λ_i: how much less a weighted mean can be trusted; 1, the least, for w = λ.
 
     Examples
@@ -66,7 +66,7 @@ def variance_factor(weights: ArrayLike, shares: ArrayLike) -> Numbers:
 
 def weighted_error_tail(
     margin: ArrayLike, weights: ArrayLike, shares: ArrayLike, samples: ArrayLike
-) -> Numbers:
+) -> FloatArray:
     """Lemma 7: chance at most that one hypothesis' weighted error is off by a margin.
 
     Examples
@@ -81,7 +81,7 @@ def weighted_error_tail(
 
 def gap_term(
     samples: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, form: BoundForm = "paper"
-) -> Numbers:
+) -> FloatArray:
     """B, twice the gap between empirical and true error of all hypotheses at w = λ.
 
     Examples
@@ -106,7 +106,7 @@ def empirical_margin(
     dimension: ArrayLike,
     delta: ArrayLike,
     form: BoundForm = "paper",
-) -> Numbers:
+) -> FloatArray:
     """C of Theorem 1: the most by which any hypothesis' weighted error is off.
 
     Examples
@@ -121,7 +121,7 @@ def empirical_margin(
 
 def divergence_slack(
     unlabelled: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, form: BoundForm = "paper"
-) -> Numbers:
+) -> FloatArray:
     """By how much the HΔH-distance may exceed that of m samples from each side.
 
     Examples
@@ -144,7 +144,7 @@ def divergence_term(
     delta: ArrayLike,
     joint: ArrayLike = 0.0,
     form: BoundForm = "paper",
-) -> Numbers:
+) -> FloatArray:
     """A of Eq. 4.3: estimated HΔH-distance, the slack of the estimate, and twice γ.
 
     Examples
@@ -158,7 +158,7 @@ def divergence_term(
     return np.asarray(apart + divergence_slack(unlabelled, dimension, delta, form=form) + 2 * both)
 
 
-def joint_error(errors: ArrayLike, other_errors: ArrayLike) -> Numbers:
+def joint_error(errors: ArrayLike, other_errors: ArrayLike) -> FloatArray:
     """γ: the least sum of the errors on two domains that one hypothesis has.
 
     Parameters
@@ -181,7 +181,7 @@ def joint_error(errors: ArrayLike, other_errors: ArrayLike) -> Numbers:
     return np.asarray((one + other).min(axis=-1))
 
 
-def _tail(numerator: Numbers, denominator: Numbers) -> Numbers:
+def _tail(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """2·exp(−numerator/denominator), at most 1; numbers that cannot vary miss by nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.where(numerator == 0, 0.0, numerator / denominator)

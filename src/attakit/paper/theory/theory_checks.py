@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attakit.errors import SettingError
-from attakit.train.optimal_weight import Numbers, check_numbers
+from attakit.train.optimal_weight import FloatArray, check_numbers
 
 _SUM_TOLERANCE = 1e-6  # of shares and weights that add up to 1
 
 
-def check_delta(delta: Any) -> Numbers:
+def check_delta(delta: Any) -> FloatArray:
     """The chance δ that a bound fails, which lies strictly between 0 and 1.
 
     >>> check_delta(1.0)
@@ -29,7 +29,7 @@ def check_delta(delta: Any) -> Numbers:
 
 def check_sizes(
     samples: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, name: str
-) -> tuple[Numbers, Numbers, Numbers]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A number of samples and a VC dimension, both at least 1, and δ."""
     return (
         check_numbers(name, samples, at_least=1),
@@ -38,7 +38,7 @@ def check_sizes(
     )
 
 
-def check_simplex(name: str, values: Any) -> Numbers:
+def check_simplex(name: str, values: Any) -> FloatArray:
     """Turn values into an array (…, domains) whose last axis is not negative and adds up to 1.
 
     >>> check_simplex("shares", [1, 1])
@@ -54,7 +54,7 @@ def check_simplex(name: str, values: Any) -> Numbers:
     return numbers
 
 
-def check_mixture(weights: ArrayLike, shares: ArrayLike) -> tuple[Numbers, Numbers]:
+def check_mixture(weights: ArrayLike, shares: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Weights w and shares λ of the same domains; a domain without samples carries no weight."""
     checked, parts = check_simplex("weights", weights), check_simplex("shares", shares)
     if checked.shape[-1] != parts.shape[-1]:

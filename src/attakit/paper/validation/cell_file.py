@@ -11,7 +11,7 @@ from attakit.errors import StateError
 from attakit.processes.pool import run_in_processes
 from attakit.report.lines import FORMAT, LineFile, as_json
 
-Result = dict[str, float]
+CellNumbers = dict[str, float]
 
 _Cell = TypeVar("_Cell")  # a frozen dataclass of plain values
 
@@ -49,11 +49,11 @@ class CellFile:
             )
         self._found = {as_json(line["cell"]): dict(line["result"]) for line in kept[1:]}
 
-    def find(self, cell: Mapping[str, Any]) -> Result | None:
+    def find(self, cell: Mapping[str, Any]) -> CellNumbers | None:
         """The result of a cell, if it is finished."""
         return self._found.get(as_json(cell))
 
-    def write(self, cell: Mapping[str, Any], result: Result) -> None:
+    def write(self, cell: Mapping[str, Any], result: CellNumbers) -> None:
         """Keep the result of a cell."""
         self._lines.write({"kind": "cell", "cell": dict(cell), "result": result})
         self._found[as_json(cell)] = result
@@ -68,11 +68,11 @@ def _differences(first: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
 def complete_cells(
     file: CellFile,
     cells: Sequence[_Cell],
-    work: Callable[[_Cell], Result],
+    work: Callable[[_Cell], CellNumbers],
     *,
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> dict[_Cell, Result]:
+) -> dict[_Cell, CellNumbers]:
     """Results of all cells: those in the file, and the rest worked out now, side by side.
 
     Parameters
@@ -88,12 +88,12 @@ def complete_cells(
     progress
         Called with the numbers of finished and of all cells.
     """
-    found: dict[_Cell, Result] = {}
+    found: dict[_Cell, CellNumbers] = {}
     for cell in cells:
         if (result := file.find(_plain(cell))) is not None:
             found[cell] = result
 
-    def keep(cell: _Cell, result: Result) -> None:
+    def keep(cell: _Cell, result: CellNumbers) -> None:
         file.write(_plain(cell), result)
         found[cell] = result
         progress(len(found), len(cells))

@@ -18,7 +18,7 @@ import torch
 
 from attakit.errors import SettingError, check_count
 from attakit.nn.classifier import Classifier
-from attakit.paper.validation.cell_file import CellFile, Result, complete_cells
+from attakit.paper.validation.cell_file import CellFile, CellNumbers, complete_cells
 from attakit.paper.validation.entropy_plot import EntropyRow
 from attakit.paper.validation.fitting import Fitting, fit, measure
 from attakit.paper.validation.testbed import Material, Testbed, load_material
@@ -118,7 +118,7 @@ def compare_entropy_sets(
     return [*rows, _row("source model", "as it is", [_losses(_source(material), material)])]
 
 
-def train_on_kind(testbed: Testbed, fitting: Fitting, cell: EntropyCell) -> Result:
+def train_on_kind(testbed: Testbed, fitting: Fitting, cell: EntropyCell) -> CellNumbers:
     """Train one model and measure its losses on source and target."""
     material = load_material(testbed)
     pretrained = cell.way == "fine-tune"
@@ -145,7 +145,7 @@ def _source(material: Material) -> Classifier:
     return material.model(pretrained=True).eval()
 
 
-def _losses(model: Classifier, material: Material) -> Result:
+def _losses(model: Classifier, material: Material) -> CellNumbers:
     source, target = measure(model, material.source_test), measure(model, material.target_test)
     return {"source_loss": source.loss, "target_loss": target.loss}
 
@@ -154,7 +154,7 @@ def _is(cell: EntropyCell, kind: EntropyKind, way: TrainingWay) -> bool:
     return (cell.kind, cell.way) == (kind, way)
 
 
-def _row(samples: str, way: str, results: Sequence[Result]) -> EntropyRow:
+def _row(samples: str, way: str, results: Sequence[CellNumbers]) -> EntropyRow:
     source = MeanStd.of(result["source_loss"] for result in results)
     target = MeanStd.of(result["target_loss"] for result in results)
     assert source is not None

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from attakit.errors import check_choice, check_count
-from attakit.paper.validation.cell_file import CellFile, Result, complete_cells
+from attakit.paper.validation.cell_file import CellFile, CellNumbers, complete_cells
 from attakit.paper.validation.fitting import Fitting, fit, measure
 from attakit.paper.validation.loss_surface import LossSurface
 from attakit.paper.validation.testbed import Material, Testbed, load_material
@@ -152,7 +152,7 @@ def compute_surfaces(
     return {name: _surface(plan, settings, results) for name, plan in plans.items()}
 
 
-def train_cell(testbed: Testbed, fitting: Fitting, cell: SurfaceCell) -> Result:
+def train_cell(testbed: Testbed, fitting: Fitting, cell: SurfaceCell) -> CellNumbers:
     """Train one model and measure its losses on source and target."""
     material = load_material(testbed)
     model = material.model(pretrained=cell.pretrained)
@@ -217,7 +217,7 @@ def _can_be_trained(share: float, weight: float, count: int, material: Material)
 
 
 def _surface(
-    plan: Plan, settings: SurfaceSettings, results: Mapping[SurfaceCell, Result]
+    plan: Plan, settings: SurfaceSettings, results: Mapping[SurfaceCell, CellNumbers]
 ) -> LossSurface:
     count = settings.samples(plan)
     losses = np.full((settings.points, settings.points), np.nan)
@@ -231,7 +231,7 @@ def _surface(
     return LossSurface(plan.title(count), settings.axis, settings.axis, losses)
 
 
-def _loss(wanted: LossName, result: Result) -> float:
+def _loss(wanted: LossName, result: CellNumbers) -> float:
     if wanted == "combined":
         return (result["target_loss"] + result["source_loss"]) / 2
     return result[f"{wanted}_loss"]

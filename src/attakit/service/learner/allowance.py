@@ -52,7 +52,7 @@ class PlannedBudget(Budget):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedCounts:
     """Questions put so far, refunds not subtracted."""
 
     learn: int = 0
@@ -85,7 +85,7 @@ def share_out(
     share: float,
     available: float,
     batch_size: int,
-    asked: Asked,
+    asked: AskedCounts,
     random: np.random.Generator,
     *,
     method_asks: bool = True,
@@ -112,7 +112,7 @@ def share_out(
 
     Examples
     --------
-    >>> share_out(0.2, 10, 50, Asked(learn=8, audit=0), np.random.default_rng(0))
+    >>> share_out(0.2, 10, 50, AskedCounts(learn=8, audit=0), np.random.default_rng(0))
     TurnQuestions(learn=7, audit=2)
     """
     due = _audit_due(share, asked, random, method_asks=method_asks)
@@ -123,7 +123,7 @@ def share_out(
 
 
 def _audit_due(
-    share: float, asked: Asked, random: np.random.Generator, *, method_asks: bool
+    share: float, asked: AskedCounts, random: np.random.Generator, *, method_asks: bool
 ) -> int:
     if share == 0:
         return 0

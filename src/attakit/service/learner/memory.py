@@ -10,7 +10,7 @@ from attakit.errors import StateError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Forgets, Method
 from attakit.queries import SampleId
-from attakit.service.learner.allowance import Asked
+from attakit.service.learner.allowance import AskedCounts
 from attakit.service.learner.drift import Drift
 
 _COUNTS = (
@@ -68,8 +68,8 @@ class Memory:
     weights: str = ""
 
     @property
-    def asked(self) -> Asked:
-        return Asked(self.asked_learn, self.asked_audit)
+    def asked(self) -> AskedCounts:
+        return AskedCounts(self.asked_learn, self.asked_audit)
 
     def forget(self, samples: Sequence[SampleId]) -> None:
         """Let go of samples wherever they are kept."""

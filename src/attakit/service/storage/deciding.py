@@ -22,7 +22,7 @@ from attakit.service.storage.tables import answers, leases, questions
 _STATES = {"label": "answered", "skip": "skipped", "none": "none"}  # by what was chosen
 _undo = answers.alias("undo")
 
-Choice = tuple[str, int | None]
+Winner = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Vote:
     at: float
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> Winner:
         return self.kind, self.label
 
 
@@ -53,7 +53,7 @@ class Decision:
         People still to be asked.
     """
 
-    choice: Choice | None
+    choice: Winner | None
     at: float | None
     wanted: int
 
@@ -102,7 +102,7 @@ def mark_counting(
 
 
 def _find_majority(people: int, votes: Sequence[Vote]) -> Decision:
-    counts: Counter[Choice] = Counter()
+    counts: Counter[Winner] = Counter()
     for number, vote in enumerate(votes, start=1):
         counts[vote.choice] += 1
         (choice, most), *others = counts.most_common(2)

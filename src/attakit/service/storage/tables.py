@@ -31,11 +31,11 @@ from sqlalchemy import (
 metadata = MetaData()
 
 # SQLite counts up by itself only for a plain INTEGER.
-Number = BigInteger().with_variant(Integer, "sqlite")
+RowNumber = BigInteger().with_variant(Integer, "sqlite")
 _LARGEST_NUMBER = 2**63 - 1
 
 
-class Numbers(TypeDecorator[Mapping[str, float]]):
+class NumbersColumn(TypeDecorator[Mapping[str, float]]):
     """Numbers by name. JSON has neither infinity nor NaN: both are stored as null, read as NaN."""
 
     impl = JSON
@@ -68,7 +68,7 @@ def _as_tuple(value: Any) -> Any:
 
 def counted(name: str) -> Column[int]:
     """A primary key that the database counts up."""
-    return Column(name, Number, primary_key=True, autoincrement=True)
+    return Column(name, RowNumber, primary_key=True, autoincrement=True)
 
 
 def required(**kinds: Any) -> list[Column[Any]]:
@@ -179,7 +179,7 @@ turns = Table(
     Column("number", Integer, primary_key=True),
     *required(samples=Tuples, allowance=Integer, audit=Tuples, settled=Tuples, forgotten=Tuples),
     *required(at=Float),
-    *optional(numbers=Numbers),  # what came of it, for the dashboard; null before it is done
+    *optional(numbers=NumbersColumn),  # what came of it, for the dashboard; null before it is done
 )
 
 versions = Table(
@@ -194,7 +194,7 @@ gates = Table(
     "gates",
     metadata,
     Column("version", ForeignKey("versions.number"), primary_key=True),
-    *required(passed=Boolean, reason=String, numbers=Numbers, at=Float),
+    *required(passed=Boolean, reason=String, numbers=NumbersColumn, at=Float),
 )
 
 promotions = Table(

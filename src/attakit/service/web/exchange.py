@@ -27,7 +27,7 @@ _KINDS: dict[FileFormat, tuple[str, str]] = {
 _TEXT = {"schema": {"type": "string"}}
 _PROBLEMS = 100
 
-Form = Annotated[FileFormat, Query(alias="format", description="Kind of file")]
+FormatQuery = Annotated[FileFormat, Query(alias="format", description="Kind of file")]
 
 
 @router.get(
@@ -49,7 +49,7 @@ Form = Annotated[FileFormat, Query(alias="format", description="Kind of file")]
 def export(
     service: Service,
     _caller: Administrating,
-    form: Form = "jsonl",
+    form: FormatQuery = "jsonl",
     everything: Annotated[
         bool, Query(description="Closed questions and their answers too, not open ones alone")
     ] = False,
@@ -79,7 +79,7 @@ def export(
     summary="Answers from a file",
 )
 async def take(
-    request: Request, service: Service, caller: Administrating, form: Form = "jsonl"
+    request: Request, service: Service, caller: Administrating, form: FormatQuery = "jsonl"
 ) -> ImportBody:
     """Each line is taken as a whole or not at all; the same file twice changes nothing."""
     try:

@@ -25,7 +25,7 @@ async def read_form(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(body).items()}
 
 
-Form = Annotated[dict[str, str], Depends(read_form)]
+LoginForm = Annotated[dict[str, str], Depends(read_form)]
 
 
 def visitor_of(request: Request) -> Visitor | None:
@@ -39,7 +39,7 @@ def login_router(pages: Pages) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.post("/login")
-    async def log_in(request: Request, form: Form, service: Service) -> Response:
+    async def log_in(request: Request, form: LoginForm, service: Service) -> Response:
         check_origin(request)
         following = form.get("next", "/")
         address = request.client.host if request.client else "unknown"
@@ -63,7 +63,7 @@ def login_router(pages: Pages) -> APIRouter:
         return response
 
     @router.post("/logout")
-    async def log_out(request: Request, form: Form, service: Service) -> Response:
+    async def log_out(request: Request, form: LoginForm, service: Service) -> Response:
         check_origin(request)
         session = service.guard.sessions.read(request.cookies.get(COOKIE, ""))
         if session and service.guard.sessions.is_csrf(session, form.get("csrf", "")):

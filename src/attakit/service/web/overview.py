@@ -14,7 +14,7 @@ from attakit.client.bodies import (
     DriftBody,
     LabelsBody,
     Learning,
-    Series,
+    SeriesBody,
     StatusBody,
     TurnBody,
 )
@@ -28,7 +28,7 @@ _MINUTE = 60.0
 _ALARMS = 20
 _GATES = 100  # newest gates among which to search one that measured the agreement
 
-Numbers = Mapping[str, float]
+NamedNumbers = Mapping[str, float]
 
 
 class Overview(Worker):
@@ -113,10 +113,10 @@ class Overview(Worker):
         """Refresh the status, if it is old; requests call `wake` when they find it so."""
         self.status()
 
-    def series(self, points: int) -> Series:
+    def series(self, points: int) -> SeriesBody:
         """The newest turns, oldest first, and the alarms."""
         turns = reversed(self._storage.turns.recent(points))
-        return Series(turns=[_turn(*one) for one in turns], alarms=self._alarms(_ALARMS))
+        return SeriesBody(turns=[_turn(*one) for one in turns], alarms=self._alarms(_ALARMS))
 
     def _recent(self) -> StatusBody:
         """The status without waiting for the database; the thread refreshes an old one."""
@@ -167,7 +167,7 @@ class Overview(Worker):
             return "paused"
         return "running" if self.learner_runs() else "stopped"
 
-    def _newest_numbers(self) -> Numbers:
+    def _newest_numbers(self) -> NamedNumbers:
         recent = self._storage.turns.recent(2)  # the newest may not be finished
         return next((numbers for _, numbers in recent if numbers is not None), {})
 
@@ -216,7 +216,7 @@ def labels_body(counts: QuestionCounts, table: LabelTable) -> LabelsBody:
     )
 
 
-def _turn(turn: Turn, numbers: Numbers | None) -> TurnBody:
+def _turn(turn: Turn, numbers: NamedNumbers | None) -> TurnBody:
     finite = {name: _finite(value) for name, value in (numbers or {}).items()}
     labels = finite.get("labels")
     return TurnBody(
@@ -233,7 +233,7 @@ def _turn(turn: Turn, numbers: Numbers | None) -> TurnBody:
     )
 
 
-def _accuracy(numbers: Numbers) -> AccuracyBody | None:
+def _accuracy(numbers: NamedNumbers) -> AccuracyBody | None:
     names = ("accuracy", "accuracy_low", "accuracy_high", "accuracy_count")
     value, low, high, count = (_finite(numbers.get(name)) for name in names)
     if value is None or low is None or high is None or not count:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from attakit.client.bodies import (
-    Done,
+    DoneBody,
     GuessBody,
     LeaseBody,
     OutcomeBody,
@@ -90,10 +90,10 @@ def answer(
 
 
 @router.post("/{question}/release", responses=documented(404), summary="Give a question back")
-def release(question: QuestionNumber, service: Service, caller: Labelling) -> Done:
+def release(question: QuestionNumber, service: Service, caller: Labelling) -> DoneBody:
     """Let somebody else have it."""
     service.storage.questions.release(question, caller.name)
-    return Done()
+    return DoneBody()
 
 
 def _lease(service: AppState, found: Lease) -> LeaseBody:

@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from attakit.client.bodies import (
-    Asked,
+    AskedState,
     Classes,
-    Done,
+    DoneBody,
     SampleBody,
 )
 from attakit.service.storage.rows import Served, field_values
@@ -19,7 +19,7 @@ from attakit.service.web.state import AppState, Service
 
 router = APIRouter(tags=["samples"])
 
-_ASKED: dict[str, Asked] = {
+_ASKED: dict[str, AskedState] = {
     "undecided": "undecided",
     "asked": "yes",
     "not asked": "no",
@@ -66,14 +66,14 @@ def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
 @router.delete(
     "/v1/samples/{sample}",
     responses={
-        202: {"model": Done, "description": "The learner does not run; the rest is done."},
+        202: {"model": DoneBody, "description": "The learner does not run; the rest is done."},
         **documented(404),
     },
     summary="Forget a sample",
 )
 def forget(
     sample: SampleName, service: Service, caller: Administrating, response: Response
-) -> Done:
+) -> DoneBody:
     """Remove its image, its answers and the anchor made of it; the log keeps that it was done.
 
     What models learned from it stays in their weights. A learner that does not run drops the
@@ -86,7 +86,7 @@ def forget(
         raise _unknown()
     if not service.overview.learner_runs() and sample in service.storage.samples.to_forget():
         response.status_code = 202
-    return Done()
+    return DoneBody()
 
 
 @router.get("/v1/classes", responses=documented(), summary="Names of the classes, by number")

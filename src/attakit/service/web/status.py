@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from attakit.client.bodies import (
     HealthBody,
     Problem,
-    Series,
+    SeriesBody,
     StatusBody,
 )
 from attakit.service.web.errors import documented, refuse
@@ -37,7 +37,7 @@ def series(
     service: Service,
     _caller: Labelling,
     points: Annotated[int, Query(ge=1, le=2000, description="How many turns at most")] = 200,
-) -> Series:
+) -> SeriesBody:
     """Entropy, drift, labels and accuracy for each turn of the learner, oldest first."""
     return service.overview.series(points)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from attakit.client.bodies import (
-    Done,
+    DoneBody,
     LearningBody,
     VersionBody,
     Versions,
@@ -48,7 +48,7 @@ def versions(service: Service, _caller: Labelling) -> Versions:
 @router.post(
     "/v1/versions/{number}/promote", responses=documented(404, 409), summary="Let a version answer"
 )
-def promote(number: VersionNumber, service: Service, caller: Administrating) -> Done:
+def promote(number: VersionNumber, service: Service, caller: Administrating) -> DoneBody:
     """Roll back (or forward) to any version whose weights are kept."""
     known = service.storage.versions.get([number])
     if number not in known:
@@ -57,7 +57,7 @@ def promote(number: VersionNumber, service: Service, caller: Administrating) -> 
         raise refuse(409, "The weights of this version are no longer kept. Choose a newer one.")
     service.storage.versions.promote(number, f"Chosen by {caller.name}.", caller.name)
     service.overview.changed()
-    return Done()
+    return DoneBody()
 
 
 @router.post("/v1/learning", responses=documented(), summary="Pause or resume learning")
