@@ -243,7 +243,7 @@ def test_learning_reports_anchor_counts_and_weights():
     [
         ({"low_entropy_capacity": 0}, "low_entropy_capacity must be at least 1, got 0"),
         ({"low_entropy_bound": "high"}, "low_entropy_bound must be a number or 'auto'"),
-        ({"norm": "group"}, "norm must be one of frozen, batch, running, got 'group'"),
+        ({"norm": "group"}, "norm must be one of frozen, batch, running, blended, got 'group'"),
         ({"trainable": "some"}, "some"),
     ],
 )
