@@ -74,7 +74,7 @@ class AnchorHead(AskingMethod):
     labels_per_1000
         Labels to ask for per 1,000 samples.
     spread_over
-        Spread the budget evenly over so many samples instead of `labels_per_1000`.
+        Spread the budget evenly over this number of samples, instead of `labels_per_1000`.
     first
         Labels to ask for on top of that at the first batch.
     at_drift

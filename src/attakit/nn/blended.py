@@ -67,7 +67,7 @@ class StreamStatistics(nn.Module):
             memory.keep()
 
     def shorten(self, samples: int) -> None:
-        """Let the memory count for at most so many samples, so that new ones replace it sooner."""
+        """Limit how many samples the memory counts for, so that new ones replace it sooner."""
         for memory in self.layers:
             assert isinstance(memory, _Memory)
             memory.count.clamp_(max=float(samples))

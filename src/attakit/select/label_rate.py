@@ -1,4 +1,4 @@
-"""How many labels to ask for, in terms of samples: so many per thousand, or a budget spread out."""
+"""How many labels to ask for, in terms of samples: a rate per thousand, or a budget spread out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LabelRate:
     per_thousand
         Labels per 1,000 samples, after the first ones.
     spread_over
-        Spread what the budget still allows evenly over so many samples instead; None goes by
+        Spread what the budget still allows evenly over this many samples instead; None uses
         `per_thousand`. After that many samples all that is left may be asked.
     first
         Labels on top of that at the first batch.

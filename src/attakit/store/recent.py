@@ -49,7 +49,7 @@ class Recent:
         self._logits = torch.cat([before[1], logits.float()])[kept]
 
     def last(self, count: int, features: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Features and logits of the last samples, at most so many, in types like the given."""
+        """Features and logits of the last `count` samples at most, in types like the given."""
         if self._features is None or self._logits is None or count <= 0:
             return features[:0], logits[:0]
         return self._features[-count:].to(features), self._logits[-count:].to(logits)
