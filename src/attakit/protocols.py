@@ -63,7 +63,11 @@ class ShowsModel(Protocol):
 
     @property
     def adapted_model(self) -> nn.Module:
-        """The copy of the caller's own model, as it is now; its weights fit the original."""
+        """The adapted model, as it is now.
+
+        Its weights fit the caller's own model, unless it is a `FrozenHead`. That one contains the
+        model, and the service then saves only what differs from it.
+        """
 
 
 @runtime_checkable

@@ -193,11 +193,6 @@ def test_it_goes_on_only_with_the_model_it_was_saved_with():
         AnchorHead(tiny_classifier(seed=1)).load_state_dict(state)
 
 
-def test_there_is_no_single_model_to_export_and_it_says_so():
-    with pytest.raises(SettingError, match="no single model to keep, export or serve yet"):
-        _ = AnchorHead(tiny_classifier()).adapted_model
-
-
 def test_limits_per_class_and_replayed_questions_are_respected():
     batch, _ = shifted(0)
     guesses = AnchorHead(tiny_classifier()).predict(batch.inputs).logits.argmax(1).tolist()

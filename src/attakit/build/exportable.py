@@ -10,7 +10,7 @@ from attakit.build.data import Task, load_task
 from attakit.build.models import source_classifier, untrained_model
 from attakit.errors import StateError
 from attakit.nn.export import ModelFacts, read_facts
-from attakit.nn.weights import load_weights
+from attakit.nn.head_files import load_model
 from attakit.settings.experiment import Experiment
 
 Exportable = tuple[nn.Module, ModelFacts]
@@ -35,9 +35,8 @@ def model_from_file(file: Path) -> Exportable:
             f"{file} holds weights, but not what model they are of. Only files that attakit kept "
             f"or exported can be exported again."
         )
-    model = untrained_model(facts.model, len(facts.classes), facts.shape[0], facts.image_size)
-    load_weights(model, file)
-    return model.eval(), facts
+    network = untrained_model(facts.model, len(facts.classes), facts.shape[0], facts.image_size)
+    return load_model(network, file), facts
 
 
 def describe_model(experiment: Experiment, task: Task, origin: str) -> ModelFacts:

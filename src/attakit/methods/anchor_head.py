@@ -9,7 +9,7 @@ Uncertainty-weighted clustering is that of CLUE (Prabhu et al., ICCV 2021). Mixi
 back to Schneider et al., NeurIPS 2020.
 
 Not done yet: answers for samples that look like source data do not go to the unchanged source
-model, and the adapted model cannot be exported or served.
+model.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from attakit.methods.asking import AskingMethod
 from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean, DomainState
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.frozen_head import FrozenHead
 from attakit.nn.neighbours import smooth
 from attakit.nn.network_state import NetworkState
 from attakit.protocols import Selector
@@ -146,11 +147,15 @@ class AnchorHead(AskingMethod):
         self.head = ResidualHead(penalty=penalty)
 
     @property
-    def adapted_model(self) -> nn.Module:
-        raise SettingError(
-            "AnchorHead: its answers come from the network, the head and recent samples together, "
-            "so there is no single model to keep, export or serve yet. Use another method for that "
-            "(simatta)."
+    def adapted_model(self) -> FrozenHead:
+        """Network, statistics, domain mean and head as they are now, without smoothing."""
+        state = self.domain.state
+        return FrozenHead.of(
+            self.model,
+            self.layers or (),
+            None if state is None else state.centre,
+            self.head.weights,
+            self.hedge,
         )
 
     @property

@@ -6,6 +6,7 @@ from attakit.nn.devices import available_devices, choose_device, place, prepare
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.export import Exported, ModelFacts, export_model, read_facts
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
+from attakit.nn.frozen_head import FrozenHead
 from attakit.nn.named import OWN_MODELS, named_model
 from attakit.nn.norm import (
     NORM_POLICIES,
@@ -32,6 +33,7 @@ __all__ = [
     "EncoderHead",
     "Exported",
     "FisherPenalty",
+    "FrozenHead",
     "ModelFacts",
     "NormPolicy",
     "Precision",

@@ -93,11 +93,16 @@ class Classifier(nn.Module):
         return next(self.model.parameters()).device
 
     @property
-    def head(self) -> nn.Module:
-        """The last layer. Before it has been seen to run, the one that was registered last."""
+    def head_name(self) -> str:
+        """Name of the last layer. Before it has been seen to run, the one registered last."""
         if self._head_name is None:
             self._head_name = list(self._candidates())[-1]
-        return self.model.get_submodule(self._head_name)
+        return self._head_name
+
+    @property
+    def head(self) -> nn.Module:
+        """The last layer, whose input are the features."""
+        return self.model.get_submodule(self.head_name)
 
     def use_norm(
         self, policy: NormPolicy, *, source_share: float = SOURCE_SHARE, window: int = WINDOW

@@ -62,17 +62,30 @@ def predict_with_depths(
     """
     watched = {name: _layer(classifier.model, name) for name in layers}
     seen: dict[str, Tensor] = {}
-    with torch.no_grad(), _watching(watched, seen.__setitem__):
+    with torch.no_grad(), watching(watched, seen.__setitem__):
         prediction: Prediction = classifier(inputs)
-        missing = [name for name in layers if name not in seen]
-        if missing:
-            raise ModelError(
-                f"depths: the layer {missing[0]!r} did not run on a tensor, so it has no features. "
-                f"Name another layer."
-            )
-        parts = [as_rows(watched[name], seen[name], len(inputs)).float() for name in layers]
-    rows = [F.normalize(part, dim=1) for part in (prediction.features, *parts)]
-    return DepthPrediction(prediction, torch.cat(rows, dim=1))
+        parts = pooled(watched, seen, len(inputs))
+    return DepthPrediction(prediction, unit_rows([prediction.features, *parts]))
+
+
+def pooled(layers: Mapping[str, nn.Module], seen: Mapping[str, Tensor], rows: int) -> list[Tensor]:
+    """One row of features per sample for each layer, from the tensors that went into it."""
+    missing = [name for name in layers if name not in seen]
+    if missing:
+        raise ModelError(
+            f"depths: the layer {missing[0]!r} did not run on a tensor, so it has no features. "
+            f"Name another layer."
+        )
+    return [as_rows(layer, seen[name], rows).float() for name, layer in layers.items()]
+
+
+def unit_rows(parts: Sequence[Tensor]) -> Tensor:
+    """Features of several layers side by side, each part of length 1.
+
+    >>> unit_rows([torch.tensor([[3.0, 4.0]]), torch.tensor([[2.0]])])
+    tensor([[0.6000, 0.8000, 1.0000]])
+    """
+    return torch.cat([F.normalize(part, dim=1) for part in parts], dim=1)
 
 
 def find_depths(classifier: Classifier, inputs: Tensor) -> tuple[str, ...]:
@@ -103,7 +116,7 @@ def find_depths(classifier: Classifier, inputs: Tensor) -> tuple[str, ...]:
         if isinstance(layer, (nn.Linear, _ConvNd))
     }
     ran: dict[str, Tensor] = {}
-    with torch.no_grad(), _watching(layers, ran.__setitem__):
+    with torch.no_grad(), watching(layers, ran.__setitem__):
         features = classifier(probe).features
     points = _distinct(ran, layers, classifier.head, probe)
     return _choose(points, widest=_WIDEST * features.shape[1])
@@ -169,7 +182,7 @@ def _layer(model: nn.Module, name: str) -> nn.Module:
 
 
 @contextmanager
-def _watching(
+def watching(
     layers: Mapping[str, nn.Module], note: Callable[[str, Tensor], None]
 ) -> Iterator[None]:
     """Inside, the first tensor that goes into each layer is noted under the layer's name."""

@@ -17,6 +17,7 @@ from attakit.files import atomic_write
 from attakit.nn.blended import freeze_blended
 from attakit.nn.classifier import Classifier
 from attakit.nn.export_formats import FORMATS, Program, facts_text
+from attakit.nn.frozen_head import FrozenHead
 from attakit.nn.norm import uses_batch_statistics
 from attakit.nn.seeding import torch_generator
 from attakit.nn.weights import weights_hash
@@ -52,6 +53,8 @@ class ModelFacts:
         Hash of the weights.
     norm
         "stored" statistics of batch-norm layers, or those of each "batch".
+    head_layers
+        For a `FrozenHead`, the layers that its head reads; None for a plain model.
     """
 
     model: str
@@ -64,6 +67,7 @@ class ModelFacts:
     version: int | None = None
     weights: str = ""
     norm: Literal["stored", "batch"] = "stored"
+    head_layers: tuple[str, ...] | None = None
 
     @staticmethod
     def of(found: Mapping[str, Any]) -> ModelFacts:
@@ -179,7 +183,8 @@ def _fill_in(model: nn.Module, facts: ModelFacts, name: FormatName) -> ModelFact
             f"frozen statistics (simatta)."
         )
     norm: Literal["stored", "batch"] = "batch" if by_batch else "stored"
-    return replace(facts, weights=weights_hash(model), norm=norm)
+    layers = model.layers if isinstance(model, FrozenHead) else None
+    return replace(facts, weights=weights_hash(model), norm=norm, head_layers=layers)
 
 
 def _encode(name: FormatName, model: nn.Module, facts: ModelFacts) -> bytes:

@@ -26,16 +26,18 @@ def as_logits(output: object, rows: int) -> Tensor:
             f"Classifier: the model returned {logits.dtype} numbers, which look like decided "
             f"classes; it must return logits, one number per class before the softmax."
         )
-    single = [(rows,), (rows, 1)] + [()] * (rows == 1)  # squeeze() may drop a batch of one
-    if tuple(logits.shape) in single:
-        positive = logits.reshape(rows, 1)
-        return torch.cat([torch.zeros_like(positive), positive], dim=1)
-    if logits.ndim != 2 or logits.shape[0] != rows:
-        raise ModelError(
-            f"Classifier: {rows} inputs gave logits of shape {tuple(logits.shape)}; expected "
-            f"({rows}, classes). Only classifiers with one label per input can be adapted."
-        )
-    return logits
+    if logits.ndim < 2 or (logits.ndim == 2 and logits.shape[1] == 1):
+        # By the number of elements, since squeeze() may drop a batch of one. The number of rows is
+        # not written into the result, so that an exported program takes any.
+        if logits.numel() == rows:
+            positive = logits.reshape(-1, 1)
+            return torch.cat([torch.zeros_like(positive), positive], dim=1)
+    elif logits.ndim == 2 and logits.shape[0] == rows:
+        return logits
+    raise ModelError(
+        f"Classifier: {rows} inputs gave logits of shape {tuple(logits.shape)}; expected "
+        f"({rows}, classes). Only classifiers with one label per input can be adapted."
+    )
 
 
 def as_rows(layer: nn.Module, features: Tensor, rows: int) -> Tensor:

@@ -43,7 +43,7 @@ def load_weights(
     new = _new_head(module, own, found) if allow_new_head else ()
     found = {name: tensor for name, tensor in found.items() if name not in new}
     _check_names(path, own, found, new)
-    _check_tensors(path, own, found)
+    check_tensors(path, own, found)
     cast = {name: tensor.to(own[name].dtype) for name, tensor in found.items()}
     module.load_state_dict(cast, strict=False)
     return new
@@ -60,16 +60,26 @@ def save_weights(module: nn.Module, path: Path | str, *, sync: bool = False) -> 
     ...     load_weights(nn.Linear(2, 1), Path(folder, "model.safetensors"))
     ()
     """
-    path = Path(path)
+    save_tensors(_unwrapped(module).state_dict(), Path(path), sync=sync)
+
+
+def save_tensors(
+    tensors: Mapping[str, Tensor],
+    path: Path,
+    *,
+    sync: bool = False,
+    metadata: dict[str, str] | None = None,
+) -> None:
+    """Save tensors by name as safetensors, all or nothing, with metadata if there is any."""
     make_room(path)
     # Copies, because safetensors refuses tensors that share memory (tied weights).
-    tensors = {
+    copies = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-        for name, tensor in _unwrapped(module).state_dict().items()
+        for name, tensor in tensors.items()
     }
     try:
         with atomic_write(path, sync=sync) as draft:
-            save_file(tensors, draft)
+            save_file(copies, draft, metadata)
     except (OSError, SafetensorError) as error:
         raise _unwritable(path, error) from error
 
@@ -152,9 +162,8 @@ def _check_names(
         )
 
 
-def _check_tensors(
-    path: Path | str, own: Mapping[str, Tensor], found: Mapping[str, Tensor]
-) -> None:
+def check_tensors(path: Path | str, own: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    """Raise `ModelError` unless tensors from a file have the model's shapes and are finite."""
     misfits = [
         f"{name} {tuple(tensor.shape)} instead of {tuple(own[name].shape)}"
         for name, tensor in found.items()

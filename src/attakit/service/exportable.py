@@ -37,7 +37,7 @@ def service_model(
             f"The weights of version {version.number} are gone: only the newest versions are kept "
             f"(gate.keep_versions). Export another version."
         )
-    model: nn.Module = version_model(settings, version.file).model
+    model: nn.Module = version_model(settings, version).model
     return model, _describe(settings, version)
 
 

@@ -10,6 +10,8 @@ from attakit.build.models import build_model, place_model
 from attakit.errors import SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.weights import load_weights
+from attakit.service.learner.candidates import SOURCE_FILE, load_version
+from attakit.service.storage import Version
 from attakit.settings.service import ServiceSettings
 
 VERSIONS = "versions"
@@ -29,11 +31,15 @@ def source_model(settings: ServiceSettings) -> Classifier:
     return place_model(module, settings.model)
 
 
-def version_model(settings: ServiceSettings, file: str) -> Classifier:
-    """A version of the model, from its file in the folder of versions."""
-    module = _architecture(settings)
-    load_weights(module, version_path(settings, file))
-    return place_model(module, settings.model)
+def version_model(settings: ServiceSettings, version: Version) -> Classifier:
+    """A version of the model, from the files in the folder of versions alone."""
+    path = version_path(settings, version.file)
+    # Not from `model.weights`: that file may be elsewhere by now.
+    network = _architecture(settings)
+    source = version_path(settings, SOURCE_FILE)
+    if source.exists():
+        load_weights(network, source)
+    return load_version(place_model(network, settings.model), version, path)
 
 
 def version_path(settings: ServiceSettings, file: str) -> Path:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 from torch import nn
 
-from attakit.errors import StateError
+from attakit.errors import ModelError, StateError
 from attakit.nn.classifier import Classifier
-from attakit.nn.weights import load_weights, save_weights, weights_hash
+from attakit.nn.frozen_head import NETWORK, FrozenHead
+from attakit.nn.head_files import difference, load_model, save_difference
+from attakit.nn.weights import save_weights, weights_hash
 from attakit.service.storage.rows import Turn, Version
 from attakit.service.storage.versions import LEARNER, VersionStore
 
 SOURCE = 0
 _SOURCE_TURN = -1
 _LOOK_BACK = 100  # promotions of one version in a row are rare
-_SOURCE_FILE = "source.safetensors"
+SOURCE_FILE = "source.safetensors"
 
 
 class VersionFiles:
@@ -29,21 +30,32 @@ class VersionFiles:
     versions
         Say which there are.
     source
-        The source model; versions differ from it in their weights alone.
+        The source model; a version has other weights, or a head on it.
     """
 
     def __init__(self, folder: Path, versions: VersionStore, source: Classifier) -> None:
         self.folder = folder
         self.source = source
         self._versions = versions
+        self._source_hash = weights_hash(source)
+
+    def name(self, model: nn.Module) -> str:
+        """The hash of a model's weights; a head that changes nothing has the source's."""
+        if isinstance(model, FrozenHead) and not difference(model, self.source.model):
+            return self._source_hash
+        return weights_hash(model)
+
+    def is_source(self, weights: str) -> bool:
+        """Whether a hash is that of the source model."""
+        return weights == self._source_hash
 
     def begin(self, at: float) -> None:
         """Make the source model version 0 and let it answer, if the folder is new."""
-        weights = weights_hash(self.source)
+        weights = self._source_hash
         known = self._versions.get([SOURCE])
         if not known:
-            save_weights(self.source, self.folder / _SOURCE_FILE)
-            self._versions.add(Version(SOURCE, _SOURCE_TURN, _SOURCE_FILE, weights, 0, at))
+            save_weights(self.source, self.folder / SOURCE_FILE)
+            self._versions.add(Version(SOURCE, _SOURCE_TURN, SOURCE_FILE, weights, 0, at))
         elif known[SOURCE].weights != weights:
             raise StateError(
                 f"The learner: the folder {self.folder} was begun with the source model "
@@ -53,29 +65,39 @@ class VersionFiles:
         if self._versions.current() is None:
             self._versions.promote(SOURCE, "It is the source model.", LEARNER, key="source")
 
-    def write(self, model: nn.Module, turn: Turn, received: int) -> Version:
-        """Save a candidate, made of so many labels.
+    def write(self, model: nn.Module, weights: str, turn: Turn, received: int) -> Version:
+        """Save a candidate of a turn.
 
         One of the same turn that is there already stays as it is: it may have been promoted since.
+
+        Parameters
+        ----------
+        model
+            The candidate. Of a `FrozenHead` only what differs from the source model is saved.
+        weights
+            Its hash.
+        turn
+            The turn that made it.
+        received
+            Labels it was made of.
         """
         known = self._versions.of_turn(turn.number)
         if known is not None:
             return known
         file = f"turn-{turn.number:09d}.safetensors"
         # On disk before the database says that it is there.
-        save_weights(model, self.folder / file, sync=True)
+        if isinstance(model, FrozenHead):
+            save_difference(model, self.source.model, self.folder / file, sync=True)
+        else:
+            save_weights(model, self.folder / file, sync=True)
         number = self._versions.next_number()
-        return self._versions.add(
-            Version(number, turn.number, file, weights_hash(model), received, turn.at)
-        )
+        return self._versions.add(Version(number, turn.number, file, weights, received, turn.at))
 
     def load(self, version: Version) -> Classifier:
-        """A version as it would answer requests: in the source model's shape and norm policy."""
+        """A version as it would answer requests."""
         if version.number == SOURCE:
             return self.source
-        model = copy.deepcopy(self.source)
-        load_weights(model, self.folder / version.file)
-        return model.eval()
+        return load_version(self.source, version, self.folder / version.file)
 
     def clean(self, keep: int) -> None:
         """Delete drafts, and the files of old versions, but not of those that answered last.
@@ -92,6 +114,30 @@ class VersionFiles:
         for path in (*self.folder.glob("turn-*"), *self.folder.glob(".turn-*")):
             if path.name not in kept:
                 path.unlink(missing_ok=True)
+
+
+def load_version(source: Classifier, version: Version, path: Path) -> Classifier:
+    """A version as a classifier, in the source model's shape and norm policy.
+
+    Parameters
+    ----------
+    source
+        The source model; it is not changed.
+    version
+        The version, whose hash a model must have that is put together from two files.
+    path
+        The version's file.
+    """
+    model = load_model(source.model, path)
+    if not isinstance(model, FrozenHead):
+        return Classifier(model, features=source.features, precision=source.precision).eval()
+    if weights_hash(model) != version.weights:
+        raise ModelError(
+            f"The learner: {path} and the source model do not give version {version.number} "
+            f"({version.weights}). The file is damaged, or another source model is in use."
+        )
+    features = None if source.features is None else f"{NETWORK}{source.features}"
+    return Classifier(model, features=features, precision=source.precision).eval()
 
 
 def promoted_versions(versions: VersionStore) -> tuple[int, ...]:

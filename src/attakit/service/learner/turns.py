@@ -14,7 +14,6 @@ from attakit.engine.loop import answer, learn
 from attakit.errors import ModelError, StreamError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
-from attakit.nn.weights import weights_hash
 from attakit.protocols import ShowsModel
 from attakit.queries import Allowance, Query, SampleId
 from attakit.records import Batch, Prediction, Step, StepResult
@@ -63,7 +62,6 @@ class TurnTaker:
         self._files = files
         self._decode = decode
         self._people = People(storage.questions, memory.ledger)
-        self._source_weights = weights_hash(files.source)
 
     def take(self, turn: Turn) -> dict[str, float]:
         """Take a turn, and return its numbers for the dashboard."""
@@ -80,7 +78,6 @@ class TurnTaker:
             numbers |= self._learn_only(turn)
         self._pay(put)
         if inputs or turn.settled:
-            self._check_weights()
             self._make_candidate(turn)
         memory.turn = turn.number
         numbers |= self._account()
@@ -219,32 +216,21 @@ class TurnTaker:
                     )
         return reading
 
-    @property
-    def _adapted(self) -> nn.Module | None:
-        method = self._memory.method
-        return method.adapted_model if isinstance(method, ShowsModel) else None
-
-    def _check_weights(self) -> None:
-        """Let no checkpoint be written of a model that is lost: nothing could go on from it."""
-        if self._adapted is None:
-            return
-        if not all(bool(each.isfinite().all()) for each in self._adapted.parameters()):
-            raise ModelError(
-                "The learner: weights became NaN or infinite. Lower the learning rate of [method]."
-            )
-
     def _make_candidate(self, turn: Turn) -> None:
         """Save a version every so many turns: of a new model, or of one with new evidence."""
         memory = self._memory
         memory.since_candidate += 1
-        model = self._adapted
-        if memory.since_candidate < self._settings.gate.every or model is None:
+        if not isinstance(memory.method, ShowsModel):
             return
-        weights = weights_hash(model)
+        model = memory.method.adapted_model
+        _check_weights(model)
+        if memory.since_candidate < self._settings.gate.every:
+            return
+        weights = self._files.name(model)
         judged_anew = any(one.purpose == "audit" for one in self._people.settled)
-        if weights == self._source_weights or (weights == memory.weights and not judged_anew):
+        if self._files.is_source(weights) or (weights == memory.weights and not judged_anew):
             return
-        memory.version = self._files.write(model, turn, memory.ledger.received).number
+        memory.version = self._files.write(model, weights, turn, memory.ledger.received).number
         memory.weights = weights
         memory.since_candidate = 0
 
@@ -262,6 +248,14 @@ def _answer(model: Classifier, inputs: Tensor) -> Prediction:
     with torch.no_grad():
         prediction: Prediction = model(place(inputs, model.device))
     return prediction
+
+
+def _check_weights(model: nn.Module) -> None:
+    """Let no checkpoint be written of a model that is lost: nothing could go on from it."""
+    if not all(bool(each.isfinite().all()) for each in model.parameters()):
+        raise ModelError(
+            "The learner: weights became NaN or infinite. Lower the learning rate of [method]."
+        )
 
 
 def _numbers(result: StepResult) -> dict[str, float]:

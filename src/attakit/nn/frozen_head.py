@@ -1,0 +1,149 @@
+"""A network and a small head on top of it, as one module that answers each sample by itself."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Mapping, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attakit.nn.blended import freeze_blended
+from attakit.nn.classifier import Classifier
+from attakit.nn.depths import pooled, unit_rows, watching
+from attakit.nn.shapes import as_logits
+
+NETWORK = "network."  # names of the network's tensors begin with this in the state dict
+_SMALLEST = 1e-8  # probability whose logarithm is still a number
+_PARTS = ("centre", "weights", "hedge")
+
+
+class FrozenHead(nn.Module):
+    """A network whose logits a small head corrects. Nothing in it changes from input to input.
+
+    Batch-norm statistics and the mean of the domain are those of the moment it was made. A method
+    may smooth predictions over similar samples; that needs other samples, so it is not part of
+    this module. The output is the logarithm of probabilities. Without a head it is that of the
+    network's own.
+
+    Parameters
+    ----------
+    network
+        From a batch to logits; used as it is, not copied.
+    layers
+        Names of the network's layers whose inputs are the head's features, the penultimate ones
+        first. Without a head, empty.
+    centre
+        What is subtracted from the features of all layers together, each of length 1.
+    weights
+        The head: a row per feature and one for the bias, a column per class.
+    hedge
+        Share of the network's own answer, 0 to 1.
+
+    Examples
+    --------
+    >>> network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    >>> model = FrozenHead(network, ["2"], torch.zeros(8), torch.zeros(9, 3), 0.3)
+    >>> torch.allclose(model(torch.ones(2, 4)), network(torch.ones(2, 4)).log_softmax(dim=1))
+    True
+    """
+
+    centre: Tensor | None
+    weights: Tensor | None
+    hedge: Tensor | None
+
+    def __init__(
+        self,
+        network: nn.Module,
+        layers: Sequence[str] = (),
+        centre: Tensor | None = None,
+        weights: Tensor | None = None,
+        hedge: Tensor | float | None = None,
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.layers = tuple(layers)
+        given = (centre, weights, None if hedge is None else torch.as_tensor(hedge))
+        for name, tensor in zip(_PARTS, given, strict=True):
+            self.register_buffer(name, None if tensor is None else tensor.detach().clone())
+
+    @staticmethod
+    def of(
+        classifier: Classifier,
+        layers: Sequence[str],
+        centre: Tensor | None,
+        weights: Tensor | None,
+        hedge: float,
+    ) -> FrozenHead:
+        """Freeze a classifier with blended statistics and the head on it, as they are now.
+
+        The copy shares the classifier's parameters, which makes it quick; statistics are copied.
+
+        Parameters
+        ----------
+        classifier
+            Not changed.
+        layers
+            Names of the layers beside the penultimate one.
+        centre, weights, hedge
+            As above. Without a centre or without weights there is no head.
+        """
+        network = copy_sharing(classifier.model)
+        freeze_blended(network)
+        network.eval()
+        if centre is None or weights is None:
+            return FrozenHead(network)
+        # On the network's device, since a state that was loaded is on the CPU.
+        return FrozenHead(network, [classifier.head_name, *layers], centre, weights, hedge).to(
+            classifier.device
+        )
+
+    @staticmethod
+    def restored(
+        network: nn.Module, layers: Sequence[str], tensors: Mapping[str, Tensor]
+    ) -> FrozenHead:
+        """Make a module again from its own tensors and the network around which it was made.
+
+        Parameters
+        ----------
+        network
+            Has the tensors that are not given. It is not changed, and its parameters are shared
+            where they are not given.
+        layers
+            As above.
+        tensors
+            By their names in the state dict; all must fit.
+        """
+        own = {name.removeprefix(NETWORK) for name in tensors if name.startswith(NETWORK)}
+        parts = [tensors.get(name) for name in _PARTS]
+        made = FrozenHead(copy_sharing(network, apart=own), layers, *parts)
+        made.load_state_dict(made.state_dict() | dict(tensors))
+        device = next(network.parameters()).device
+        return made.to(device).eval()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        watched = {name: self.network.get_submodule(name) for name in self.layers}
+        seen: dict[str, Tensor] = {}
+        count = inputs.shape[0]  # len() would write the size of the example into a program
+        with watching(watched, seen.__setitem__):
+            offsets = as_logits(self.network(inputs), count).float()
+            chances = offsets.softmax(dim=1)
+            if self.centre is not None and self.weights is not None and self.hedge is not None:
+                rows = unit_rows(pooled(watched, seen, count))
+                features = F.normalize(rows - self.centre, dim=1)
+                corrected = offsets + features @ self.weights[:-1] + self.weights[-1]
+                chances = torch.lerp(corrected.softmax(dim=1), chances, self.hedge)
+        return chances.clamp(min=_SMALLEST).log()
+
+
+def copy_sharing(network: nn.Module, *, apart: Collection[str] = ()) -> nn.Module:
+    """Copy a network that shares its parameters with the original, except those named.
+
+    >>> layer = nn.BatchNorm1d(2)
+    >>> twin = copy_sharing(layer)
+    >>> twin.weight is layer.weight, twin.running_mean is layer.running_mean
+    (True, False)
+    """
+    kept = {id(each): each for name, each in network.named_parameters() if name not in apart}
+    return copy.deepcopy(network, kept)
