@@ -31,10 +31,7 @@ name = "model_of_this_test:build"
 kind = "array"
 shape = [2]
 [method]
-name = "simatta"
-high_entropy_bound = 0.0
-selector = {{ name = "incremental", cluster_growth = 2, inits = 1 }}
-trainer = {{ max_updates = 5 }}
+{method}
 [labels]
 budget = 100_000
 audit_share = 0.3
@@ -50,6 +47,13 @@ audit_margin = 1.0
 source_margin = 1.0
 trust = 0.0
 """
+METHODS = {
+    "simatta": """name = "simatta"
+high_entropy_bound = 0.0
+selector = { name = "incremental", cluster_growth = 2, inits = 1 }
+trainer = { max_updates = 5 }""",
+    "anchor_head": "labels_per_1000 = 200",  # the default
+}
 CENTRES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
 PATIENCE = 300.0
 
@@ -57,10 +61,12 @@ PATIENCE = 300.0
 class LiveService:
     """Starts `attakit serve` in a folder, talks to it, and kills it."""
 
-    def __init__(self, folder, database):
+    def __init__(self, folder, database, method="simatta"):
         self.folder = folder
         (folder / "model_of_this_test.py").write_text(MODEL)
-        (folder / "service.toml").write_text(SERVICE.format(database=database))
+        (folder / "service.toml").write_text(
+            SERVICE.format(database=database, method=METHODS[method])
+        )
         self.process = None
         self.address = None
         self.sent = 0

@@ -1,7 +1,7 @@
 """The parts of the loop, on one screen. Classes match these by shape; nothing must inherit them.
 
 A method may have capabilities beyond `Method`. It declares each one by having the members of the
-capability's protocol. Only `Asks` has no members, so a method class inherits it.
+capability's protocol. `Asks` and `LearnsAtOnce` have no members, so a method class inherits them.
 
 `Oracle` and `Stateful` are in `attakit.queries`, because labelling works without torch.
 """
@@ -24,6 +24,7 @@ __all__ = [
     "Forgets",
     "KeepsLabelled",
     "KeepsSourceLike",
+    "LearnsAtOnce",
     "Method",
     "NeedsSource",
     "Optimizes",
@@ -55,6 +56,13 @@ class Method(Stateful, Protocol):
 
 class Asks:
     """Marks a method class that asks for labels. A class declares it by inheriting."""
+
+
+class LearnsAtOnce:
+    """Marks a method class whose `learn` takes milliseconds. A class declares it by inheriting.
+
+    The service then learns from settled answers before it looks at the next batch.
+    """
 
 
 @runtime_checkable

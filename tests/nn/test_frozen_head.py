@@ -190,7 +190,7 @@ def test_a_classifier_around_it_shows_the_networks_features():
     assert prediction.features.shape == (20, 128)
 
 
-def test_it_can_be_copied_and_its_layers_named():
-    method, inputs, _ = adapted("convolutions", layers=["block2.0"])
+def test_the_layers_can_be_named():
+    method, _, _ = adapted("convolutions", layers=["block2.0"])
     assert isinstance(method.adapted_model, FrozenHead)
     assert method.adapted_model.layers == ("head", "block2.0")

@@ -49,11 +49,16 @@ def use_and_kill(service, draw, accepted, seen, versions):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("database", "method"),
+    [("sqlite", "simatta"), ("postgres", "simatta"), ("sqlite", "anchor_head")],
+    indirect=["database"],
+)
 def test_nothing_accepted_is_lost_however_often_server_and_learner_are_killed(
-    tmp_path, monkeypatch, database
+    tmp_path, monkeypatch, database, method
 ):
     accepted, seen, versions = [], set(), set()
-    with LiveService(tmp_path, database) as service:
+    with LiveService(tmp_path, database, method) as service:
         for kill in range(KILLS):
             draw = random.Random(kill)
             use_and_kill(service, draw, accepted, seen, versions)

@@ -4,6 +4,7 @@ import pytest
 
 from attakit.errors import SettingError, StateError
 from attakit.service.compatibility import check_compatible
+from attakit.service.saved_settings import save_settings, with_saved_method
 from attakit.service.storage.rows import Turn
 from attakit.settings.load import parse_service
 
@@ -60,3 +61,21 @@ def test_settings_of_the_method_may_change(storage, tmp_path):
 
     other = {"name": "simatta", "trainer": {"lr": 1e-5}}
     check_compatible(settings(tmp_path / "a", method=other, labels={"budget": 900}), storage)
+
+
+def test_a_folder_keeps_its_method_when_the_file_names_none(tmp_path):
+    save_settings(settings(tmp_path, method={"name": "simatta"}))
+
+    kept = with_saved_method(settings(tmp_path, method={"seed": 3}))
+    named = with_saved_method(settings(tmp_path, method={"name": "tent"}))
+
+    assert (kept.method.name, kept.method.settings) == ("simatta", {"seed": 3})
+    assert named.method.name == "tent"
+
+
+@pytest.mark.parametrize("content", [None, "{}", "no JSON"])
+def test_a_folder_without_saved_settings_begins_with_the_default_method(tmp_path, content):
+    if content is not None:
+        (tmp_path / "settings.json").write_text(content)
+
+    assert with_saved_method(settings(tmp_path)).method.name == "anchor_head"

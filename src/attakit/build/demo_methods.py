@@ -1,4 +1,4 @@
-"""The methods of the demo, as settings tables. The live demo uses one of them too."""
+"""The methods of the demo, as settings tables."""
 
 from __future__ import annotations
 

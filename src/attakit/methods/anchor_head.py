@@ -30,7 +30,7 @@ from attakit.nn.entropy import softmax_entropy
 from attakit.nn.frozen_head import FrozenHead
 from attakit.nn.neighbours import smooth
 from attakit.nn.network_state import NetworkState
-from attakit.protocols import Selector
+from attakit.protocols import LearnsAtOnce, Selector
 from attakit.queries import Allowance, Answer, Query, SampleId
 from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Step, Training
 from attakit.select.allowed import select_allowed
@@ -51,7 +51,7 @@ _SMALL_BATCH = 8  # below it a batch offers no choice, so its samples must be un
 _UNSURE = 0.7  # share of recent samples that must be surer
 
 
-class AnchorHead(AskingMethod):
+class AnchorHead(AskingMethod, LearnsAtOnce):
     """Corrects a frozen network with a small head that is fitted to the labelled samples.
 
     Parameters

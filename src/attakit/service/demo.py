@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from attakit.build.data import Task, load_task
-from attakit.build.demo_methods import DEMO_METHODS
 from attakit.build.models import weights_file
 from attakit.client import Client
 from attakit.errors import ServiceError
@@ -42,7 +41,6 @@ def demo_tables(folder: Path) -> dict[str, Any]:
         "classes": task.classes,
         "model": {"weights": str(weights_file(parse_experiment({}), task))},
         "input": {"size": 28, "channels": 1, "mean": [MEAN], "std": [STD]},
-        "method": DEMO_METHODS["simatta"],
         # Short intervals, so that there is something to see within a minute.
         "labels": {"budget": 2000, "settle_seconds": 2.0, "audit_share": 0.3},
         "learning": {"batch_size": 50, "batch_seconds": 5.0},

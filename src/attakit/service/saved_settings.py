@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,21 @@ def find_settings(place: Path) -> ServiceSettings:
     # The folder may have been moved since.
     settings = parse_service(tables, where=str(place / SETTINGS_FILE))
     return settings.model_copy(update={"folder": place})
+
+
+def with_saved_method(settings: ServiceSettings) -> ServiceSettings:
+    """Continue with the method that the service in the folder has, unless the settings name one.
+
+    The default has changed once, and a folder cannot change its method.
+    """
+    if "name" in settings.method.model_fields_set:
+        return settings
+    with suppress(StateError):  # unreadable: the database still knows the method and checks it
+        saved = (_read_saved(settings.folder) or {}).get("method", {}).get("name")
+        if saved is not None:
+            method = settings.method.model_copy(update={"name": str(saved)})
+            return settings.model_copy(update={"method": method})
+    return settings
 
 
 def saved_database_url(folder: Path) -> str | None:

@@ -28,7 +28,7 @@ from attakit.service.logs import logging_to
 from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
 from attakit.service.preflight import check_model_fits
-from attakit.service.saved_settings import open_service, save_settings
+from attakit.service.saved_settings import open_service, save_settings, with_saved_method
 from attakit.service.storage import Storage
 from attakit.service.storage.permissions import is_shared
 from attakit.service.storage.storage import make_folder
@@ -80,6 +80,7 @@ def serve(
         The log file of the server; the learner writes `LEARNER_LOG` in the same folder. None is
         the error stream for both.
     """
+    settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
     make_folder(settings.folder)  # the storage does not if the database is elsewhere

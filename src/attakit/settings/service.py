@@ -56,6 +56,12 @@ class InputTable(Table):
     shape: tuple[Positive, ...] = ()  # of one array, for kind = "array"
 
 
+class LiveMethodTable(MethodTable):
+    """[method]: as in an experiment, with another default. A folder keeps the one it began with."""
+
+    name: str = "anchor_head"
+
+
 class LabelTable(Table):
     """[labels]: how many questions may be put, and when an answer counts."""
 
@@ -164,7 +170,7 @@ class ServiceSettings(Table):
     seed: int = 0
     model: ModelTable = ModelTable()
     input: InputTable = InputTable()
-    method: MethodTable = MethodTable()
+    method: LiveMethodTable = LiveMethodTable()
     labels: LabelTable = LabelTable()
     learning: LearningTable = LearningTable()
     gate: GateTable = GateTable()

@@ -18,7 +18,7 @@ from attakit.service.learner.checkpoint import SAVED_TURN, Checkpoints
 from attakit.service.learner.drift import Drift
 from attakit.service.learner.gate import Gatekeeper
 from attakit.service.learner.memory import Memory
-from attakit.service.learner.planner import Planner
+from attakit.service.learner.planner import Planned, Planner
 from attakit.service.learner.turns import TurnTaker
 from attakit.service.models import VERSIONS
 from attakit.service.storage.rows import Turn
@@ -28,6 +28,7 @@ from attakit.settings.service import ServiceSettings
 log = logging.getLogger(__name__)
 
 CHECKPOINTS_FOLDER = "checkpoints"
+_SHORTEST = 0.01  # seconds between two looks at the database
 
 
 class LiveLearner:
@@ -85,20 +86,24 @@ class LiveLearner:
         return len(turns)
 
     def run_once(self) -> bool:
-        """Take the next turn if one is due; returns whether it was."""
+        """Take the next turn if one is due, with the batch behind it; returns whether it was."""
         settled = self.storage.questions.settle()
         planned = self._planner.plan()
         if planned is None:
             if settled:  # also while learning is paused, a model that falls is taken back
                 self._gate.judge_new(self.memory)
             return False
-        if planned.passed:
-            message = "%d samples are passed over: more came than could be looked at."
-            log.warning(message, len(planned.passed))
-        self.storage.turns.plan(planned.turn, planned.passed)
-        self._take(planned.turn)
+        while planned is not None:
+            self._take_new(planned)
+            # The gate takes its time: a batch that is due shall not wait for it behind answers.
+            planned = None if planned.turn.samples else self._planner.plan()
         self._gate.judge_new(self.memory)
         return True
+
+    def idle_seconds(self, most: float) -> float:
+        """How long to wait before `run_once`: until an answer is settled, but not longer."""
+        due = self.storage.questions.next_settling()
+        return most if due is None else min(most, max(_SHORTEST, due - self._clock()))
 
     def clean(self) -> int:
         """Remove contents beyond the limits; returns how many."""
@@ -115,6 +120,13 @@ class LiveLearner:
         """Write a checkpoint now."""
         if self.memory.turn > self.storage.key_values.get(SAVED_TURN, -1):
             self._checkpoints.save(self.memory)
+
+    def _take_new(self, planned: Planned) -> None:
+        if planned.passed:
+            message = "%d samples are passed over: more came than could be looked at."
+            log.warning(message, len(planned.passed))
+        self.storage.turns.plan(planned.turn, planned.passed)
+        self._take(planned.turn)
 
     def _take(self, turn: Turn) -> None:
         numbers = self._turns.take(turn)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from attakit.protocols import Asks
+from attakit.protocols import Asks, LearnsAtOnce
 from attakit.randomness import generator
 from attakit.service.learner.allowance import HOUR, TurnQuestions, hourly_limit, share_out
 from attakit.service.learner.memory import Memory
@@ -29,7 +29,8 @@ class Planner:
     """Looks at what waits, and makes a turn of it.
 
     A turn is due when a batch is full or its oldest sample has waited long enough, when outcomes
-    of questions wait to be learned from, or when samples must be forgotten. While learning is
+    of questions wait to be learned from, or when samples must be forgotten. Outcomes go with the
+    batch, or before it in a turn of their own if the method learns at once. While learning is
     paused, only forgetting goes on.
 
     If too many samples wait, the batch is drawn from all of them with equal chances, and the others
@@ -64,8 +65,10 @@ class Planner:
         forgotten = self._storage.samples.to_forget()
         if self._storage.key_values.get(PAUSED, False):
             return Planned(self._turn((), (), forgotten)) if forgotten else None
-        samples, passed = self._batch() if self._batch_is_due() else ((), ())
         settled = self._storage.questions.settled()
+        answers_first = bool(settled) and isinstance(self._memory.method, LearnsAtOnce)
+        batch_next = not answers_first and self._batch_is_due()
+        samples, passed = self._batch() if batch_next else ((), ())
         if not (samples or settled or forgotten):
             return None
         return Planned(self._turn(samples, settled, forgotten), passed)

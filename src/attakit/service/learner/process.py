@@ -27,7 +27,7 @@ from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.25  # answers that settle at once are found no other way
 CLEAN_SECONDS = 60.0
 LOCK_SECONDS = 10.0  # in which the learner of a service that was killed notices it
 LOCK_FILE = "learner.lock"
@@ -123,7 +123,7 @@ def _work(learner: LiveLearner, clock: Callable[[], float], is_over: Callable[[]
             learner.clean()
             cleaned = clock()
         if not busy:
-            time.sleep(POLL_SECONDS)
+            time.sleep(learner.idle_seconds(POLL_SECONDS))
 
 
 def _is_over(stop: threading.Event | None, parent: int | None) -> bool:

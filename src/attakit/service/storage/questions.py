@@ -124,6 +124,12 @@ class QuestionStore:
         with self._database.write() as connection:
             return settle_due(connection, self._rules, now)
 
+    def next_settling(self) -> float | None:
+        """When the answer that was decided first may be settled; None if there is none."""
+        query = select(func.min(questions.c.decided)).where(questions.c.state == "open")
+        decided = self._database.scalar(query)
+        return None if decided is None else float(decided) + self._rules.settle_seconds
+
     def settled(self) -> tuple[Question, ...]:
         """Closed questions whose outcome no turn has taken yet, in the order of closing."""
         closed = questions.c.settled.is_not(None) & questions.c.taken.is_(None)
