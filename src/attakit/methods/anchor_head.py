@@ -236,8 +236,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce):
         due = self.rate.due(
             len(batch), allowance.count, drifted=view.drifted, pace=len(allowance.steps) or 1
         )
-        if allowance.repeat is None:
-            allowance = replace(allowance, count=due)
+        # Also in a replayed step: the choice must come out in the same order.
+        allowance = replace(allowance, count=max(due, len(allowance.repeat or ())))
         candidates = _candidates(batch, view, self._unsure(view))
         known = covered_rows((self.anchors, self.waiting), like=candidates)
         selection = select_allowed(self.selector, candidates, known, allowance, batch.step)

@@ -53,12 +53,13 @@ def test_a_version_holds_only_what_differs_from_the_source_model(miniature):
         while learner.run_once():
             pass
     files = service.settings.folder / "versions"
-    assert (files / newest(service).file).stat().st_size < 20_000
-    assert (files / "source.safetensors").stat().st_size > 400_000
+    size = (files / newest(service).file).stat().st_size
+    assert size < 20_000
+    assert (files / "source.safetensors").stat().st_size > 10 * size
 
 
 def test_a_version_answers_exactly_as_the_learners_model_did(miniature):
-    service = miniature(method=HEAD, gate=OPEN_GATE)
+    service = miniature(method=HEAD, gate=OPEN_GATE, labels={"audit_share": 0.5})
     learner = learned(service)
     loaded = learner._files.load(newest(service))
     inputs = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
