@@ -7,7 +7,7 @@ from attakit.bench.run_folder import SNAPSHOT
 from attakit.build.exportable import source_model
 from attakit.errors import SettingError, StateError
 from attakit.methods import SourceOnly
-from attakit.nn import weights_hash
+from attakit.nn import FrozenHead, export_model, weights_hash
 from attakit.settings.experiment import MethodTable
 from attakit.store.tensor_file import load_state
 from interruptions import crash, stopped
@@ -49,6 +49,33 @@ def test_a_finished_run_keeps_its_model_if_told(small_run):
     assert facts.origin == "simatta on digits, seed 0"
     assert facts.norm == "stored"
     assert model(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
+
+
+def head(experiment):
+    return with_method(experiment, name="anchor_head", labels_per_1000=150)
+
+
+def test_a_run_of_the_anchor_head_keeps_one_model_that_can_be_exported(small_run, tmp_path):
+    experiment = head(small_run(report=KEEP))
+    run_experiment(experiment)
+
+    model, facts = run_model(experiment.report.folder)
+
+    assert isinstance(model, FrozenHead)
+    assert model.weights is not None
+    assert facts.head_layers == model.layers == ("head", "block3.0", "hidden.2")
+    assert facts.weights == weights_hash(model)
+    assert facts.norm == "stored"
+    assert export_model(model, tmp_path / "model.onnx", facts).difference < 1e-3
+
+
+def test_a_stopped_run_of_the_anchor_head_gives_the_model_that_was_saved_last(small_run):
+    folder = break_off(head(small_run()))
+
+    model, _ = run_model(folder)
+
+    saved = load_state(folder / SNAPSHOT)["method"]["head"]["weights"]
+    assert torch.equal(model.weights, saved)
 
 
 def test_a_finished_run_without_a_model_says_how_to_get_one(small_run):

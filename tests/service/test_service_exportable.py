@@ -11,13 +11,18 @@ import torch
 from PIL import Image
 from starlette.testclient import TestClient
 
+from attakit.methods import AnchorHead
 from attakit.nn import SmallCNN, seeded
 from attakit.nn.export import export_model
 from attakit.nn.weights import load_weights, save_weights
+from attakit.queries import Allowance, Answer
+from attakit.records import Batch
 from attakit.service import serve as serving
 from attakit.service.exportable import service_model
-from attakit.service.models import source_model
-from attakit.service.saved_settings import open_service
+from attakit.service.learner.candidates import VersionFiles
+from attakit.service.models import VERSIONS, source_model
+from attakit.service.saved_settings import open_service, save_settings
+from attakit.service.storage import Turn
 from attakit.settings.load import parse_service
 
 OWN = """
@@ -109,6 +114,54 @@ def test_a_file_says_of_an_image_what_the_service_says(images, tmp_path, name):
     wanted = [[each["probabilities"][one] for one in facts.classes] for each in answered]
     assert torch.allclose(probabilities, torch.tensor(wanted), atol=1e-4)
     assert inputs.shape[1:] == facts.shape
+
+
+@pytest.fixture
+def learned(images):
+    """The model of a learner with labels, of which a version was saved and promoted."""
+    source, folder = source_model(images), images.folder / VERSIONS
+    method = AnchorHead(source, labels_per_1000=500)
+    random = torch.Generator().manual_seed(0)
+    batch = Batch(0, tuple(map(str, range(20))), torch.randn(20, 1, 24, 24, generator=random))
+    step = method.step(batch, Allowance(10))
+    method.learn([Answer(query, 1, "me") for query in step.queries])
+    model = method.adapted_model
+    with open_service(images) as storage:
+        files = VersionFiles(folder, storage.versions, source)
+        files.begin(0.0)
+        version = files.write(model, files.name(model), Turn(0, batch.samples, 10), 10)
+        storage.versions.promote(version.number, "It is good.", "a test")
+    save_settings(images)
+    return model
+
+
+@pytest.mark.parametrize("name", ["model.ts", "model.pt2", "model.onnx"])
+def test_a_version_that_holds_only_a_head_is_exported_as_one_model(images, learned, tmp_path, name):
+    (tmp_path / "source.safetensors").unlink()  # the folder of the service is enough
+
+    model, facts = service_model(images.folder)
+    exported = export_model(model, tmp_path / name, facts)
+
+    inputs = torch.randn(3, 1, 24, 24, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        assert torch.allclose(RUNNERS[name](exported.path, inputs), learned(inputs), atol=1e-4)
+    assert exported.facts.norm == "stored"
+    assert facts.origin == "version 1 of a service, after 10 labels"
+
+
+def test_the_service_answers_with_a_version_that_holds_only_a_head(images, learned):
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 24), dtype=np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    with talking_to(images) as client:
+        files = [("files", ("image.png", file.getvalue()))]
+        (answered,) = client.post("/v1/predict", files=files).json()["predictions"]
+
+    inputs = (torch.from_numpy(pixels)[None, None] / 255 - 0.3) / 0.2
+    with torch.no_grad():
+        expected = learned(inputs).exp()[0].tolist()
+    assert answered["version"] == 1
+    assert list(answered["probabilities"].values()) == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_model_of_the_users_own_for_arrays_is_exported_too(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from attakit.nn import Classifier, FrozenHead, SmallCNN, save_weights
 from attakit.nn.seeding import seeded
 from attakit.service.learner import process
 from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.gate import Gatekeeper
 from attakit.service.learner.process import run_learner
 from attakit.service.predictor import Predictor
 from attakit.service.saved_settings import open_service
@@ -112,6 +113,31 @@ def test_answers_are_learned_before_the_next_batch(miniature):
     assert (len(answers.samples), len(batch.samples)) == (0, 10)
     assert answers.settled
     assert not learner.run_once()
+
+
+def test_answers_are_learned_while_the_gate_looks_at_a_candidate(miniature, monkeypatch):
+    service = miniature(method=HEAD, gate=OPEN_GATE, labels={"audit_share": 0.5})
+    learner = learned(service)
+    service.serve_batch(9)
+    real, learned_inside = Gatekeeper._judge, []
+
+    def judge(gate, candidate, anchors):
+        service.answer(lambda question: 1)  # while it looks
+        before = learner.memory.turn
+        found = real(gate, candidate, anchors)
+        learned_inside.append(learner.memory.turn - before)
+        return found
+
+    monkeypatch.setattr(Gatekeeper, "_judge", judge)
+    learner.run_once()
+    monkeypatch.undo()
+
+    assert learned_inside == [1]
+    judged, behind = sorted(service.storage.versions.recent(2), key=lambda one: one.number)
+    assert judged.gate is not None
+    assert behind.gate is None
+    assert not learner.run_once()
+    assert newest(service).gate is not None
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 Decode = Callable[[bytes], Tensor]
 
 SURE_SHARE = 0.25  # of the audit samples: those about which the source model is surest
-_CHUNK = 100
+_CHUNK = 25  # samples of an evaluation between two looks at what else is due
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,22 @@ class Audit:
         Makes an input of a content.
     window
         Newest answers that count.
+    meanwhile
+        Called before every part of an evaluation, which may take seconds as a whole.
     """
 
-    def __init__(self, storage: Storage, decode: Decode, window: int) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        decode: Decode,
+        window: int,
+        *,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         self._storage = storage
         self._decode = decode
         self._window = window
+        self._meanwhile = meanwhile
         self._inputs: dict[str, Tensor] = {}
         self._guesses: dict[int, dict[str, tuple[int, float]]] = {}  # by version and sample
 
@@ -112,6 +122,7 @@ class Audit:
         known = {name: seen for name, seen in old.items() if name in self._inputs}
         new = [one.sample for one in samples if one.sample not in known]
         for at in range(0, len(new), _CHUNK):
+            self._meanwhile()
             part = new[at : at + _CHUNK]
             inputs = torch.stack([self._inputs[name] for name in part])
             known.update(zip(part, _judge(model, inputs), strict=True))

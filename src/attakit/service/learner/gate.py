@@ -61,6 +61,11 @@ class Gatekeeper:
         self._audit.drop(kept)
         self._models = {number: one for number, one in self._models.items() if number in kept}
 
+    def is_behind(self) -> bool:
+        """Whether the newest version was made while another one was judged."""
+        (newest,) = self._versions.recent(limit=1)
+        return newest.number != SOURCE and newest.gate is None
+
     def _judge_versions(self, anchors: LabelledRows | None) -> None:
         (newest,) = self._versions.recent(limit=1)
         for version in self._versions.unjudged():

@@ -70,7 +70,7 @@ class LiveLearner:
         self._checkpoints = Checkpoints(folder / CHECKPOINTS_FOLDER, storage.key_values)
         self._planner = Planner(settings, storage, self.memory, clock)
         self._turns = TurnTaker(settings, storage, self.memory, self._files, decode)
-        audit = Audit(storage, decode, settings.gate.audit_window)
+        audit = Audit(storage, decode, settings.gate.audit_window, meanwhile=self._learn_answers)
         self._gate = Gatekeeper(settings, storage.versions, self._files, audit)
 
     def resume(self) -> int:
@@ -90,7 +90,8 @@ class LiveLearner:
         settled = self.storage.questions.settle()
         planned = self._planner.plan()
         if planned is None:
-            if settled:  # also while learning is paused, a model that falls is taken back
+            # Also while learning is paused, a model that falls is taken back.
+            if settled or self._gate.is_behind():
                 self._gate.judge_new(self.memory)
             return False
         while planned is not None:
@@ -120,6 +121,12 @@ class LiveLearner:
         """Write a checkpoint now."""
         if self.memory.turn > self.storage.key_values.get(SAVED_TURN, -1):
             self._checkpoints.save(self.memory)
+
+    def _learn_answers(self) -> None:
+        """Learn from answers that settle while the gate looks at a candidate."""
+        planned = self._planner.plan_answers()
+        if planned is not None:
+            self._take_new(planned)
 
     def _take_new(self, planned: Planned) -> None:
         if planned.passed:

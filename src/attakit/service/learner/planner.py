@@ -61,7 +61,7 @@ class Planner:
         self._clock = clock
 
     def plan(self) -> Planned | None:
-        """The next turn, or None if nothing is due. Writes nothing."""
+        """The next turn, or None if nothing is due."""
         forgotten = self._storage.samples.to_forget()
         if self._storage.key_values.get(PAUSED, False):
             return Planned(self._turn((), (), forgotten)) if forgotten else None
@@ -72,6 +72,15 @@ class Planner:
         if not (samples or settled or forgotten):
             return None
         return Planned(self._turn(samples, settled, forgotten), passed)
+
+    def plan_answers(self) -> Planned | None:
+        """A turn for answers that can be settled now, if the method learns at once."""
+        at_once = isinstance(self._memory.method, LearnsAtOnce)
+        if not at_once or self._storage.key_values.get(PAUSED, False):
+            return None
+        self._storage.questions.settle()
+        settled = self._storage.questions.settled()
+        return Planned(self._turn((), settled, ())) if settled else None
 
     def _batch_is_due(self) -> bool:
         table = self._settings.learning
