@@ -155,6 +155,19 @@ def test_an_exported_model_has_the_blend_frozen(tmp_path: Path):
     assert done.facts.norm == "stored"
 
 
+def test_a_batch_with_a_number_that_is_far_too_large_does_not_spoil_the_memory():
+    model = classifier()
+    model(tiny_batch().inputs)
+    model.keep_statistics()
+    before = [each.clone() for each in model.stream.state_dict().values()]
+    broken = tiny_batch(1).inputs.clone()
+    broken[0] = 1e30
+    model(broken)
+    model.keep_statistics()
+    assert all(map(torch.equal, model.stream.state_dict().values(), before))
+    assert model(tiny_batch(2).inputs).logits.isfinite().all()
+
+
 def test_a_share_above_one_is_refused():
     with pytest.raises(
         SettingError, match=r"source_share must be at least 0 and at most 1, got 1\.5"

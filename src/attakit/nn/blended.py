@@ -122,16 +122,18 @@ class _Memory(nn.Module):
         self.latest: tuple[Tensor, Tensor, float] | None = None
 
     def joined(self, mean: Tensor, variance: Tensor, count: int) -> tuple[Tensor, Tensor, float]:
-        """Statistics of a batch and of as much memory as fits into the window with it."""
+        """Statistics of a batch and of as much memory as fits into the window with it.
+
+        A batch whose statistics are not finite is left out: it would spoil the memory for good.
+        """
         kept = min(float(self.count), float(max(0, self.window - count)))
         total = kept + count
         share = kept / total
         between = share * (1 - share) * (mean - self.mean).square()
-        return (
-            mean.lerp(self.mean, share),
-            variance.lerp(self.variance, share) + between,
-            total,
-        )
+        joined = mean.lerp(self.mean, share), variance.lerp(self.variance, share) + between
+        if not all(bool(each.isfinite().all()) for each in joined):
+            return self.mean, self.variance, float(self.count)
+        return *joined, total
 
     def keep(self) -> None:
         if self.latest is not None:
