@@ -41,7 +41,7 @@ def test_the_classes_of_a_service_stay_what_they_are(storage, tmp_path, classes)
 @pytest.mark.parametrize(
     ("tables", "told"),
     [
-        ({"method": {"name": "tent"}}, "method.name: .* has learned with simatta, got tent"),
+        ({"method": {"name": "tent"}}, "method.name: .* has learned with anchor_head, got tent"),
         ({"input": {"size": 64}}, "input: .* has learned with"),
         ({"labels": {"policy": "majority", "answers": 3}}, "answers: .* with 1, got 3"),
     ],
@@ -59,7 +59,7 @@ def test_settings_of_the_method_may_change(storage, tmp_path):
     check_compatible(settings(tmp_path / "a"), storage)
     storage.turns.plan(Turn(0, (), allowance=0))
 
-    other = {"name": "simatta", "trainer": {"lr": 1e-5}}
+    other = {"name": "anchor_head", "hedge": 0.5}
     check_compatible(settings(tmp_path / "a", method=other, labels={"budget": 900}), storage)
 
 

@@ -393,8 +393,8 @@ def test_drafts_of_a_learner_that_was_killed_are_removed(service):
 
 def test_a_version_is_not_written_again_when_its_turn_is(service):
     files, turn = service.learner._files, Turn(7, (), 0)
-    first = files.write(Constant(1), turn, received=0)
-    again = files.write(Constant(2), turn, received=0)
+    first = files.write(Constant(1), files.name(Constant(1)), turn, received=0)
+    again = files.write(Constant(2), files.name(Constant(2)), turn, received=0)
 
     assert again == first
     assert weights_hash(files.load(first)) == first.weights == weights_hash(Constant(1))
