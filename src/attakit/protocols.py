@@ -22,6 +22,7 @@ from attakit.store.anchors import Anchors
 __all__ = [
     "Asks",
     "Forgets",
+    "HasServiceSettings",
     "KeepsLabelled",
     "KeepsSourceLike",
     "LearnsAtOnce",
@@ -117,6 +118,15 @@ class NeedsSource(Protocol):
     @staticmethod
     def source_input_count(settings: Mapping[str, Any]) -> int:
         """How many source inputs are of use with these settings of the method."""
+
+
+@runtime_checkable
+class HasServiceSettings(Protocol):
+    """A method some of whose settings have another default in a service."""
+
+    @staticmethod
+    def service_settings() -> Mapping[str, Any]:
+        """These settings, with their defaults in a service."""
 
 
 class Selector(Protocol):

@@ -2,10 +2,13 @@ import pytest
 import torch
 
 from attakit.errors import ModelError, SettingError
+from attakit.nn.classifier import Classifier
 from attakit.nn.weights import save_weights, weights_hash
-from attakit.service.models import source_model, version_model, version_path
+from attakit.service.models import live_method, source_model, version_model, version_path
 from attakit.service.storage import Version
 from attakit.settings.load import parse_service
+from attakit.settings.service import LiveMethodTable
+from attakit.testing import tiny_classifier
 
 OWN = """
 import torch
@@ -77,3 +80,13 @@ def test_a_version_has_the_weights_of_its_file(settings):
 def test_what_is_no_model_is_refused(settings, name, message):
     with pytest.raises((SettingError, ModelError), match=message):
         source_model(settings(name))
+
+
+@pytest.mark.parametrize(("given", "share"), [({}, 1.0), ({"source_share": 0.3}, 0.3)])
+def test_a_method_has_its_own_defaults_in_a_service(settings, given, share):
+    tables = settings().model_copy(update={"method": LiveMethodTable(**given)})
+
+    method = live_method(tables, Classifier(tiny_classifier()))
+
+    assert method.model.stream.layers[0].source_share == share
+    assert tables.method.settings == given

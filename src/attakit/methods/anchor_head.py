@@ -14,9 +14,9 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -145,6 +145,11 @@ class AnchorHead(AskingMethod, LearnsAtOnce):
         self.trial = Trial()
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty)
+
+    @staticmethod
+    def service_settings() -> Mapping[str, Any]:
+        """Without blending: a version is frozen, and must answer whatever domain comes next."""
+        return {"source_share": 1.0}
 
     @property
     def adapted_model(self) -> FrozenHead:

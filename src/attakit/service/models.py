@@ -6,10 +6,14 @@ from pathlib import Path
 
 from torch import nn
 
+from attakit.build.construct import find_named
+from attakit.build.methods import build_method
 from attakit.build.models import build_model, place_model
 from attakit.errors import SettingError
+from attakit.methods import METHODS
 from attakit.nn.classifier import Classifier
 from attakit.nn.weights import load_weights
+from attakit.protocols import HasServiceSettings, Method
 from attakit.service.learner.candidates import SOURCE_FILE, load_version
 from attakit.service.storage import Version
 from attakit.settings.service import ServiceSettings
@@ -29,6 +33,15 @@ def source_model(settings: ServiceSettings) -> Classifier:
             f"`attakit pretrain` writes one."
         )
     return place_model(module, settings.model)
+
+
+def live_method(settings: ServiceSettings, source: Classifier) -> Method:
+    """The method that the service runs, with the defaults that it has in a service."""
+    table = settings.method
+    kind = find_named(table.name, METHODS, "method")
+    if isinstance(kind, type) and issubclass(kind, HasServiceSettings):
+        table = table.model_copy(update={**kind.service_settings(), **table.settings})
+    return build_method(table, source, settings.seed)
 
 
 def version_model(settings: ServiceSettings, version: Version) -> Classifier:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from attakit.build.methods import build_method
 from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.nn.weights import weights_hash
 from attakit.protocols import ShowsModel
 from attakit.service.inputs import Inputs
-from attakit.service.models import source_model
+from attakit.service.models import live_method, source_model
 from attakit.settings.service import ServiceSettings
 
 _BATCH = 2
@@ -36,7 +35,7 @@ def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
             f"classes ({', '.join(settings.classes)}). Name one class for each output."
         )
     _check_repeatable(settings, source)
-    method = build_method(settings.method, source, settings.seed)
+    method = live_method(settings, source)
     if isinstance(method, ShowsModel):
         _ = method.adapted_model  # one that cannot be served says so here
 

@@ -17,7 +17,7 @@ from attakit.service.predictor import Predictor
 from attakit.service.saved_settings import open_service
 from attakit.testing import tiny_classifier
 
-HEAD = {"name": "anchor_head", "labels_per_1000": 300}
+HEAD = {"name": "anchor_head", "labels_per_1000": 300, "source_share": 0.6}
 OPEN_GATE = {"audit_needed": 2, "trust": 0.0, "audit_margin": 1.0}
 
 

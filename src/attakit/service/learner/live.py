@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable
 
-from attakit.build.methods import build_method
 from attakit.label.ledger import Ledger
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import prepare
@@ -20,7 +19,7 @@ from attakit.service.learner.gate import Gatekeeper
 from attakit.service.learner.memory import Memory
 from attakit.service.learner.planner import Planned, Planner
 from attakit.service.learner.turns import TurnTaker
-from attakit.service.models import VERSIONS
+from attakit.service.models import VERSIONS, live_method
 from attakit.service.storage.rows import Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
@@ -154,6 +153,6 @@ class LiveLearner:
 
 def build_memory(settings: ServiceSettings, source: Classifier) -> Memory:
     """The memory of a learner that has seen nothing yet."""
-    method = build_method(settings.method, source, settings.seed)
+    method = live_method(settings, source)
     ledger = Ledger(PlannedBudget(question_limit(settings.labels)))
     return Memory(method, ledger, Drift(settings.drift.delta))
