@@ -7,7 +7,15 @@ from typer.testing import CliRunner
 from attakit.bench.run import run_experiment
 from attakit.cli import app
 from attakit.errors import MissingExtra, SettingError, StateError
-from attakit.nn import SmallCNN, named_model, read_facts, save_weights, weights_hash
+from attakit.nn import (
+    FrozenHead,
+    SmallCNN,
+    named_model,
+    read_facts,
+    save_weights,
+    weights_hash,
+)
+from attakit.nn.head_files import save_difference
 from attakit.service.saved_settings import save_settings
 from attakit.service.storage import Version, open_storage
 from attakit.settings.service import ServiceSettings
@@ -102,6 +110,21 @@ def test_the_source_model_of_an_experiment_is_exported(quick_digits, tmp_path):
     call(tmp_path / "e.toml", tmp_path / "model.safetensors", "--set", setting)
 
     assert read_facts(tmp_path / "model.safetensors").weights == weights_hash(model)
+
+
+def test_a_model_whose_statistics_are_frozen_says_so(live, tmp_path):
+    source = named_model("small_cnn", classes=2, seed=0)
+    changed = FrozenHead(named_model("small_cnn", classes=2, seed=0)).eval()
+    changed.network.block1[1].running_mean += 1
+    save_weights(source, live / "versions" / "source.safetensors")
+    save_difference(changed, source, live / "versions" / "3.safetensors")
+    with open_storage(live) as storage:
+        storage.versions.add(Version(3, 5, "3.safetensors", weights_hash(changed), 40, 6.0))
+
+    said = call(live, tmp_path / "model.ts", "--version", 3)
+
+    assert "Its statistics are frozen: it no longer follows the stream." in said
+    assert "frozen" not in call(live, tmp_path / "other.ts", "--version", 1)
 
 
 def test_a_folder_that_holds_neither_is_told(tmp_path):

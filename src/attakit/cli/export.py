@@ -17,6 +17,8 @@ from attakit.errors import SettingError, needs_extra
 from attakit.nn.export import FormatName, choose_format, export_model
 from attakit.settings.load import load_experiment, read_tables
 
+_FROZEN = " Its statistics are frozen: it no longer follows the stream."
+
 
 def export(
     place: Annotated[
@@ -49,7 +51,7 @@ def export(
         say(
             f"Wrote {out} ({exported.format}): {exported.facts.origin}, weights "
             f"{exported.facts.weights}. Its answers differ from the model's by at most "
-            f"{exported.difference:.1g}."
+            f"{exported.difference:.1g}.{_FROZEN if exported.facts.head_layers is not None else ''}"
         )
 
 
