@@ -256,7 +256,7 @@ def _at_home(
 
 def _parameters(rows: Array) -> float:
     """Of one Gaussian. It is flattered by about half of them per sample that it is fitted to."""
-    return rows.shape[1] * (rows.shape[1] + 3) / 2
+    return float(rows.shape[1] * (rows.shape[1] + 3) / 2)
 
 
 def _members(state: StyleState, styles: Tensor) -> Tensor:
