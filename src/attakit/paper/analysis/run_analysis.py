@@ -11,8 +11,8 @@ import numpy as np
 
 from attakit.errors import SettingError, check_count
 from attakit.paper.analysis.analysis_records import Analysis, Distances, StepAnalysis
+from attakit.paper.theory.bounds import two_set_source_bound
 from attakit.paper.theory.divergence import Divergence, Hypotheses, estimate_divergence
-from attakit.paper.theory.gains import two_set_source_bound
 from attakit.paper.theory.terms import divergence_term, gap_term
 from attakit.randomness import generator
 from attakit.report.curves import samples_seen
