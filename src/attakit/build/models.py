@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from attakit.build.construct import import_named
-from attakit.build.data import Task
+from attakit.build.task import Task
 from attakit.errors import ModelError, SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
