@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attakit.build.data import Task
+from attakit.build.task import Task
 from attakit.nn import softmax_entropy
 from attakit.randomness import generator
 from attakit.report.images import encode_picture

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attakit.build.data import Task, load_task
+from attakit.build.data import load_task
 from attakit.build.demo_methods import DEMO_METHODS
 from attakit.build.models import weights_file
+from attakit.build.task import Task
 from attakit.client import Client
 from attakit.errors import ServiceError
 from attakit.randomness import generator

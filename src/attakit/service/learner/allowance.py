@@ -44,11 +44,11 @@ class PlannedBudget(Budget):
 
     def spend(self, count: int) -> None:
         """Pay for questions of a planned turn."""
-        self._spent += count
+        self.spent += count
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         check_state("PlannedBudget", state, ("spent",))
-        self._spent = state["spent"]
+        self.spent = state["spent"]
 
 
 @dataclass(frozen=True, slots=True)
