@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from attakit.cli.imports import quick_imports
 from attakit.errors import needs_extra
 
 
@@ -43,10 +44,11 @@ def load_command(name: str) -> typer.Typer:
     3
     """
     command = COMMANDS[name]
-    if command.extra is None:
-        return command.load()
-    with needs_extra(f"attakit {name}", command.extra):
-        return command.load()
+    with quick_imports():
+        if command.extra is None:
+            return command.load()
+        with needs_extra(f"attakit {name}", command.extra):
+            return command.load()
 
 
 def _single(function: Callable[..., Any], cls: type[TyperCommand] = TyperCommand) -> typer.Typer:

@@ -6,15 +6,16 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attakit.errors import SettingError, StateError
 from attakit.files import atomic_write
 from attakit.service.storage import LabelRules, Storage, open_storage
 from attakit.service.storage.database import database_url
 from attakit.service.storage.permissions import make_private_folder, write_private_text
-from attakit.settings.load import load_service, parse_service
-from attakit.settings.service import ServiceSettings
+
+if TYPE_CHECKING:
+    from attakit.settings.service import ServiceSettings
 
 SETTINGS_FILE = "settings.json"
 _HIDDEN = "***"  # SQLAlchemy writes this in place of a password
@@ -43,6 +44,9 @@ def find_settings(place: Path) -> ServiceSettings:
     attakit.errors.SettingError: There is no service in nowhere. Name the folder of one that was
     started with `attakit serve`, or its TOML file.
     """
+    # Building the tables takes a tenth of the start-up of `attakit token`, which needs none.
+    from attakit.settings.load import load_service, parse_service  # noqa: PLC0415
+
     if place.is_file() and place.name != SETTINGS_FILE:
         return load_service(place)
     tables = _read_saved(place)
