@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attakit.errors import SettingError, StateError
-from attakit.files import atomic_write
+from attakit.files import atomic_write, make_private_folder, write_private_text
 from attakit.service.storage import LabelRules, Storage, open_storage
 from attakit.service.storage.database import database_url
-from attakit.service.storage.permissions import make_private_folder, write_private_text
 
 if TYPE_CHECKING:
     from attakit.settings.service import ServiceSettings

@@ -17,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from attakit.errors import SettingError
+from attakit.files import is_shared
 from attakit.nn.classifier import Classifier
 from attakit.processes.interrupt import Interrupted, ignoring_ctrl_c, stoppable
 from attakit.service.compatibility import check_compatible
@@ -30,7 +31,6 @@ from attakit.service.predictor import Predictor
 from attakit.service.preflight import check_model_fits
 from attakit.service.saved_settings import open_service, save_settings
 from attakit.service.storage import Storage
-from attakit.service.storage.permissions import is_shared
 from attakit.service.storage.storage import make_folder
 from attakit.service.supervisor import Supervisor
 from attakit.service.web.app import create_app

@@ -15,8 +15,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from attakit.errors import StateError
-from attakit.files import atomic_write
-from attakit.service.storage.permissions import make_private_file
+from attakit.files import atomic_write, make_private_file
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Dialect,
     Float,
     ForeignKey,
@@ -224,3 +225,11 @@ tokens = Table(
     *required(created=Float),
     *optional(revoked=Float),
 )
+
+
+def add_event(connection: Connection, at: float, kind: str, who: str, **details: Any) -> None:
+    """Add a line to the log, in the transaction of what it reports.
+
+    Labels are never written here: they must be forgotten with their sample, and this log stays.
+    """
+    connection.execute(events.insert().values(at=at, kind=kind, who=who, details=details))

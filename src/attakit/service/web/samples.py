@@ -5,12 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from attakit.client.bodies import (
-    AskedState,
-    Classes,
-    DoneBody,
-    SampleBody,
-)
+from attakit.client.bodies import AskedState, Classes, DoneBody, SampleBody
 from attakit.service.storage.rows import Served, field_values
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.requests import SampleName
