@@ -30,7 +30,7 @@ _CHUNK = 100
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A share that was measured on some samples, with its confidence interval."""
+    """A share, or a difference of shares, measured on some samples, with its interval."""
 
     value: float
     low: float
@@ -75,14 +75,7 @@ class AuditSample:
 class Audit:
     """The newest audit samples whose contents are kept, and what models say about them.
 
-    Parameters
-    ----------
-    storage
-        Holds samples and answers.
-    decode
-        Makes an input of a content.
-    window
-        Newest answers that count.
+    The newest `window` answers count.
     """
 
     def __init__(self, storage: Storage, decode: Decode, window: int) -> None:
@@ -140,21 +133,10 @@ def _judge(model: Classifier, inputs: Tensor) -> list[tuple[int, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far people agree with the source model where it is surest.
-
-    Parameters
-    ----------
-    share
-        Of these samples, on which they agree.
-    beyond_chance
-        Lower end of the interval of the share, on a scale on which somebody who answers at random
-        has 0, and who always agrees has 1.
-    count
-        Of the samples.
-    """
+    """How often people agree with the source model on the samples it is surest about."""
 
     share: float
-    beyond_chance: float
+    beyond_chance: float  # lower bound of the share, scaled: 0 is chance, 1 is full agreement
     count: int
 
 

@@ -21,30 +21,25 @@ class UnusableCheckpoint(StateError):
 class Checkpoints:
     """Keeps the newest memory of the learner in a folder.
 
-    Parameters
-    ----------
-    folder
-        Holds the file.
-    facts
-        Say, once a file is safe, which turn it was written after: what older turns took from the
-        samples is then no longer needed.
+    Once a file is safe, the value `SAVED_TURN` names its turn. What older turns took from the
+    samples is then no longer needed.
     """
 
-    def __init__(self, folder: Path, facts: KeyValueStore) -> None:
+    def __init__(self, folder: Path, key_values: KeyValueStore) -> None:
         self.folder = folder
-        self._facts = facts
+        self._key_values = key_values
 
     def save(self, memory: Memory) -> None:
         """Write the memory; older files go once it is safe."""
         new = self.folder / _NAME.format(memory.turn)
         save_state(new, memory.state_dict())
-        self._facts.set(SAVED_TURN, memory.turn)
+        self._key_values.set(SAVED_TURN, memory.turn)
         self._remove_all_but(new)
 
     def load(self, memory: Memory) -> bool:
         """Bring the memory to the newest checkpoint; False if there was never one."""
         files = self._files()
-        saved = self._facts.get(SAVED_TURN, -1)
+        saved = self._key_values.get(SAVED_TURN, -1)
         if not files:
             if saved >= 0:
                 raise UnusableCheckpoint(

@@ -34,20 +34,7 @@ class LiveLearner:
     """Learns from what the service serves and from what people answer.
 
     Its state is a function of the log of turns: stopped at any moment, `resume` brings it back to
-    where it would be.
-
-    Parameters
-    ----------
-    settings
-        Of the service.
-    storage
-        Shared with the server.
-    source
-        The source model; it is copied.
-    decode
-        Makes an input of a stored content.
-    clock
-        Tells the time.
+    where it would be. The source model is copied; `decode` turns a stored content into an input.
     """
 
     def __init__(

@@ -3,73 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from attakit.errors import StateError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Forgets, Method
 from attakit.queries import SampleId
-from attakit.service.learner.allowance import AskedCounts
+from attakit.service.learner.allowance import PurposeCounts
 from attakit.service.learner.drift import Drift
-
-_COUNTS = (
-    "turn",
-    "clock",
-    "asked_learn",
-    "asked_audit",
-    "asked_by_class",
-    "boosted_until",
-    "since_candidate",
-    "version",
-    "weights",
-)
 
 
 @dataclass
 class Memory:
-    """The method, the account of labels, the drift monitors, and some counts.
-
-    Parameters
-    ----------
-    method
-        Adapts.
-    ledger
-        Pays for questions.
-    drift
-        Watches the stream.
-    turn
-        Last one taken.
-    clock
-        Steps of the selector that have passed: more than turns, where alarms hurried it.
-    asked_learn, asked_audit
-        Questions put so far, refunds not subtracted.
-    asked_by_class
-        Questions of the method by guessed class, refunds subtracted.
-    boosted_until
-        Last turn that an alarm hurries.
-    since_candidate
-        Turns with learning since the last version was made.
-    version, weights
-        Number and hash of the version that was made last.
-    """
+    """The method, the account of labels, the drift monitors, and some counts."""
 
     method: Method
     ledger: Ledger
     drift: Drift
-    turn: int = -1
-    clock: float = 0.0
+    turn: int = -1  # the last one taken
+    clock: float = 0.0  # steps of the selector so far: more than turns, after drift alarms
     asked_learn: int = 0
     asked_audit: int = 0
-    asked_by_class: dict[int, int] = field(default_factory=dict)
-    boosted_until: int = -1
-    since_candidate: int = 0
-    version: int = 0
+    asked_by_class: dict[int, int] = field(default_factory=dict)  # by guess, refunds subtracted
+    boosted_until: int = -1  # the last turn in which a drift alarm makes the clock faster
+    since_candidate: int = 0  # turns with learning since the last version
+    version: int = 0  # number and hash of the last version
     weights: str = ""
 
     @property
-    def asked(self) -> AskedCounts:
-        return AskedCounts(self.asked_learn, self.asked_audit)
+    def asked(self) -> PurposeCounts:
+        """Questions put so far, refunds not subtracted."""
+        return PurposeCounts(self.asked_learn, self.asked_audit)
 
     def forget(self, samples: Sequence[SampleId]) -> None:
         """Let go of samples wherever they are kept."""
@@ -102,3 +67,7 @@ class Memory:
                 f"The learner: its checkpoint lacks {error}. Continue with the version that wrote "
                 f"it, or start a new folder."
             ) from error
+
+
+_PARTS = ("method", "ledger", "drift")  # have a state of their own
+_COUNTS = [one.name for one in fields(Memory) if one.name not in _PARTS]

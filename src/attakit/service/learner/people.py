@@ -48,15 +48,7 @@ def views(samples: Sequence[SampleId], prediction: Prediction) -> dict[SampleId,
 
 
 class People:
-    """Puts the questions of a turn, and hands over exactly the outcomes that the turn names.
-
-    Parameters
-    ----------
-    questions
-        The table.
-    ledger
-        Knows which questions were put.
-    """
+    """Puts the questions of a turn, and hands over exactly the outcomes that the turn names."""
 
     def __init__(self, questions: QuestionStore, ledger: Ledger) -> None:
         self._questions = questions

@@ -1,4 +1,4 @@
-"""The process of the learner: its loop, its manners towards the machine, and how it ends."""
+"""The learner process: main loop, CPU priority and shutdown."""
 
 from __future__ import annotations
 
@@ -46,22 +46,9 @@ def run_learner(
     stop: threading.Event | None = None,
     parent: int | None = None,
 ) -> None:
-    """Learn until asked to stop: by the event, by SIGTERM, or because the parent has ended.
+    """Learn until the event `stop` is set, SIGTERM comes, or the process `parent` has ended.
 
-    Parameters
-    ----------
-    settings
-        Of the service.
-    source
-        The source model.
-    decode
-        Makes an input of a stored content.
-    clock
-        Tells the time.
-    stop
-        Ends the loop after the present turn.
-    parent
-        Process that started this one; without it there is nobody to learn for.
+    `decode` turns a stored content into an input.
     """
     limit_cpu(settings)
     storage = open_service(settings, clock=clock)

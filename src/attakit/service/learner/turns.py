@@ -33,20 +33,9 @@ _ALARMS = 200  # newest alarms among which that of a turn taken again is looked 
 
 
 class TurnTaker:
-    """Takes turns, the same way however often.
+    """Takes turns. A turn that is taken again does the same, and writes nothing twice.
 
-    Parameters
-    ----------
-    settings
-        Of the service.
-    storage
-        Holds samples and questions; all that is written there is written once.
-    memory
-        What a turn changes.
-    files
-        Take the candidates.
-    decode
-        Makes an input of a content.
+    `decode` turns a stored content into an input.
     """
 
     def __init__(
@@ -241,8 +230,8 @@ class TurnTaker:
         if memory.since_candidate < self._settings.gate.every or model is None:
             return
         weights = weights_hash(model)
-        judged_anew = any(one.purpose == "audit" for one in self._people.settled)
-        if weights == self._source_weights or (weights == memory.weights and not judged_anew):
+        has_new_audit = any(one.purpose == "audit" for one in self._people.settled)
+        if weights == self._source_weights or (weights == memory.weights and not has_new_audit):
             return
         memory.version = self._files.write(model, turn, memory.ledger.received).number
         memory.weights = weights
