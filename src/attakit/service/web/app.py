@@ -54,18 +54,9 @@ def create_app(
     clock: Callable[[], float] = time.time,
     learning: Callable[[], bool] = lambda: True,
 ) -> FastAPI:
-    """Put a service behind HTTP.
+    """Put a service behind HTTP. The caller closes storage and predictor after the app has ended.
 
-    Parameters
-    ----------
-    storage, predictor
-        The service's storage and predictor. The caller closes them after the app has ended.
-    settings
-        The service's settings.
-    clock
-        A function that returns the time of day.
-    learning
-        A function that returns whether the learner is alive.
+    `clock` returns the time of day, `learning` whether the learner is alive.
     """
     overview = Overview(
         storage,

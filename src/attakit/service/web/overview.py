@@ -34,18 +34,8 @@ NamedNumbers = Mapping[str, float]
 class Overview(Worker):
     """Numbers for the dashboard, and a thread that refreshes them without delaying a request.
 
-    Parameters
-    ----------
-    storage, settings
-        The service's storage and settings.
-    clock
-        A function that returns the time of day.
-    learning
-        A function that returns whether the learner is alive.
-    answering
-        A function that returns the number of the version that answers, once there is one.
-    ticks
-        A function that returns monotonic seconds, for the age of the cached status.
+    `learning` returns whether the learner is alive, `answering` the number of the version that
+    answers, if any. `clock` returns the time of day, `ticks` monotonic seconds.
     """
 
     def __init__(

@@ -6,9 +6,9 @@ import logging
 import threading
 from collections.abc import Sequence
 from itertools import islice
-from typing import Protocol
 
 from attakit.service.storage.rows import Served
+from attakit.service.storage.samples import SampleStore
 from attakit.service.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -19,23 +19,10 @@ _BATCH = 500
 _RETRY_PAUSES = (0.1, 0.5, 2.0)
 
 
-class SampleSink(Protocol):
-    """A store for samples."""
-
-    def add(self, served: Sequence[Served]) -> None: ...
-
-
 class SampleWriter(Worker):
     """A thread that writes served samples in bulk, in the order they were served.
 
-    Parameters
-    ----------
-    store
-        The store that gets the samples.
-    capacity, capacity_bytes
-        Limits of the queue; `put` rejects samples beyond them.
-    retry_pauses
-        Seconds to wait after the first, second, … failure in a row; the last one is repeated.
+    `put` rejects samples beyond the capacity of the queue.
 
     Examples
     --------
@@ -51,7 +38,7 @@ class SampleWriter(Worker):
 
     def __init__(
         self,
-        store: SampleSink,
+        store: SampleStore,
         *,
         capacity: int = _CAPACITY,
         capacity_bytes: int = _BYTES,
