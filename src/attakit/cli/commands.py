@@ -20,21 +20,11 @@ from attakit.errors import needs_extra
 
 @dataclass(frozen=True)
 class Command:
-    """A command that is not imported yet.
+    """A command that is not imported yet."""
 
-    Parameters
-    ----------
-    help
-        The first line of the command's own help.
-    load
-        Imports the command.
-    extra
-        The optional dependencies without which it cannot be imported.
-    """
-
-    help: str
+    help: str  # the first line of the command's own help
     load: Callable[[], typer.Typer]
-    extra: str | None = None
+    extra: str | None = None  # optional dependencies without which it cannot be imported
 
 
 def load_command(name: str) -> typer.Typer:

@@ -18,16 +18,9 @@ from attakit.settings.service import InputTable, ServiceSettings
 def service_model(
     place: Path, number: int | None = None, database: str | None = None
 ) -> Exportable:
-    """A version of a service's model, with what one must know to use it.
+    """A version of a service's model, by default the one that answers, and how to use it.
 
-    Parameters
-    ----------
-    place
-        Folder or file of the service.
-    number
-        Of the version; by default the one that answers requests.
-    database
-        URL, where it is not the one in the settings.
+    `place` is the service's folder or file; `database` replaces the URL in the settings.
     """
     settings = find_settings(place)
     with open_service(settings, database) as storage:

@@ -15,14 +15,9 @@ _SHOWN_SIZE = 1024  # pixels; larger pictures are scaled down for people
 
 
 def open_image(content: bytes, limit: int) -> Image.Image:
-    """Open an image and read only its header. Raise what Pillow raises, or ValueError.
+    """Open an image file and read only its header, which may claim at most `limit` pixels.
 
-    Parameters
-    ----------
-    content
-        The bytes of the file.
-    limit
-        The largest number of pixels that the header may claim.
+    Raise what Pillow raises, or ValueError.
     """
     if content.startswith(b"\xff\xd8") and content.count(_SCAN) > _SCANS:
         raise ValueError(f"it goes over its pixels more than {_SCANS} times")

@@ -17,15 +17,7 @@ _BATCH = 2
 
 
 def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
-    """Raise an error if model, inputs, classes and method do not fit together.
-
-    Parameters
-    ----------
-    settings
-        The service's settings.
-    source
-        The service's source model, which stays unchanged.
-    """
+    """Raise an error if model, inputs, classes and method do not fit together."""
     shape = Inputs(settings.input, pixels=settings.server.pixels).shape
     with torch.no_grad():
         logits = source(torch.zeros(_BATCH, *shape, device=source.device)).logits

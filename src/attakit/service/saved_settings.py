@@ -80,17 +80,7 @@ def open_service(
     *,
     clock: Callable[[], float] = time.time,
 ) -> Storage:
-    """Open the storage of a service.
-
-    Parameters
-    ----------
-    settings
-        The service's settings.
-    database
-        A URL to use instead of the one in the settings.
-    clock
-        A function that returns the time of day.
-    """
+    """Open the storage of a service; `database` is a URL to use instead of that in the settings."""
     url = database or settings.database
     check_password(url)
     return open_storage(settings.folder, url, labels=label_rules(settings), clock=clock)
