@@ -1,12 +1,12 @@
 """Records for tests of the service: samples as they are served, and questions about them."""
 
-from attakit.service.storage import Question, Served, Turn
+from attakit.service.storage import Question, ServedSample, Turn
 
 NOW = 1_000_000.0
 
 
 def served(*names, at=NOW, content=b"image"):
-    return [Served(name, content, 0, 1, 0.9, 0.3, at) for name in names]
+    return [ServedSample(name, content, 0, 1, 0.9, 0.3, at) for name in names]
 
 
 def question(sample, *, at=NOW, turn=0, purpose="learn", guess=1):

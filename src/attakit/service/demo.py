@@ -55,7 +55,7 @@ def simulated_traffic(address: str) -> Iterator[None]:
     """Inside, simulated clients send digits to a service, and simulated people answer it."""
     task = load_task(StreamTable())
     with Client(address) as sender, Client(address, annotator="simulated") as answerer:
-        visitors = Visitors(sender, task)
+        visitors = SimulatedClients(sender, task)
         with visitors, SimulatedPeople(answerer, visitors.truth, len(task.classes)):
             yield
 
@@ -70,7 +70,7 @@ class _Simulated(Worker):
             super().on_failure(error)
 
 
-class Visitors(_Simulated):
+class SimulatedClients(_Simulated):
     """A thread that sends digits to a service, domain after domain, and records their classes.
 
     It sends `rate` images per second.

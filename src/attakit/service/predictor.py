@@ -20,7 +20,7 @@ Model = Callable[[Tensor], Prediction]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ServedPrediction:
     """A model's answer to one request."""
 
     logits: Tensor  # (inputs, classes)
@@ -31,7 +31,7 @@ class Answered:
 @dataclass(frozen=True, slots=True)
 class _Request:
     inputs: Tensor
-    answer: Future[Answered]
+    answer: Future[ServedPrediction]
     at: float
 
 
@@ -104,7 +104,7 @@ class Predictor(Worker):
         """Answer with another model from the next forward pass on."""
         self._serving = (model, version)
 
-    def submit(self, inputs: Tensor) -> Future[Answered]:
+    def submit(self, inputs: Tensor) -> Future[ServedPrediction]:
         """Add a request to the queue, and return the future of its answer."""
         request = _Request(inputs, Future(), time.monotonic())
         with self._submitting:
@@ -113,7 +113,7 @@ class Predictor(Worker):
             self._requests.put(request)
         return request.answer
 
-    def predict(self, inputs: Tensor) -> Answered:
+    def predict(self, inputs: Tensor) -> ServedPrediction:
         """Answer a request, and wait for the answer."""
         return self.submit(inputs).result()
 
@@ -179,7 +179,7 @@ class Predictor(Worker):
 
     def _pass(
         self, inputs: Sequence[Tensor], model: Model | None, version: int
-    ) -> Sequence[Answered]:
+    ) -> Sequence[ServedPrediction]:
         if model is None:
             raise StateError("Predictor: no model is loaded yet. Try again in a moment.")
         if not inputs:
@@ -193,7 +193,7 @@ class Predictor(Worker):
             features = torch.cat([part.features for part in parts])
             sizes = [len(one) for one in inputs]
             return [
-                Answered(*rows, version)
+                ServedPrediction(*rows, version)
                 for rows in zip(
                     torch.split(logits, sizes), torch.split(features, sizes), strict=True
                 )

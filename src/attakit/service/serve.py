@@ -98,7 +98,7 @@ def serve(
 def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    config = configure(app)
+    config = uvicorn_config(app)
     # uvicorn raises the signal that stopped it again, after the last request has ended.
     with suppress(Interrupted), stoppable("Stopped.", at_once=True):
         _Server(config, lambda: started(address)).run(sockets=[listener])
@@ -130,7 +130,7 @@ def running_service(
         stack.enter_context(follower)
         supervisor = stack.enter_context(
             Supervisor(
-                partial(learn, settings, os.getpid(), log_file),
+                partial(run_learner_process, settings, os.getpid(), log_file),
                 died=partial(_record_death, storage),
             )
         )
@@ -151,7 +151,9 @@ def _record_unreadable(storage: Storage, number: int) -> None:
     storage.events.add("alarm", "server", what="serving", text=text)
 
 
-def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) -> None:
+def run_learner_process(
+    settings: ServiceSettings, parent: int, log_file: Path | None = None
+) -> None:
     """Run the learner until the service ends; the main function of the learner process.
 
     Parameters
@@ -184,8 +186,8 @@ def _warn_if_shared(folder: Path) -> None:
         )
 
 
-def configure(app: FastAPI) -> uvicorn.Config:
-    """Return uvicorn's config for an app.
+def uvicorn_config(app: FastAPI) -> uvicorn.Config:
+    """The configuration of the web server.
 
     By default uvicorn trusts the header X-Forwarded-For from any program on this machine, which
     could then use any number of addresses. So the header counts only if the operator names proxies.

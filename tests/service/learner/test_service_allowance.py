@@ -13,7 +13,7 @@ from attakit.service.learner.allowance import (
     question_limit,
     share_out,
 )
-from attakit.settings.service import LabelTable
+from attakit.settings.service import ServiceLabelsTable
 
 
 def generator(seed=0):
@@ -62,12 +62,12 @@ def test_where_the_method_does_not_ask_the_audit_has_its_own_pace(share, asks):
 
 
 def test_a_question_to_several_people_costs_several_labels():
-    table = LabelTable(budget=10, per_hour=7, policy="majority", answers=3)
+    table = ServiceLabelsTable(budget=10, per_hour=7, policy="majority", answers=3)
 
     assert question_limit(table) == 3
     assert hourly_limit(table) == 2
-    assert question_limit(LabelTable(budget="unlimited")) is None
-    assert hourly_limit(LabelTable()) == math.inf
+    assert question_limit(ServiceLabelsTable(budget="unlimited")) is None
+    assert hourly_limit(ServiceLabelsTable()) == math.inf
 
 
 def test_a_planned_budget_pays_even_beyond_its_limit():

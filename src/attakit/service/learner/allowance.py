@@ -11,7 +11,7 @@ import numpy as np
 
 from attakit.label.budget import Budget
 from attakit.label.packing import check_state
-from attakit.settings.service import LabelTable
+from attakit.settings.service import ServiceLabelsTable
 
 HOUR = 3600.0
 _ROUNDING = 1e-9
@@ -54,16 +54,16 @@ class PurposeCounts:
     audit: int = 0
 
 
-def question_limit(table: LabelTable) -> int | None:
+def question_limit(table: ServiceLabelsTable) -> int | None:
     """How many questions the budget of labels pays for; None without a limit.
 
-    >>> question_limit(LabelTable(budget=10, policy="majority", answers=3))
+    >>> question_limit(ServiceLabelsTable(budget=10, policy="majority", answers=3))
     3
     """
     return None if table.budget == "unlimited" else table.budget // table.cost
 
 
-def hourly_limit(table: LabelTable) -> float:
+def hourly_limit(table: ServiceLabelsTable) -> float:
     """How many questions may be put within an hour; infinite without a limit."""
     return math.inf if table.per_hour == "unlimited" else table.per_hour // table.cost
 

@@ -147,13 +147,12 @@ def trust(
     classes: int,
     confidence: float,
 ) -> Trust:
-    """How far people can be trusted, told from the samples about which the source model is surest.
+    """How far people can be trusted, judged by the samples that the source model is surest about.
 
-    Somebody who answers at random agrees with it on one of so many samples as there are classes,
-    which would be every second of two classes, and on few samples more by luck. So the lower end
-    of the interval must be above that, and it is told how far it is (Bennett, Alpert and
-    Goldstein's S of 1954). Chance is the same for all classes, not Cohen's: where nearly all
-    samples are of one class, honest people would hardly do better than his.
+    Somebody who answers at random agrees with it by chance: with two classes, on every second
+    sample, and on few samples more often by luck. So the lower end of the interval is compared with
+    chance (Bennett, Alpert and Goldstein's S of 1954). Chance is the same for all classes, unlike
+    in Cohen's kappa: where nearly all samples have one class, honest people could hardly beat that.
 
     >>> trust([1, 0] * 10, [1, 0] * 10, [0.1] * 20, classes=2, confidence=0.9).beyond_chance > 0.5
     True

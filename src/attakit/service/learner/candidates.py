@@ -47,7 +47,7 @@ class VersionFiles:
             self._versions.promote(SOURCE, "It is the source model.", LEARNER, key="source")
 
     def write(self, model: nn.Module, turn: Turn, received: int) -> Version:
-        """Save a candidate, made of so many labels.
+        """Save a candidate that was made with `received` labels.
 
         One of the same turn that is there already stays as it is: it may have been promoted since.
         """

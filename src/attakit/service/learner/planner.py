@@ -30,7 +30,7 @@ class Planner:
 
     A turn is due when a batch is full or its oldest sample has waited long enough, when outcomes
     of questions wait to be learned from, or when samples must be forgotten. While learning is
-    paused, only forgetting goes on.
+    paused, only forgetting continues.
 
     If too many samples wait, the batch is drawn from all of them with equal chances, and the others
     are passed over: the newest are looked at as often as the oldest.

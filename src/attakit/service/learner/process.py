@@ -91,8 +91,8 @@ def ending_on_sigterm() -> Iterator[threading.Event]:
 def giving_up(storage: Storage) -> Iterator[None]:
     """End the process with an alarm if training diverges or the checkpoint does not fit.
 
-    The turn would be taken again in the same way, with the same end; the promoted model goes on
-    answering meanwhile.
+    The turn would be taken again in the same way, with the same end. The promoted model continues
+    to answer.
     """
     try:
         yield

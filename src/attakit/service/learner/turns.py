@@ -22,7 +22,7 @@ from attakit.service.learner.audit import Decode
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Reading
 from attakit.service.learner.memory import Memory
-from attakit.service.learner.people import People, to_query, views
+from attakit.service.learner.people import People, sample_predictions, to_query
 from attakit.service.storage.rows import Question, Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
@@ -136,7 +136,7 @@ class TurnTaker:
         allowance = Allowance(turn.allowance, self._quotas(), self._advance_clock(turn), repeat)
         batch = Batch(turn.number, tuple(seen), torch.stack([inputs[name] for name in seen]))
         step, seconds = answer(batch, memory.method, allowance)
-        self._people.see(views(batch.samples, step.prediction))
+        self._people.record(sample_predictions(batch.samples, step.prediction))
         return learn(batch, step, seconds, memory.method, self._people, memory.ledger)
 
     def _advance_clock(self, turn: Turn) -> range:
@@ -175,7 +175,7 @@ class TurnTaker:
         if not queries:
             return
         # With the whole batch, since some methods normalise by the company of a sample.
-        self._people.see(views(names, self._memory.method.predict(inputs)))
+        self._people.record(sample_predictions(names, self._memory.method.predict(inputs)))
         self._memory.ledger.ask(queries)
         self._people.ask_audit(queries)
         self._memory.asked_audit += len(queries)
@@ -214,7 +214,7 @@ class TurnTaker:
         return method.adapted_model if isinstance(method, ShowsModel) else None
 
     def _check_weights(self) -> None:
-        """Let no checkpoint be written of a model that is lost: nothing could go on from it."""
+        """Raise an error before a broken model gets into a checkpoint, which could not be used."""
         if self._adapted is None:
             return
         if not all(bool(each.isfinite().all()) for each in self._adapted.parameters()):
@@ -223,7 +223,7 @@ class TurnTaker:
             )
 
     def _make_candidate(self, turn: Turn) -> None:
-        """Save a version every so many turns: of a new model, or of one with new evidence."""
+        """Save a version every `gate.every` turns, if the model or its evidence is new."""
         memory = self._memory
         memory.since_candidate += 1
         model = self._adapted

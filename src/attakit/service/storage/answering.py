@@ -33,7 +33,7 @@ def check_label(kind: str, label: object, classes: int | None) -> None:
     """Raise `LabelError` unless kind and label go together.
 
     Every answer passes here, whether it comes from a page, a client or a file. The ledger checks
-    once more that a label is a class before the learner uses it.
+    again that a label is a class before the learner uses it.
     """
     if kind not in get_args(AnswerKind):
         raise LabelError(f"An answer's kind must be label, skip or none, got {kind!r:.40}.")

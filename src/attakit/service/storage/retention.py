@@ -80,7 +80,7 @@ def _remove_traces(connection: Connection, oldest: float, saved_turn: int) -> No
 
 
 def _is_saved(saved_turn: int) -> ColumnElement[bool]:
-    """Whether the learner needs a sample no more when it goes on from its checkpoint."""
+    """Whether a learner that continues from its checkpoint can do without a sample."""
     return or_(samples.c.turn.is_(None), samples.c.turn <= saved_turn)
 
 

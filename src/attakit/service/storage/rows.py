@@ -38,7 +38,7 @@ def field_values(record: DataclassInstance, *without: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedSample:
     """A sample that came in a request, with what was answered."""
 
     sample: str

@@ -1,4 +1,4 @@
-"""What SQLite needs: a journal, patience with other writers, and copies before an upgrade."""
+"""What SQLite needs: a write-ahead log, waiting for other writers, copies before an upgrade."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 30
 _PATIENT = f"busy_timeout = {_BUSY_SECONDS * 1000}"
-_LOOK_SECONDS = 0.003  # between two looks whether a busy database is free again
-_IMPATIENT = f"busy_timeout = {1000 * _LOOK_SECONDS:.0f}"
+_POLL_SECONDS = 0.003  # between two checks whether a busy database is free again
+_IMPATIENT = f"busy_timeout = {1000 * _POLL_SECONDS:.0f}"
 _BACKUP = ".before-upgrade-from-"
 
 
@@ -47,8 +47,8 @@ def set_up(raw: Any, _record: Any) -> None:
 
 
 def _use_journal(raw: Any) -> None:
-    """Have changes written ahead. While another connection sees to the same in a new file, SQLite
-    refuses at once, however patient it was told to be."""
+    """Use a write-ahead log. While another connection does the same in a new file, SQLite refuses
+    at once, whatever its timeout is."""
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
@@ -56,13 +56,13 @@ def _use_journal(raw: Any) -> None:
         except sqlite3.OperationalError as error:
             if not _is_busy(error) or time.monotonic() >= deadline:
                 raise
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         else:
             return
 
 
 def _is_busy(error: BaseException | None) -> bool:
-    """Whether SQLite only wants to be asked again; the lowest byte tells, whatever the reason."""
+    """Whether the database is locked: the lowest byte of the code says so, whatever the reason."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
@@ -75,8 +75,8 @@ def begin(connection: Connection) -> None:
 
 
 def _begin_to_write(connection: Connection) -> None:
-    """Wait for other writers, looking often: SQLite itself looks less and less often, so that one
-    busy writer could keep another waiting for seconds."""
+    """Wait for other writers, and check often. SQLite itself checks less and less often, so that
+    one busy writer could keep another waiting for seconds."""
     deadline = time.monotonic() + _BUSY_SECONDS
     connection.exec_driver_sql(f"PRAGMA {_IMPATIENT}")
     try:

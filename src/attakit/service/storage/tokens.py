@@ -20,7 +20,7 @@ _LONGEST = 64
 
 
 class TokenStore:
-    """Tokens by name; a name is used once, so that the log tells who it was."""
+    """Tokens by name; a name is used once, so that the log says who it was."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
