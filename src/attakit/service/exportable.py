@@ -9,10 +9,11 @@ from torch import nn
 from attakit.build.exportable import Exportable
 from attakit.errors import SettingError, StateError
 from attakit.nn.export import ModelFacts
+from attakit.service.inputs import Inputs
 from attakit.service.models import version_model, version_path
 from attakit.service.saved_settings import find_settings, open_service
 from attakit.service.storage import Storage, Version
-from attakit.settings.service import InputTable, ServiceSettings
+from attakit.settings.service import ServiceSettings
 
 
 def service_model(
@@ -55,14 +56,10 @@ def _describe(settings: ServiceSettings, version: Version) -> ModelFacts:
     return ModelFacts(
         model=settings.model.name,
         classes=settings.classes,
-        shape=_shape(table),
+        shape=Inputs(table).shape,
         image_size=settings.model.image_size,
         mean=table.mean[: table.channels] if is_image else None,
         std=table.std[: table.channels] if is_image else None,
         origin=f"version {version.number} of a service, after {version.labels} labels",
         version=version.number,
     )
-
-
-def _shape(table: InputTable) -> tuple[int, ...]:
-    return table.shape if table.kind == "array" else (table.channels, table.size, table.size)

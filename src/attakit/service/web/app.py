@@ -58,14 +58,7 @@ def create_app(
 
     `clock` returns the time of day, `learning` whether the learner is alive.
     """
-    overview = Overview(
-        storage,
-        settings,
-        clock=clock,
-        learning=learning,
-        answering=lambda: predictor.version if predictor.ready else None,
-    )
-    state = _make_state(storage, predictor, settings, clock, overview)
+    state = _make_state(storage, predictor, settings, clock, learning)
     app = FastAPI(
         title="attakit",
         version=__version__,
@@ -99,8 +92,15 @@ def _make_state(
     predictor: Predictor,
     settings: ServiceSettings,
     clock: Callable[[], float],
-    overview: Overview,
+    learning: Callable[[], bool],
 ) -> AppState:
+    overview = Overview(
+        storage,
+        settings,
+        clock=clock,
+        learning=learning,
+        answering=lambda: predictor.version if predictor.ready else None,
+    )
     measured = Metrics()
     measured.include_status(overview)
     predictor.on_batch = measured.count_batch

@@ -78,7 +78,7 @@ def pages_router(
     shown = pages or Pages()
     router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
-    def page(request: Request, template: str, **values: Any) -> Response:
+    def page(request: Request, template: str) -> Response:
         """Return a page for people who may label, or the log-in page for others."""
         visitor = visitor_of(request)
         if visitor is None:
@@ -86,7 +86,7 @@ def pages_router(
         if visitor.role == "predict":
             wrong = "This token may only ask for predictions. Use one for labelling."
             return login_page(shown, wrong=wrong, status=403)
-        return html(shown.render(template, visitor, here=request.url.path, **values))
+        return html(shown.render(template, visitor, here=request.url.path))
 
     @router.api_route("/", methods=_READ)
     def dashboard(request: Request) -> Response:
