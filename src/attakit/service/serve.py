@@ -20,7 +20,7 @@ from attakit.errors import SettingError
 from attakit.files import is_shared
 from attakit.nn.classifier import Classifier
 from attakit.processes.interrupt import Interrupted, ignoring_ctrl_c, stoppable
-from attakit.service.compatibility import check_compatible
+from attakit.service.checks import check_compatible, check_model_fits, check_open_address
 from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import VersionFiles
@@ -28,13 +28,11 @@ from attakit.service.lock import exclusive_lock
 from attakit.service.logs import logging_to
 from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
-from attakit.service.preflight import check_model_fits
 from attakit.service.saved_settings import open_service, save_settings
 from attakit.service.storage import Storage
 from attakit.service.storage.storage import make_folder
 from attakit.service.supervisor import Supervisor
 from attakit.service.web.app import create_app
-from attakit.service.web.security import is_loopback
 from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
@@ -226,16 +224,3 @@ def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
                 f"with --port or --host; --port 0 takes any free one."
             ) from error
         yield listener
-
-
-def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
-    """Raise `SettingError` if other machines could reach a service that has no token."""
-    host = settings.server.host
-    if not is_loopback(host) and not storage.tokens.any():
-        elsewhere = settings.database is not None
-        place = "--database URL" if elsewhere else f"--folder {settings.folder}"
-        raise SettingError(
-            f"server.host: {host} can be reached from other machines, and there is no token yet: "
-            f"everybody could do everything. Make one with `attakit token create NAME --role "
-            f"admin {place}`, or listen on 127.0.0.1."
-        )

@@ -17,8 +17,8 @@ import torch
 from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.service.learner.audit import Decode
-from attakit.service.learner.checkpoint import UnusableCheckpoint
 from attakit.service.learner.live import LiveLearner
+from attakit.service.learner.memory import UnusableCheckpoint
 from attakit.service.lock import exclusive_lock
 from attakit.service.saved_settings import open_service
 from attakit.service.storage.storage import Storage
