@@ -2,13 +2,13 @@
 
 from threading import Thread
 
-from attakit.service.storage import LabelRules, Question, Served, Turn, open_storage
+from attakit.service.storage import LabelRules, Question, ServedSample, Turn, open_storage
 
 NOW = 1_000_000.0
 
 
 def served(*names, at=NOW, content=b"image"):
-    return [Served(name, content, 0, 1, 0.9, 0.3, at) for name in names]
+    return [ServedSample(name, content, 0, 1, 0.9, 0.3, at) for name in names]
 
 
 def question(sample, *, at=NOW, turn=0, purpose="learn", guess=1):

@@ -21,15 +21,6 @@ _PERIOD = 1e9  # seconds: the speed of the whole suite counts, since cells diffe
 class GridDisplay:
     """Shows how far a suite is, and how long it will take from here, on standard error.
 
-    Parameters
-    ----------
-    title
-        The suite's name.
-    cells
-        Number of cells in the suite.
-    quiet
-        Show nothing.
-
     Examples
     --------
     >>> with GridDisplay("pacs", 12, quiet=True) as display:
