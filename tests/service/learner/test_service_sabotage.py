@@ -84,8 +84,10 @@ def test_the_gate_lets_honest_work_through(miniature, outlines, method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "seed"),
+    [*[("simatta", seed) for seed in (1, 2, 3, 4)], *[("anchor_head", seed) for seed in (1, 2, 3)]],
+)
 def test_the_gate_holds_against_random_answers(miniature, outlines, method, seed):
     inputs, labels, model = outlines
     sabotaged = miniature(**settings(model, method))

@@ -21,16 +21,9 @@ SOURCE_FILE = "source.safetensors"
 
 
 class VersionFiles:
-    """The folder of versions.
+    """The folder with one safetensors file for each version.
 
-    Parameters
-    ----------
-    folder
-        Holds one safetensors file for each version.
-    versions
-        Say which there are.
-    source
-        The source model; a version has other weights, or a head on it.
+    A version has other weights than the source model, or a head on it.
     """
 
     def __init__(self, folder: Path, versions: VersionStore, source: Classifier) -> None:
@@ -66,20 +59,10 @@ class VersionFiles:
             self._versions.promote(SOURCE, "It is the source model.", LEARNER, key="source")
 
     def write(self, model: nn.Module, weights: str, turn: Turn, received: int) -> Version:
-        """Save a candidate of a turn.
+        """Save a candidate with the hash `weights` that was made with `received` labels.
 
-        One of the same turn that is there already stays as it is: it may have been promoted since.
-
-        Parameters
-        ----------
-        model
-            The candidate. Of a `FrozenHead` only what differs from the source model is saved.
-        weights
-            Its hash.
-        turn
-            The turn that made it.
-        received
-            Labels it was made of.
+        Of a `FrozenHead` only what differs from the source model is saved. A version of the same
+        turn that is there already stays as it is: it may have been promoted since.
         """
         known = self._versions.of_turn(turn.number)
         if known is not None:
@@ -100,13 +83,9 @@ class VersionFiles:
         return load_version(self.source, version, self.folder / version.file)
 
     def clean(self, keep: int) -> None:
-        """Delete drafts, and the files of old versions, but not of those that answered last.
+        """Delete drafts and the files of old versions.
 
-        Parameters
-        ----------
-        keep
-            So many of the newest, and of those that answered last, stay; two of the latter at
-            least.
+        The newest `keep` stay, and as many of those that answered last, at least two.
         """
         answered = self._versions.get(promoted_versions(self._versions)[: max(2, keep)])
         kept = {version.file for version in (*self._versions.recent(keep), *answered.values())}

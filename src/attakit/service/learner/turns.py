@@ -21,7 +21,7 @@ from attakit.service.learner.audit import Decode
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Reading
 from attakit.service.learner.memory import Memory
-from attakit.service.learner.people import People, to_query, views
+from attakit.service.learner.people import People, sample_predictions, to_query
 from attakit.service.storage.rows import Question, Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
@@ -32,20 +32,9 @@ _ALARMS = 200  # newest alarms among which that of a turn taken again is looked 
 
 
 class TurnTaker:
-    """Takes turns, the same way however often.
+    """Takes turns. A turn that is taken again does the same, and writes nothing twice.
 
-    Parameters
-    ----------
-    settings
-        Of the service.
-    storage
-        Holds samples and questions; all that is written there is written once.
-    memory
-        What a turn changes.
-    files
-        Take the candidates.
-    decode
-        Makes an input of a content.
+    `decode` turns a stored content into an input.
     """
 
     def __init__(
@@ -144,7 +133,7 @@ class TurnTaker:
         allowance = Allowance(turn.allowance, self._quotas(), self._advance_clock(turn), repeat)
         batch = Batch(turn.number, tuple(seen), torch.stack([inputs[name] for name in seen]))
         step, seconds = answer(batch, memory.method, allowance)
-        self._people.see(views(batch.samples, step.prediction))
+        self._people.record(sample_predictions(batch.samples, step.prediction))
         return learn(batch, step, seconds, memory.method, self._people, memory.ledger)
 
     def _advance_clock(self, turn: Turn) -> range:
@@ -183,7 +172,7 @@ class TurnTaker:
         if not queries:
             return
         # With the whole batch, since some methods normalise by the company of a sample.
-        self._people.see(views(names, self._memory.method.predict(inputs)))
+        self._people.record(sample_predictions(names, self._memory.method.predict(inputs)))
         self._memory.ledger.ask(queries)
         self._people.ask_audit(queries)
         self._memory.asked_audit += len(queries)
@@ -217,7 +206,7 @@ class TurnTaker:
         return reading
 
     def _make_candidate(self, turn: Turn) -> None:
-        """Save a version every so many turns: of a new model, or of one with new evidence."""
+        """Save a version every `gate.every` turns, if the model or its evidence is new."""
         memory = self._memory
         memory.since_candidate += 1
         if not isinstance(memory.method, ShowsModel):
@@ -227,8 +216,8 @@ class TurnTaker:
         if memory.since_candidate < self._settings.gate.every:
             return
         weights = self._files.name(model)
-        judged_anew = any(one.purpose == "audit" for one in self._people.settled)
-        if self._files.is_source(weights) or (weights == memory.weights and not judged_anew):
+        has_new_audit = any(one.purpose == "audit" for one in self._people.settled)
+        if self._files.is_source(weights) or (weights == memory.weights and not has_new_audit):
             return
         memory.version = self._files.write(model, weights, turn, memory.ledger.received).number
         memory.weights = weights
