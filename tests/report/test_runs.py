@@ -91,7 +91,7 @@ def test_runs_that_differ_in_seed_folder_and_weights_belong_together():
 
 def test_runs_with_the_label_counts_of_different_partners_belong_together():
     runs = [
-        run(seed=n, label="a", method={"selector": {"name": "uniform", "counts": [n, 2]}})
+        run(seed=n, label="a", method={"name": "enhanced"}, labels={"budget": 9, "matched": n})
         for n in range(3)
     ]
 

@@ -32,7 +32,7 @@ from attakit.bench.run_folder import (
 from attakit.bench.run_state import RunState, Saver
 from attakit.bench.saved_model import adapted_model, keep_model
 from attakit.build.data import build_stream, load_task
-from attakit.build.methods import build_method
+from attakit.build.methods import build_method, build_rate
 from attakit.build.models import source_classifier
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.pools import build_pool, check_pool
@@ -174,7 +174,8 @@ def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks
 def _build_method(experiment: Experiment, task: Task, stream: Stream, model: Classifier) -> Method:
     if experiment.pool is not None and isinstance(stream, Rounds):
         return build_pool(experiment, experiment.pool, stream, model)
-    return build_method(experiment.method, model, experiment.seed, task.source_train)
+    rate = build_rate(experiment.labels)
+    return build_method(experiment.method, model, experiment.seed, task.source_train, rate)
 
 
 def _resume(state: RunState, folder: Path) -> int:
@@ -196,7 +197,8 @@ def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporte
         everyone = [*reporters, Saver(state, folder / SNAPSHOT, every, stop)]
         batches = until(stop, state.stream.batches(start))
         try:
-            run(batches, state.method, state.oracle, state.ledger, everyone)
+            length = len(state.stream) - start
+            run(batches, state.method, state.oracle, state.ledger, everyone, length=length)
         finally:
             for reporter in everyone:
                 reporter.close()

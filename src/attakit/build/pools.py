@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attakit.build.methods import build_pool_selector
+from attakit.build.methods import build_selector
 from attakit.errors import SettingError
 from attakit.methods.pool import PoolAdaptation
 from attakit.nn.classifier import Classifier
@@ -23,7 +23,7 @@ def build_pool(
     return PoolAdaptation(
         model,
         stream.pool,
-        selector=build_pool_selector(table.selector, experiment.seed),
+        selector=build_selector(table.selector, experiment.seed),
         budget=budget,
         forward_batch=experiment.stream.batch_size,
         seed=experiment.seed,
@@ -37,4 +37,8 @@ def check_pool(experiment: Experiment, table: PoolTable) -> None:
         raise SettingError(
             "An experiment has either a [method] for a stream or a [pool]: leave one of them out."
         )
-    build_pool_selector(table.selector, experiment.seed)
+    if experiment.labels.per_1000 is not None or experiment.labels.spread_over is not None:
+        raise SettingError(
+            "labels: with a [pool] the rounds set the pace. Leave out per_1000 and spread_over."
+        )
+    build_selector(table.selector, experiment.seed)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
+from dataclasses import replace
 from typing import Any
 
 from attakit.errors import LabelError, SettingError
@@ -19,13 +20,45 @@ def run(
     oracle: Oracle,
     ledger: Ledger,
     reporters: Sequence[Reporter] = (),
+    *,
+    length: int | None = None,
 ) -> None:
-    """Feed a stream through a method, asking for labels within the budget."""
-    for batch in stream:
-        step, seconds = answer(batch, method, ledger.budget.allowance)
+    """Feed a stream through a method, asking for labels within the budget.
+
+    Parameters
+    ----------
+    stream
+        The batches.
+    method, oracle, ledger, reporters
+        Who adapts, who answers, who pays, and who observes.
+    length
+        Number of batches, so that the budget can be spread over them; by default the length of
+        the stream, if it has one.
+    """
+    length = length_of(stream) if length is None else length
+    for number, batch in enumerate(stream):
+        step, seconds = answer(batch, method, allowance_for(ledger, number, length))
         result = learn(batch, step, seconds, method, oracle, ledger)
         for reporter in reporters:
             reporter.on_step(result)
+
+
+def length_of(stream: Iterable[Any]) -> int | None:
+    """The number of batches; None where it is not known in advance.
+
+    >>> length_of([1, 2]), length_of(iter([1, 2]))
+    (2, None)
+    """
+    try:
+        return len(stream) if isinstance(stream, Sized) else None
+    except TypeError:  # a DataLoader without a length
+        return None
+
+
+def allowance_for(ledger: Ledger, number: int, length: int | None) -> Allowance:
+    """What the budget allows at batch `number`, counted from 0, of a stream."""
+    left = None if length is None else max(1, length - number)
+    return replace(ledger.budget.allowance, batches_left=left)
 
 
 def answer(batch: Batch, method: Method, allowance: Allowance) -> tuple[Step, float]:

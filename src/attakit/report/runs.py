@@ -11,9 +11,11 @@ from attakit.errors import SettingError, StateError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.lines import as_json, read_lines
 
-# Two runs that differ only in these are the same experiment done twice. "counts" is how many labels
-# a control run takes at each step to match another run of the same seed.
-_NOT_SETTINGS = frozenset({"seed", "report", "folder", "weights", "device", "threads", "counts"})
+# Two runs that differ only in these are the same experiment done twice. "matched" is how many
+# labels a control run takes to match another run of the same seed; older runs have "counts".
+_NOT_SETTINGS = frozenset(
+    {"seed", "report", "folder", "weights", "device", "threads", "matched", "counts"}
+)
 _SHOWN_DIFFERENCES = 3
 
 

@@ -11,6 +11,7 @@ from attakit.service.learner.allowance import (
     PlannedBudget,
     TurnQuestions,
     hourly_limit,
+    label_rate,
     question_limit,
     share_out,
 )
@@ -264,3 +265,16 @@ def test_every_place_of_a_batch_is_audited_equally_often(miniature):
     assert places.sum() == 200
     expected = 40
     assert ((places - expected) ** 2 / expected).sum() < 9.49  # 95 % of chi-squared, 4 degrees
+
+
+@pytest.mark.parametrize(
+    ("settings", "per_1000"),
+    [
+        ({}, None),
+        ({"per_1000": 50.0}, 50.0),
+        ({"budget": 100, "spread_over": 2000, "audit_share": 0.0}, 50.0),
+        ({"budget": 100, "spread_over": 2000, "policy": "majority", "answers": 2}, 20.0),
+    ],
+)
+def test_the_method_asks_at_the_pace_of_the_labels_table(settings, per_1000):
+    assert label_rate(LabelTable(**settings)).per_1000 == per_1000

@@ -117,7 +117,8 @@ def differences(cell: Cell, model: str | None = None) -> list[str]:
         return ["damaged results"]
     changed = changed_settings(cell.experiment, cell.folder, ignored=("report", "threads"))
     if cell.match is not None:
-        changed = [name for name in changed if not name.startswith("method.selector")]
+        told = ("method.selector", "labels.matched")
+        changed = [name for name in changed if not name.startswith(told)]
     return changed if model is None or before == model else [*changed, "source model"]
 
 

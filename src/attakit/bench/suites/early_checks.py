@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from attakit.bench.matching import ask_at_steps
+from attakit.bench.matching import match_labels
 from attakit.build.methods import check_method_table
 from attakit.build.pools import check_pool
 from attakit.errors import SettingError
@@ -29,7 +29,7 @@ def check_parts(experiment: Experiment, *, is_matched: bool) -> None:
     experiment
         What will be run.
     is_matched
-        Whether it will be told when to ask, which only a method that takes a selector can be.
+        Whether it will ask about random samples, which only a method that takes a selector can.
     """
     if experiment.pool is not None:
         if is_matched:
@@ -38,5 +38,5 @@ def check_parts(experiment: Experiment, *, is_matched: bool) -> None:
         return
     check_method_table(experiment.method)
     if is_matched:
-        with complaining_of("match tells a method when to ask, so it must take a selector"):
-            check_method_table(ask_at_steps(experiment, [0]).method)
+        with complaining_of("match lets a method ask at random, so it must take a selector"):
+            check_method_table(match_labels(experiment, 0).method)

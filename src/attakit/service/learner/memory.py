@@ -15,7 +15,6 @@ from attakit.service.learner.drift import Drift
 
 _COUNTS = (
     "turn",
-    "clock",
     "asked_learn",
     "asked_audit",
     "asked_by_class",
@@ -40,8 +39,6 @@ class Memory:
         Watches the stream.
     turn
         Last one taken.
-    clock
-        Steps of the selector that have passed: more than turns, where alarms hurried it.
     asked_learn, asked_audit
         Questions put so far, refunds not subtracted.
     asked_by_class
@@ -58,7 +55,6 @@ class Memory:
     ledger: Ledger
     drift: Drift
     turn: int = -1
-    clock: float = 0.0
     asked_learn: int = 0
     asked_audit: int = 0
     asked_by_class: dict[int, int] = field(default_factory=dict)
