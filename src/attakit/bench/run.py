@@ -14,6 +14,7 @@ import torch
 
 from attakit import __version__
 from attakit.bench.callbacks import RunCallbacks
+from attakit.bench.matching import check_matched
 from attakit.bench.measure import measure_before, measure_end, measure_steps
 from attakit.bench.recorded import build_features, build_pictures
 from attakit.bench.run_folder import (
@@ -174,6 +175,7 @@ def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks
 def _build_method(experiment: Experiment, task: Task, stream: Stream, model: Classifier) -> Method:
     if experiment.pool is not None and isinstance(stream, Rounds):
         return build_pool(experiment, experiment.pool, stream, model)
+    check_matched(experiment, stream)
     rate = build_rate(experiment.labels)
     return build_method(experiment.method, model, experiment.seed, task.source_train, rate)
 

@@ -62,7 +62,12 @@ def table(
 
 def _as_json(found: Comparison) -> dict[str, Any]:
     rows = [asdict(one) for one in found.summaries]
-    return {"title": found.title, "rows": rows, "notes": found.notes}
+    return {
+        "title": found.title,
+        "rows": rows,
+        "inapplicable": found.inapplicable,
+        "notes": found.notes,
+    }
 
 
 def plot(
@@ -75,7 +80,8 @@ def plot(
     as_json: Json = False,
 ) -> None:
     """Plot accuracy against labels or seconds, or an ablation."""
-    draw_plot([read_run(folder) for folder in find_runs(folders)], kind, out)
+    runs = [read_run(folder) for folder in find_runs(folders)]
+    draw_plot([run for run in runs if not run.inapplicable], kind, out)
     if as_json:
         print_json({"plot": str(out.resolve())})
     elif not quiet:

@@ -15,14 +15,14 @@ from attakit.bench.suites.early_checks import check_parts, complaining_of
 from attakit.build.data import check_stream
 from attakit.build.methods import asks_for_labels
 from attakit.errors import SettingError, StateError
-from attakit.report.runs import read_run
+from attakit.report.runs import INAPPLICABLE_FILE, read_run
 from attakit.settings.experiment import Experiment
 from attakit.settings.load import copy_tables, parse_experiment, put_value
 from attakit.settings.suite import BudgetSetting, MethodEntry, StreamEntry, Suite
 
 FAILED, SUITE_FILE = "failed.txt", "suite.json"
 
-State = Literal["new", "interrupted", "finished", "failed", "changed"]
+State = Literal["new", "interrupted", "finished", "inapplicable", "failed", "changed"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,8 @@ def cell_state(cell: Cell, model: str | None = None) -> State:
     """
     failed = (cell.folder / FAILED).exists()
     if not has_begun(cell.folder):
+        if (cell.folder / INAPPLICABLE_FILE).exists():
+            return "inapplicable"
         return "failed" if failed else "new"
     if differences(cell, model):
         return "changed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,14 +10,14 @@ from dataclasses import replace
 from typing import Literal
 
 from attakit.bench.matching import match_labels
-from attakit.bench.run_folder import has_begun, read_end
+from attakit.bench.run_folder import describe, has_begun, read_end
 from attakit.bench.suites.cells import FAILED, Cell, cell_state, differences
 from attakit.bench.suites.sources import NoSource, Source
 from attakit.bench.suites.work import CellEnd, CellEvent, CellResult, Executor, Job, failure
 from attakit.errors import StateError
-from attakit.report.runs import read_run
+from attakit.report.runs import INAPPLICABLE_FILE, read_run
 
-End = Literal["finished", "skipped", "failed", "stopped"]
+End = Literal["finished", "skipped", "inapplicable", "failed", "stopped"]
 PAUSE = 0.2  # seconds until a request to stop is noticed
 CHANCES = 2  # a cell whose process is killed from outside gets a second one
 _SHOWN = 3
@@ -97,7 +98,7 @@ class Grid:
                 _forget_failure(self.cells[name])
                 executor.start(job)
             else:
-                self._end(name, "skipped" if job.result == "finished" else "failed", job, callbacks)
+                self._end(name, _end_without_job(job), job, callbacks)
 
     def _next(self, cell: Cell) -> Job | CellResult:
         """The job that a cell is ready for, or how it ends without one."""
@@ -106,7 +107,7 @@ class Grid:
             is_finished = self._state(cell) == "finished"
             return _finished(cell) if is_finished else CellResult("failed", source.message)
         if cell.match is not None and self.outcomes[cell.match][0] not in ("finished", "skipped"):
-            return _unmatched(cell.match)
+            return _unmatched(cell.match, self.outcomes[cell.match][0])
         cell = self._matched(cell)
         state = self._state(cell)
         if state == "finished":
@@ -137,6 +138,8 @@ class Grid:
         self.outcomes[name] = (end, outcome)
         if end == "failed":
             _write_failure(self.cells[name], outcome)
+        elif end == "inapplicable":
+            _write_inapplicable(self.cells[name], outcome)
         callbacks(CellEnd(name, outcome))
 
     def _plan(self) -> list[str]:
@@ -196,8 +199,17 @@ def _finished(cell: Cell) -> CellResult:
     return CellResult("finished", end=read_end(cell.folder))
 
 
-def _unmatched(partner: str) -> CellResult:
-    return CellResult("failed", f"Not run: its labels are matched to {partner}, which failed.")
+def _end_without_job(outcome: CellResult) -> End:
+    if outcome.result == "inapplicable":
+        return "inapplicable"
+    return "skipped" if outcome.result == "finished" else "failed"
+
+
+def _unmatched(partner: str, end: End) -> CellResult:
+    matched = f"Not run: its labels are matched to {partner}, which"
+    if end == "inapplicable":
+        return CellResult("inapplicable", f"{matched} does not apply.")
+    return CellResult("failed", f"{matched} failed.")
 
 
 def _write_failure(cell: Cell, outcome: CellResult) -> None:
@@ -207,6 +219,13 @@ def _write_failure(cell: Cell, outcome: CellResult) -> None:
         (cell.folder / FAILED).write_text(text + "\n", encoding="utf-8")
 
 
+def _write_inapplicable(cell: Cell, outcome: CellResult) -> None:
+    facts = {"experiment": describe(cell.experiment), "message": outcome.message}
+    cell.folder.mkdir(parents=True, exist_ok=True)
+    (cell.folder / INAPPLICABLE_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
+
+
 def _forget_failure(cell: Cell) -> None:
     with suppress(OSError):
-        (cell.folder / FAILED).unlink()
+        for name in (FAILED, INAPPLICABLE_FILE):
+            (cell.folder / name).unlink(missing_ok=True)

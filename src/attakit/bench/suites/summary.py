@@ -38,7 +38,7 @@ def summarise_grid(
         "folder": str(suite.results),
         "layout": suite.layout,
         "protocol": suite.protocol,
-        **{end: ends.count(end) for end in ("finished", "skipped", "failed")},
+        **{end: ends.count(end) for end in ("finished", "skipped", "inapplicable", "failed")},
         "fairness": {"shared": list(fairness.shared), "warnings": list(fairness.warnings)},
         "cells": [_line(cell, outcomes[cell.name], runs.get(cell.name)) for cell in cells],
     }

@@ -41,7 +41,7 @@ from attakit.report.lineup import (
     several_budgets,
     with_remark,
 )
-from attakit.report.runs import RunRecord
+from attakit.report.runs import RunRecord, inapplicable_note
 from attakit.report.streams import by_conditions, is_pool, stream_name
 from attakit.report.tables import MEMORY, ResultTable, TableColumn, TableRow
 from attakit.settings.suite import PLAIN, Suite
@@ -72,9 +72,13 @@ def lay_out(name: str, runs: Sequence[RunRecord]) -> list[ResultTable]:
     on_streams, notes = _without_pools(name, runs)
     tables: list[ResultTable] = []
     for own in by_conditions(on_streams):
-        for table in LAYOUTS[name](own.data_set, line_up(own.runs)):
+        applicable = [run for run in own.runs if not run.inapplicable]
+        empty = [run for run in own.runs if run.inapplicable]
+        below = (*notes, *filter(None, [inapplicable_note(empty)]))
+        for table in LAYOUTS[name](own.data_set, line_up(applicable)):
             title = with_remark(str(table.title), own.description)
-            tables.append(replace(table, title=title, notes=(*table.notes, *notes)))
+            filled = table.with_inapplicable(run.label for run in empty if table.corner)
+            tables.append(replace(filled, title=title, notes=(*table.notes, *below)))
     return tables
 
 
