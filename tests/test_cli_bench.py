@@ -7,6 +7,8 @@ import sys
 import time
 
 import pytest
+import torch
+from torch import nn
 from typer.testing import CliRunner
 
 from attakit.bench.suites.cells import FAILED, SUITE_FILE, cell_state, expand
@@ -53,11 +55,9 @@ label = "Tent"
 method = { name = "tent", updates = 20 }
 """
 MLP = """
-import torch
 from torch import nn
 
 def make():
-    torch.manual_seed(0)
     return nn.Sequential(nn.Flatten(), nn.Linear(784, 16), nn.ReLU(), nn.Linear(16, 10))
 """
 ROW = "results/small/domain_after_domain"
@@ -339,7 +339,10 @@ def test_pools_are_compared_like_methods(work):
 
 def test_a_method_that_does_not_apply_is_shown_as_such_and_is_no_failure(work):
     (work / "mlp.py").write_text(MLP)
-    (work / "suite.toml").write_text(SUITE.replace("[base]", "[base]\nmodel.name = 'mlp:make'"))
+    model = "model = { name = 'mlp:make', weights = 'mlp.pth' }"
+    (work / "suite.toml").write_text(SUITE.replace("[base]", f"[base]\n{model}"))
+    layers = [nn.Flatten(), nn.Linear(784, 16), nn.ReLU(), nn.Linear(16, 10)]
+    torch.save(nn.Sequential(*layers).state_dict(), work / "mlp.pth")
 
     result = call()
     told = json.loads(call("--json").stdout)

@@ -82,8 +82,8 @@ class Allowance:
         sets no limit per class.
     pace
         How many times faster than usual to ask, for example after a drift alarm.
-    batches_left
-        Batches that are still to come, this one included. None if nobody knows.
+    samples_left
+        Samples that are still to come, this batch included. None if nobody knows.
     due
         Questions that are due now. None if all that are allowed may be asked.
     repeat
@@ -99,7 +99,7 @@ class Allowance:
     count: int
     per_class: Mapping[int, int] | None = None
     pace: float = 1.0
-    batches_left: int | None = None
+    samples_left: int | None = None
     due: int | None = None
     repeat: Collection[SampleId] | None = None
 

@@ -13,9 +13,9 @@ def asked(rate, batches, budget, *, drifts=(), paces=None, ends=False):
     """How many labels each batch is asked for, within a budget."""
     counts = []
     for number, samples in enumerate(batches):
-        left = len(batches) - number if ends else None
+        left = sum(batches[number:]) if ends else None
         pace = 1.0 if paces is None else paces[number]
-        allowance = Allowance(budget, pace=pace, batches_left=left)
+        allowance = Allowance(budget, pace=pace, samples_left=left)
         count = rate.due(samples, allowance, drifted=number in drifts)
         rate.spend(count)
         budget -= count

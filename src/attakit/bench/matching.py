@@ -26,7 +26,7 @@ def match_labels(experiment: Experiment, labels: int) -> Experiment:
 
 def check_matched(experiment: Experiment, stream: Stream) -> None:
     """Raise `SettingError` if an experiment is to get more labels than its stream has samples."""
-    labels, samples = experiment.labels.matched or 0, len(stream.truth.labels)
+    labels, samples = experiment.labels.matched or 0, stream.sample_count
     if labels > samples:
         raise SettingError(
             f"match: the other method got {labels:,} labels, but this stream has only {samples:,} "

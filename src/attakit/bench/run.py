@@ -199,8 +199,8 @@ def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporte
         everyone = [*reporters, Saver(state, folder / SNAPSHOT, every, stop)]
         batches = until(stop, state.stream.batches(start))
         try:
-            length = len(state.stream) - start
-            run(batches, state.method, state.oracle, state.ledger, everyone, length=length)
+            left = state.stream.sample_count - start * state.stream.batch_size
+            run(batches, state.method, state.oracle, state.ledger, everyone, samples=left)
         finally:
             for reporter in everyone:
                 reporter.close()

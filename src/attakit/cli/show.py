@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from attakit.build.data import DATA_SETS, summary
@@ -21,6 +22,7 @@ from attakit.paper.tables.layouts import LAYOUTS, check_layout, lay_out
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.console import print_table
 from attakit.report.html import write_report
+from attakit.report.labels_bought import labels_bought
 from attakit.report.plots import PlotKind, draw_plot
 from attakit.report.runs import find_runs, read_run
 from attakit.report.table_forms import TableForm, layout_json, render_tables
@@ -58,6 +60,19 @@ def table(
             print_table(one)
     else:
         sys.stdout.write(render_tables(tables, form))
+        if form == "csv":
+            _say_what_labels_bought(compare(runs))
+
+
+def _say_what_labels_bought(comparisons: Sequence[Comparison]) -> None:
+    """On standard error: CSV has no place for notes."""
+    errors = Console(stderr=True, highlight=False)
+    for one in comparisons:
+        sentence = labels_bought(one.runs)
+        if sentence:
+            errors.print(
+                escape(f"{one.title}: {sentence}" if one.title else sentence), soft_wrap=True
+            )
 
 
 def _as_json(found: Comparison) -> dict[str, Any]:

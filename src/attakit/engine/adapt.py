@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from torch import Tensor
 
-from attakit.engine.loop import allowance_for, answer, learn, length_of
+from attakit.engine.loop import answer, learn
+from attakit.engine.samples_left import SamplesLeft
 from attakit.errors import SettingError
 from attakit.label.budget import Budget
 from attakit.label.callback import Callback
@@ -65,7 +67,7 @@ def adapt(
     _check_callable(ask)
     ledger = Ledger(budget if isinstance(budget, Budget) else Budget(budget))
     stream = from_iterable(batches)
-    return _turns(method, stream, ask, ledger, classes, length_of(batches))
+    return _turns(method, stream, ask, ledger, classes, SamplesLeft(batches))
 
 
 def _turns(
@@ -74,12 +76,13 @@ def _turns(
     ask: Ask,
     ledger: Ledger,
     classes: Sequence[str] | None,
-    length: int | None,
+    left: SamplesLeft,
 ) -> Iterator[tuple[Batch, Prediction]]:
     inputs: dict[SampleId, Tensor] = {}
     oracle = Callback(lambda name: ask(name, inputs[name]), classes=classes, annotator="ask")
-    for number, batch in enumerate(stream):
-        step, seconds = answer(batch, method, allowance_for(ledger, number, length))
+    for batch in stream:
+        allowance = replace(ledger.budget.allowance, samples_left=left.at(batch))
+        step, seconds = answer(batch, method, allowance)
         yield batch, step.prediction
         inputs = {query.sample: batch.inputs[_row(batch, query.sample)] for query in step.queries}
         learn(batch, step, seconds, method, oracle, ledger)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from attakit.engine.samples_left import SamplesLeft
 from attakit.errors import LabelError, SettingError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Method, Oracle, Reporter
@@ -21,7 +22,7 @@ def run(
     ledger: Ledger,
     reporters: Sequence[Reporter] = (),
     *,
-    length: int | None = None,
+    samples: int | None = None,
 ) -> None:
     """Feed a stream through a method, asking for labels within the budget.
 
@@ -31,34 +32,17 @@ def run(
         The batches.
     method, oracle, ledger, reporters
         Who adapts, who answers, who pays, and who observes.
-    length
-        Number of batches, so that the budget can be spread over them; by default the length of
-        the stream, if it has one.
+    samples
+        Number of samples, so that the budget can be spread over them. It need not be given for a
+        stream that knows its length.
     """
-    length = length_of(stream) if length is None else length
-    for number, batch in enumerate(stream):
-        step, seconds = answer(batch, method, allowance_for(ledger, number, length))
+    left = SamplesLeft(stream, samples)
+    for batch in stream:
+        allowance = replace(ledger.budget.allowance, samples_left=left.at(batch))
+        step, seconds = answer(batch, method, allowance)
         result = learn(batch, step, seconds, method, oracle, ledger)
         for reporter in reporters:
             reporter.on_step(result)
-
-
-def length_of(stream: Iterable[Any]) -> int | None:
-    """The number of batches; None where it is not known in advance.
-
-    >>> length_of([1, 2]), length_of(iter([1, 2]))
-    (2, None)
-    """
-    try:
-        return len(stream) if isinstance(stream, Sized) else None
-    except TypeError:  # a DataLoader without a length
-        return None
-
-
-def allowance_for(ledger: Ledger, number: int, length: int | None) -> Allowance:
-    """What the budget allows at batch `number`, counted from 0, of a stream."""
-    left = None if length is None else max(1, length - number)
-    return replace(ledger.budget.allowance, batches_left=left)
 
 
 def answer(batch: Batch, method: Method, allowance: Allowance) -> tuple[Step, float]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from attakit.report.fairness import different_models
+from attakit.report.labels_bought import labels_bought
 from attakit.report.lines import as_json
 from attakit.report.runs import RunRecord, inapplicable_note
 from attakit.report.streams import (
@@ -93,6 +94,7 @@ def comparison(title: str | None, runs: Sequence[RunRecord]) -> Comparison:
     applicable = [run for run in runs if not run.inapplicable]
     counted = without_repeats(applicable)
     notes = [
+        labels_bought(counted),
         different_models(counted),
         *repeats_note(len(applicable) - len(counted)),
         inapplicable_note(runs),

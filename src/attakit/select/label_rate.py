@@ -30,7 +30,7 @@ def whole(number: float) -> int:
 class LabelRate:
     """Says how many labels are due, batch after batch. Fractions add up.
 
-    Without `per_1000` and `spread_over`, it spreads the budget over the batches that are left, if
+    Without `per_1000` and `spread_over`, it spreads the budget over the samples that are left, if
     the allowance says how many. Otherwise it asks for 30 labels per 1,000 samples.
 
     Parameters
@@ -96,7 +96,7 @@ class LabelRate:
         samples
             Size of the batch.
         allowance
-            What the budget still allows, at which pace, and how many batches are left.
+            What the budget still allows, at which pace, and how many samples are left.
         drifted
             Whether a new domain begins with the batch.
         """
@@ -119,15 +119,15 @@ class LabelRate:
         if not self._spreads(allowance):
             usual = USUAL_PER_1000 if self.per_1000 is None else self.per_1000
             return samples * usual / 1000
-        left = max(0.0, allowance.count - self.owed)
+        left = allowance.samples_left or 0
         if self.spread_over is not None:
-            return left * min(1.0, samples / max(self.spread_over - self.seen, 1))
-        return left / max(allowance.batches_left or 1, 1)
+            left = self.spread_over - self.seen
+        return max(0.0, allowance.count - self.owed) * min(1.0, samples / max(left, 1))
 
     def _spreads(self, allowance: Allowance) -> bool:
         if self.spread_over is not None:
             return True
-        known = allowance.batches_left is not None and allowance.count < sys.maxsize
+        known = allowance.samples_left is not None and allowance.count < sys.maxsize
         return self.per_1000 is None and known
 
     def _extra(self, allowance: Allowance, drifted: bool) -> int:

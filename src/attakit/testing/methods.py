@@ -31,7 +31,7 @@ ALLOWANCES = (
     Allowance(1),
     Allowance(3),
     Allowance(0),
-    Allowance(2, pace=3.0, batches_left=4),
+    Allowance(2, pace=3.0, samples_left=40),
 )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from torch import nn
 
 from attakit.bench.run_folder import DONE, SNAPSHOT
@@ -77,13 +78,19 @@ def _quick(quick_digits):
 
 
 ROW = "domain_after_domain"
-WITHOUT_NORM = {"name": f"{__name__}:without_norm"}
 
 
 def without_norm():
     """A classifier of digits without any norm layer."""
     with seeded(0):
         return nn.Sequential(nn.Flatten(), nn.Linear(784, 16), nn.ReLU(), nn.Linear(16, 10))
+
+
+@pytest.fixture
+def no_norm(tmp_path):
+    """The model table of a suite whose model has no norm layers."""
+    torch.save(without_norm().state_dict(), tmp_path / "no-norm.pth")
+    return {"name": f"{__name__}:without_norm", "weights": str(tmp_path / "no-norm.pth")}
 
 
 def test_every_cell_is_run_and_the_next_time_none(small_grid):
@@ -370,8 +377,8 @@ def test_a_matched_cell_whose_labels_cannot_be_spread_fails_alone(small_grid):
     assert {grid.outcomes[cell.name][0] for cell in (partner, free)} == {"finished"}
 
 
-def test_a_method_that_needs_norm_layers_does_not_apply_to_a_model_without_any(small_grid):
-    cells = small_grid("Tent", "Source only", "SimATTA", base={"model": WITHOUT_NORM})
+def test_a_method_that_needs_norm_layers_does_not_apply_to_a_model_without_any(small_grid, no_norm):
+    cells = small_grid("Tent", "Source only", "SimATTA", base={"model": no_norm})
     tent = cells[0]
 
     _, ends = run(cells)
@@ -385,8 +392,8 @@ def test_a_method_that_needs_norm_layers_does_not_apply_to_a_model_without_any(s
     assert run(cells)[1][tent.name] == "inapplicable"
 
 
-def test_a_cell_that_comes_to_apply_loses_its_mark(small_grid):
-    (without,) = small_grid("Tent", base={"model": WITHOUT_NORM})
+def test_a_cell_that_comes_to_apply_loses_its_mark(small_grid, no_norm):
+    (without,) = small_grid("Tent", base={"model": no_norm})
     (with_norm,) = small_grid("Tent")
     run([without])
 
@@ -396,8 +403,10 @@ def test_a_cell_that_comes_to_apply_loses_its_mark(small_grid):
     assert not (with_norm.folder / INAPPLICABLE_FILE).exists()
 
 
-def test_a_cell_that_is_matched_to_one_that_does_not_apply_does_not_apply_either(small_grid):
-    partner, matched = small_grid("SimATTA", "Random", base={"model": WITHOUT_NORM})
+def test_a_cell_that_is_matched_to_one_that_does_not_apply_does_not_apply_either(
+    small_grid, no_norm
+):
+    partner, matched = small_grid("SimATTA", "Random", base={"model": no_norm})
     norm = MethodTable(name="simatta", trainable="norm", label="SimATTA")
     partner = replace(partner, experiment=partner.experiment.model_copy(update={"method": norm}))
 

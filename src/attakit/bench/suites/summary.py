@@ -9,6 +9,7 @@ from attakit.bench.suites.cells import Cell
 from attakit.bench.suites.grid import End
 from attakit.bench.suites.work import CellResult
 from attakit.report.fairness import check_fairness
+from attakit.report.labels_bought import labels_bought
 from attakit.report.runs import RunRecord, read_run
 from attakit.settings.suite import Suite
 
@@ -40,6 +41,10 @@ def summarise_grid(
         "protocol": suite.protocol,
         **{end: ends.count(end) for end in ("finished", "skipped", "inapplicable", "failed")},
         "fairness": {"shared": list(fairness.shared), "warnings": list(fairness.warnings)},
+        "labels_bought": {
+            stream: labels_bought([runs[cell.name] for cell in done if cell.stream == stream])
+            for stream in dict.fromkeys(cell.stream for cell in done)
+        },
         "cells": [_line(cell, outcomes[cell.name], runs.get(cell.name)) for cell in cells],
     }
 
