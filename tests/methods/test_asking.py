@@ -69,6 +69,14 @@ def test_a_rate_that_is_given_is_kept():
     assert counts(asker(rate=LabelRate(spread_over=100, first=0)), budget=10)[:5] == [2] * 5
 
 
+def test_methods_that_are_given_the_same_rate_do_not_share_its_state():
+    rate = LabelRate(per_1000=100)
+    first, second = asker(rate=rate), asker(rate=rate)
+
+    assert counts(first, budget=99) == counts(second, budget=99)
+    assert rate.seen == 0
+
+
 def test_growing_clusters_set_the_pace_as_the_paper_says():
     growing = IncrementalClustering(initial_clusters=4, cluster_growth=2, inits=1)
     slow = LabelRate(per_1000=0, first=0)

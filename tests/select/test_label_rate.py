@@ -49,7 +49,7 @@ def test_by_default_the_whole_budget_is_spread_over_a_stream_whose_length_is_kno
 
 
 def test_the_extra_labels_at_first_leave_most_of_a_small_budget_for_later():
-    assert asked(LabelRate(), [100] * 10, budget=20, ends=True) == [3, 2, 2, 2, 2, 2, 1, 2, 2, 2]
+    assert asked(LabelRate(), [100] * 10, budget=20, ends=True) == [4, 1, 2, 2, 2, 1, 2, 2, 2, 2]
 
 
 def test_by_default_a_stream_without_an_end_or_a_budget_gets_thirty_per_thousand():

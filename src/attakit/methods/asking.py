@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -32,8 +33,8 @@ class AskingMethod(BaseMethod, Asks):
     selector
         Chooses which samples of a batch to ask about.
     rate
-        How many labels to ask for; the budget spread over the stream by default, or 30 per 1,000
-        samples where its length is not known.
+        How many labels to ask for; it is copied. By default the budget is spread over the stream,
+        or 30 are asked for per 1,000 samples where its length is not known.
     """
 
     stateful: ClassVar[tuple[str, ...]] = ("model", "waiting", "rate")
@@ -43,7 +44,7 @@ class AskingMethod(BaseMethod, Asks):
     ) -> None:
         super().__init__(model)
         self.selector = selector
-        self.rate = rate or LabelRate()
+        self.rate = LabelRate() if rate is None else copy.copy(rate)
         self.waiting = Waiting()
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:

@@ -17,6 +17,7 @@ around EATA, no Fisher term on that step; around SAR, a plain step without an as
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 
@@ -117,7 +118,7 @@ class Enhanced(AskingMethod):
         self.method = _checked(method or Tent(model))
         self.model = self.method.model
         self.selector = selector or Uniform(seed=seed)
-        self.rate = rate or LabelRate()
+        self.rate = LabelRate() if rate is None else copy.copy(rate)
         self.keep = keep
         self.updates = updates
         self.batch_size = batch_size

@@ -13,6 +13,7 @@ from attakit.queries import Allowance
 USUAL_PER_1000 = 30.0  # where there is no budget to spread, or no end of the stream in sight
 
 _ROUNDING = 1e-9
+_UNLIMITED = sys.maxsize // 2  # an allowance without a limit is about twice that
 _MOST_OWED = 50.0  # what an allowance of 0 holds back does not pile up without end
 _LARGEST_SHARE = 4  # extra labels take at most a quarter of a batch
 _FIRST_SHARE = 10  # of a budget that is spread, extra labels at first take at most a tenth
@@ -108,7 +109,7 @@ class LabelRate:
         self.seen += samples
         self.clock += allowance.pace
         most = max(1, samples // _LARGEST_SHARE, math.ceil(regular))
-        return max(0, min(whole(self.owed), allowance.count, most))
+        return max(0, min(whole(self.owed), allowance.count, most, samples))
 
     def spend(self, count: int) -> None:
         """Note how many were asked about in fact."""
@@ -127,7 +128,7 @@ class LabelRate:
     def _spreads(self, allowance: Allowance) -> bool:
         if self.spread_over is not None:
             return True
-        known = allowance.samples_left is not None and allowance.count < sys.maxsize
+        known = allowance.samples_left is not None and allowance.count < _UNLIMITED
         return self.per_1000 is None and known
 
     def _extra(self, allowance: Allowance, drifted: bool) -> int:
