@@ -337,7 +337,8 @@ def test_pools_are_compared_like_methods(work):
     ]
 
 
-def test_a_method_that_does_not_apply_is_shown_as_such_and_is_no_failure(work):
+def test_a_method_that_does_not_apply_is_shown_as_such_and_is_no_failure(work, monkeypatch):
+    monkeypatch.syspath_prepend(str(work))
     (work / "mlp.py").write_text(MLP)
     model = "model = { name = 'mlp:make', weights = 'mlp.pth' }"
     (work / "suite.toml").write_text(SUITE.replace("[base]", f"[base]\n{model}"))

@@ -82,7 +82,7 @@ ROW = "domain_after_domain"
 
 def without_norm():
     """A classifier of digits without any norm layer."""
-    with seeded(0):
+    with seeded(0, "a model of a test"):
         return nn.Sequential(nn.Flatten(), nn.Linear(784, 16), nn.ReLU(), nn.Linear(16, 10))
 
 

@@ -16,6 +16,7 @@ from attakit.service.learner.allowance import (
     share_out,
 )
 from attakit.settings.service import LabelTable
+from miniature_service import METHOD
 
 
 def generator(seed=0):
@@ -116,6 +117,21 @@ def test_the_budget_is_exact_when_questions_are_skipped(miniature):
     assert counts.skipped > 0
     assert counts.asked == 12 + counts.skipped
     assert learner.memory.ledger.received == counts.answered
+
+
+def test_the_service_asks_per_thousand_samples_and_faster_after_an_alarm(miniature):
+    labels = {"budget": 100, "audit_share": 0.0, "per_1000": 100.0, "first": 0}
+    asked = {}
+    for name, boosted in (("calm", -1), ("hurried", 99)):
+        service = miniature(name, labels=labels, method=METHOD)
+        learner = service.start()
+        learner.memory.boosted_until = boosted
+        for number in range(6):
+            service.serve_batch(number)
+            learner.run_once()
+        asked[name] = service.storage.questions.counts().asked
+
+    assert asked == {"calm": 6, "hurried": 12}
 
 
 def test_expired_questions_are_refunded(miniature):
