@@ -11,13 +11,7 @@ from attakit.stream.batches import Stream
 def match_labels(experiment: Experiment, labels: int) -> Experiment:
     """The experiment with this many questions about random samples, evenly over its stream.
 
-    Parameters
-    ----------
-    experiment
-        Its method must take a selector, as `simatta` and `enhanced` do; the one it has is
-        replaced.
-    labels
-        For example as many as another method used.
+    Its method must take a selector, as `simatta` and `enhanced` do; the one it has is replaced.
     """
     tables = experiment.model_dump(mode="json", exclude_unset=True)
     overrides = ['method.selector={name = "uniform"}', f"labels.matched={labels}"]

@@ -11,9 +11,18 @@ from attakit.build.construct import check_settings, construct, find_named
 from attakit.build.models import draw_inputs
 from attakit.errors import SettingError
 from attakit.methods import METHODS, AskingMethod
+from attakit.methods.pool import PoolAdaptation
+from attakit.nn.classifier import Classifier
 from attakit.protocols import Asks, Method, NeedsSource, Selector
 from attakit.select import SELECTORS, LabelRate
-from attakit.settings.experiment import DEFAULT_SELECTOR, LabelsTable, MethodTable
+from attakit.settings.experiment import (
+    DEFAULT_SELECTOR,
+    Experiment,
+    LabelsTable,
+    MethodTable,
+    PoolTable,
+)
+from attakit.stream.batches import Rounds
 from attakit.stream.samples import Samples
 from attakit.train.balanced import BalancedTrainer
 from attakit.train.weighting import Weighting
@@ -109,6 +118,40 @@ def _source_input_count(kind: Callable[..., Any], settings: Mapping[str, Any]) -
     count = kind.source_input_count(settings)
     # Where a wrong setting makes it no count, the method itself complains about the setting.
     return count if isinstance(count, int) and count > 0 else 0
+
+
+def build_pool(
+    experiment: Experiment, table: PoolTable, stream: Rounds, model: Classifier
+) -> PoolAdaptation:
+    """The method of a pool run."""
+    budget = experiment.labels.budget
+    if budget == "unlimited":
+        raise SettingError(
+            "labels.budget: with a [pool] the budget must have a limit, because the rounds share "
+            "it. Give a number of labels."
+        )
+    return PoolAdaptation(
+        model,
+        stream.pool,
+        selector=build_selector(table.selector, experiment.seed),
+        budget=budget,
+        forward_batch=experiment.stream.batch_size,
+        seed=experiment.seed,
+        **table.model_dump(exclude={"selector", "label"}),
+    )
+
+
+def check_pool(experiment: Experiment, table: PoolTable) -> None:
+    """Raise `SettingError` if a pool run cannot work, as far as that shows without a model."""
+    if experiment.method != MethodTable():
+        raise SettingError(
+            "An experiment has either a [method] for a stream or a [pool]: leave one of them out."
+        )
+    if experiment.labels.per_1000 is not None or experiment.labels.spread_over is not None:
+        raise SettingError(
+            "labels: with a [pool] the rounds set the pace. Leave out per_1000 and spread_over."
+        )
+    build_selector(table.selector, experiment.seed)
 
 
 def _inner_table(given: Any) -> tuple[Any, dict[str, Any]]:
