@@ -108,8 +108,7 @@ class Grid:
             if isinstance(job, Job):
                 self._waiting.remove(name)
                 self._running.add(name)
-                with suppress(OSError):
-                    (self.cells[name].folder / FAILED).unlink()
+                _forget_failure(self.cells[name])
                 executor.start(job)
             else:
                 self._end(name, _end_without_job(job), job, callbacks)
