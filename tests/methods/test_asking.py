@@ -139,3 +139,11 @@ def test_a_callback_that_never_knows_costs_nothing_and_is_asked_to_the_end():
 
     assert (ledger.received, ledger.budget.spent) == (0, 0)
     assert ledger.asked > 20
+
+
+def test_a_state_from_before_there_was_a_rate_still_loads():
+    method = asker()
+    state = method.state_dict()
+    del state["rate"]
+    method.load_state_dict(state)
+    assert method.rate.state_dict() == LabelRate().state_dict()
