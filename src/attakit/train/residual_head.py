@@ -84,8 +84,8 @@ def choose_penalty(
     """The penalty with the best likelihood of held-out anchors, by cross-validation.
 
     Few anchors say little, and they are not a fair sample: people are asked about unsure ones. So
-    the usual penalty stays unless the best one beats it by more than two standard errors. Fold numbers go round in the order of the rows, so the result depends on the
-    arguments alone.
+    the usual penalty stays unless the best one beats it by more than two standard errors. Fold
+    numbers go round in the order of the rows, so the result depends on the arguments alone.
 
     Parameters
     ----------
