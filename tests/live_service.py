@@ -52,7 +52,7 @@ METHODS = {
 high_entropy_bound = 0.0
 selector = { name = "incremental", cluster_growth = 2, inits = 1 }
 trainer = { max_updates = 5 }""",
-    "anchor_head": "labels_per_1000 = 200",  # the default
+    "anchor_head": "",  # the default
 }
 CENTRES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
 PATIENCE = 300.0

@@ -52,7 +52,7 @@ def test_a_finished_run_keeps_its_model_if_told(small_run):
 
 
 def head(experiment):
-    return with_method(experiment, name="anchor_head", labels_per_1000=150)
+    return with_method(experiment, name="anchor_head")
 
 
 def test_a_run_of_the_anchor_head_keeps_one_model_that_can_be_exported(small_run, tmp_path):

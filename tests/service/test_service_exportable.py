@@ -120,7 +120,7 @@ def test_a_file_says_of_an_image_what_the_service_says(images, tmp_path, name):
 def learned(images):
     """The model of a learner with labels, of which a version was saved and promoted."""
     source, folder = source_model(images), images.folder / VERSIONS
-    method = AnchorHead(source, labels_per_1000=500)
+    method = AnchorHead(source)
     random = torch.Generator().manual_seed(0)
     batch = Batch(0, tuple(map(str, range(20))), torch.randn(20, 1, 24, 24, generator=random))
     step = method.step(batch, Allowance(10))

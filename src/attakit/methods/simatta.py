@@ -29,6 +29,7 @@ from attakit.queries import Allowance, Answer, SampleId
 from attakit.records import Batch, LabelledRows, Step, Training
 from attakit.select.bounds import EntropyBounds
 from attakit.select.incremental import IncrementalClustering
+from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
 from attakit.store.stored_rows import StoredRows
 from attakit.store.waiting import waiting_rows
@@ -51,7 +52,10 @@ class SimATTA(AskingMethod):
     high_entropy_bound
         e_h: above it the adapting model is unsure enough to ask. "auto" fits it to the model.
     selector
-        Chooses among uncertain samples; incremental clustering by default.
+        Chooses among uncertain samples; incremental clustering by default. With its setting
+        `cluster_growth` the clusters set the pace, as the paper says.
+    rate
+        How many labels to ask for; the budget spread over the stream by default.
     trainer
         Trains on the two anchor sets; balanced cross-entropy by default.
     trainable
@@ -80,6 +84,7 @@ class SimATTA(AskingMethod):
         "low_entropy_anchors",
         "high_entropy_anchors",
         "waiting",
+        "rate",
         "bounds",
         "trainer",
         "step_count",
@@ -92,6 +97,7 @@ class SimATTA(AskingMethod):
         low_entropy_bound: Bound = "auto",
         high_entropy_bound: Bound = "auto",
         selector: Selector | None = None,
+        rate: LabelRate | None = None,
         trainer: Trainer | None = None,
         trainable: str = "all",
         norm: NormPolicy = "frozen",
@@ -99,7 +105,7 @@ class SimATTA(AskingMethod):
         include_bound: bool = False,
         seed: int = 0,
     ) -> None:
-        super().__init__(model, selector=selector or IncrementalClustering(seed=seed))
+        super().__init__(model, selector=selector or IncrementalClustering(seed=seed), rate=rate)
         self.source_model = copy.deepcopy(self.model)
         self.bounds = EntropyBounds(low_entropy_bound, high_entropy_bound)
         self.trainer = trainer or BalancedTrainer(seed=seed)
@@ -124,6 +130,7 @@ class SimATTA(AskingMethod):
         entropy = softmax_entropy(prediction.logits)
         self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
         uncertain = waiting_rows(batch, prediction).take(self._unsure(entropy))
+        allowance = self.due(batch, allowance)
         # IC(D_h(t-1), U_h(t), NC(t)) within the budget (Algorithm 1, line 5).
         queries, choice = self.ask(uncertain, self._covered(uncertain, allowance), allowance)
         self._take_confident(batch, asked={query.sample for query in queries})
@@ -149,7 +156,7 @@ class SimATTA(AskingMethod):
 
     def _covered(self, uncertain: LabelledRows, allowance: Allowance) -> tuple[StoredRows, ...]:
         """D_h(t-1) and open questions, with features of the present model if they are needed."""
-        if allowance.count == 0 or len(uncertain) == 0:
+        if allowance.limit == 0 or len(uncertain) == 0:
             return ()
         self.high_entropy_anchors.refresh(self.predict)
         self.waiting.refresh(self.predict)

@@ -14,6 +14,7 @@ from attakit.methods import METHODS
 from attakit.nn.classifier import Classifier
 from attakit.nn.weights import load_weights
 from attakit.protocols import HasServiceSettings, Method
+from attakit.select.label_rate import LabelRate
 from attakit.service.learner.candidates import SOURCE_FILE, load_version
 from attakit.service.storage import Version
 from attakit.settings.service import ServiceSettings
@@ -35,13 +36,15 @@ def source_model(settings: ServiceSettings) -> Classifier:
     return place_model(module, settings.model)
 
 
-def live_method(settings: ServiceSettings, source: Classifier) -> Method:
+def live_method(
+    settings: ServiceSettings, source: Classifier, rate: LabelRate | None = None
+) -> Method:
     """The method that the service runs, with the defaults that it has in a service."""
     table = settings.method
     kind = find_named(table.name, METHODS, "method")
     if isinstance(kind, type) and issubclass(kind, HasServiceSettings):
         table = table.model_copy(update={**kind.service_settings(), **table.settings})
-    return build_method(table, source, settings.seed)
+    return build_method(table, source, settings.seed, rate=rate)
 
 
 def version_model(settings: ServiceSettings, version: Version) -> Classifier:

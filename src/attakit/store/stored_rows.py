@@ -38,11 +38,16 @@ class StoredRows:
         """Recompute features and logits, which go stale when the model trains."""
         if self._rows is None or len(self._rows) == 0:
             return
-        parts = [predict(inputs) for inputs in torch.split(self._rows.inputs, REFRESH_BATCH)]
+        count = len(self._rows)
+        inputs = self._rows.inputs
+        if count % REFRESH_BATCH == 1:
+            # Batch norm without stored statistics cannot normalise a single sample.
+            inputs = torch.cat([inputs, inputs[-1:]])
+        parts = [predict(part) for part in torch.split(inputs, REFRESH_BATCH)]
         self._rows = replace(
             self._rows,
-            features=torch.cat([part.features for part in parts]),
-            logits=torch.cat([part.logits for part in parts]),
+            features=torch.cat([part.features for part in parts])[:count],
+            logits=torch.cat([part.logits for part in parts])[:count],
         )
 
     def forget(self, samples: Collection[SampleId]) -> None:

@@ -9,6 +9,7 @@ from attakit.service.learner import memory, turns
 from attakit.service.learner.gate import Gatekeeper
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
+from miniature_service import METHOD
 from states import same_state
 
 ROUNDS = 9
@@ -32,15 +33,16 @@ def play(service, round_number):
 
 
 METHODS = {
-    "simatta": {"name": "simatta", "high_entropy_bound": 0.0, "trainer": {"max_updates": 3}},
-    "anchor_head": {"name": "anchor_head", "labels_per_1000": 300, "first": 4},
+    "simatta": METHOD,  # at the pace of [labels]
+    "anchor_head": {"name": "anchor_head"},
 }
+PACE = {"simatta": {}, "anchor_head": {"per_1000": 300, "first": 4}}
 
 
 def settings(method="simatta"):
     return {
         "method": METHODS[method],
-        "labels": {"budget": 30, "audit_share": 0.3, "per_class": 12},
+        "labels": {"budget": 30, "audit_share": 0.3, "per_class": 12, **PACE[method]},
         "learning": {"batch_size": 10, "checkpoint_every": 3},
         "gate": {"audit_needed": 2, "trust": 0.0, "audit_margin": 1.0},
         "drift": {"delta": 0.9, "boost_turns": 2},

@@ -56,8 +56,9 @@ METHODS = {
         "selector": {"inits": 1, "initial_clusters": 30, "cluster_growth": 20},
         "trainer": {"max_updates": 15},
     },
-    "anchor_head": {"name": "anchor_head", "labels_per_1000": 240},
+    "anchor_head": {"name": "anchor_head"},
 }
+PACE = {"simatta": {}, "anchor_head": {"per_1000": 240}}
 
 
 def settings(model, method):
@@ -65,7 +66,7 @@ def settings(model, method):
         "model": model,
         "classes": tuple("0123456789"),
         "method": METHODS[method],
-        "labels": {"budget": 200, "audit_share": 0.4},
+        "labels": {"budget": 200, "audit_share": 0.4, **PACE[method]},
         "learning": {"batch_size": BATCH, "checkpoint_every": 100},
     }
 

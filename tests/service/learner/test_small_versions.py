@@ -17,7 +17,8 @@ from attakit.service.predictor import Predictor
 from attakit.service.saved_settings import open_service
 from attakit.testing import tiny_classifier
 
-HEAD = {"name": "anchor_head", "labels_per_1000": 300, "source_share": 0.6}
+HEAD = {"name": "anchor_head", "source_share": 0.6}
+LABELS = {"per_1000": 300}
 OPEN_GATE = {"audit_needed": 2, "trust": 0.0, "audit_margin": 1.0}
 
 
@@ -42,7 +43,12 @@ def test_a_version_holds_only_what_differs_from_the_source_model(miniature):
     with seeded(0, "model"):
         model = SmallCNN(classes=3).eval()
     service = miniature(
-        model=model, method=HEAD, gate=OPEN_GATE, learning={"batch_size": 20}, classes=tuple("abc")
+        model=model,
+        method=HEAD,
+        gate=OPEN_GATE,
+        labels=LABELS,
+        learning={"batch_size": 20},
+        classes=tuple("abc"),
     )
     learner = service.start()
     random = torch.Generator().manual_seed(0)
@@ -60,7 +66,7 @@ def test_a_version_holds_only_what_differs_from_the_source_model(miniature):
 
 
 def test_a_version_answers_exactly_as_the_learners_model_did(miniature):
-    service = miniature(method=HEAD, gate=OPEN_GATE, labels={"audit_share": 0.5})
+    service = miniature(method=HEAD, gate=OPEN_GATE, labels=LABELS | {"audit_share": 0.5})
     learner = learned(service)
     loaded = learner._files.load(newest(service))
     inputs = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
@@ -74,7 +80,7 @@ def test_a_version_answers_exactly_as_the_learners_model_did(miniature):
 
 
 def test_a_version_is_refused_with_another_source_model_and_if_it_is_damaged(miniature):
-    service = miniature(method=HEAD, gate=OPEN_GATE)
+    service = miniature(method=HEAD, gate=OPEN_GATE, labels=LABELS)
     learned(service)
     folder, version = service.settings.folder / "versions", newest(service)
     other = Classifier(tiny_classifier(seed=1).eval())
@@ -86,7 +92,7 @@ def test_a_version_is_refused_with_another_source_model_and_if_it_is_damaged(min
 
 
 def test_versions_of_plain_weights_in_the_same_folder_are_still_read(miniature):
-    service = miniature(method=HEAD, gate=OPEN_GATE)
+    service = miniature(method=HEAD, gate=OPEN_GATE, labels=LABELS)
     learned(service)
     version = newest(service)
     save_weights(tiny_classifier(seed=1), service.settings.folder / "versions" / version.file)
@@ -102,7 +108,7 @@ def test_a_head_that_changes_nothing_is_no_candidate(miniature):
 
 
 def test_answers_are_learned_before_the_next_batch(miniature):
-    service = miniature(method=HEAD)
+    service = miniature(method=HEAD, labels=LABELS)
     learner = service.start()
     service.serve_batch(0)
     learner.run_once()
@@ -116,7 +122,7 @@ def test_answers_are_learned_before_the_next_batch(miniature):
 
 
 def test_answers_are_learned_while_the_gate_looks_at_a_candidate(miniature, monkeypatch):
-    service = miniature(method=HEAD, gate=OPEN_GATE, labels={"audit_share": 0.5})
+    service = miniature(method=HEAD, gate=OPEN_GATE, labels=LABELS | {"audit_share": 0.5})
     learner = learned(service)
     service.serve_batch(9)
     real, learned_inside = Gatekeeper._judge, []
@@ -144,7 +150,7 @@ def test_answers_are_learned_while_the_gate_looks_at_a_candidate(miniature, monk
 def working(miniature, decode, monkeypatch):
     """A service whose learner works in a thread, on the clock on the wall."""
     monkeypatch.setattr(process, "limit_cpu", lambda _settings: None)
-    service = miniature(method=HEAD, labels={"settle_seconds": 0.5})
+    service = miniature(method=HEAD, labels=LABELS | {"settle_seconds": 0.5})
     stop = threading.Event()
     thread = threading.Thread(
         target=run_learner,

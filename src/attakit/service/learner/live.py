@@ -10,7 +10,7 @@ from collections.abc import Callable
 from attakit.label.ledger import Ledger
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import prepare
-from attakit.service.learner.allowance import PlannedBudget, question_limit
+from attakit.service.learner.allowance import PlannedBudget, label_rate, question_limit
 from attakit.service.learner.audit import Audit, Decode, served_accuracy
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Drift
@@ -139,6 +139,6 @@ class LiveLearner:
 
 def build_memory(settings: ServiceSettings, source: Classifier) -> Memory:
     """The memory of a learner that has seen nothing yet."""
-    method = live_method(settings, source)
+    method = live_method(settings, source, label_rate(settings.labels))
     ledger = Ledger(PlannedBudget(question_limit(settings.labels)))
     return Memory(method, ledger, Drift(settings.drift.delta))
