@@ -35,10 +35,13 @@ class StoredRows:
             self._rows = self._rows.reweighted(weights)
 
     def refresh(self, predict: Callable[[Tensor], Prediction]) -> None:
-        """Recompute features and logits, which go stale when the model trains."""
+        """Recompute features and logits, which go stale when the model trains.
+
+        `predict` gets what a pass begins with: inputs, or activations where those are kept.
+        """
         if self._rows is None or len(self._rows) == 0:
             return
-        parts = [predict(inputs) for inputs in torch.split(self._rows.inputs, REFRESH_BATCH)]
+        parts = [predict(entry) for entry in torch.split(self._rows.entry, REFRESH_BATCH)]
         self._rows = replace(
             self._rows,
             features=torch.cat([part.features for part in parts]),
