@@ -13,10 +13,9 @@ from attakit.methods import METHODS
 from attakit.protocols import Asks, Method, NeedsSource, Selector
 from attakit.randomness import generator
 from attakit.select import SELECTORS
-from attakit.settings.experiment import DEFAULT_SELECTOR, MethodTable
+from attakit.settings.experiment import DEFAULT_SELECTOR, DEFAULT_TRAINER, MethodTable
 from attakit.stream.samples import Samples
-from attakit.train.balanced import BalancedTrainer
-from attakit.train.weighting import Weighting
+from attakit.train import TRAINERS, Weighting
 
 SOURCE_INPUTS = "source_inputs"
 
@@ -128,11 +127,13 @@ def _selector_kind(given: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     return find_named(settings.pop("name", DEFAULT_SELECTOR), SELECTORS, "selector"), settings
 
 
-def _trainer(given: Any, seed: int) -> BalancedTrainer:
-    if not isinstance(given, Mapping):
-        raise SettingError(f"method.trainer must be a table, got {given!r}.")
-    settings = dict(given)
+def _trainer(given: Any, seed: int) -> Any:
+    """A trainer from its table, or from its name alone."""
+    chosen = {"name": given} if isinstance(given, str) else given
+    if not isinstance(chosen, Mapping):
+        raise SettingError(f"method.trainer must be a name or a table, got {given!r}.")
+    settings = dict(chosen)
+    kind = find_named(settings.pop("name", DEFAULT_TRAINER), TRAINERS, "trainer")
     if "weighting" in settings:
         settings["weighting"] = construct(Weighting, settings["weighting"])
-    trainer: BalancedTrainer = construct(BalancedTrainer, settings, seed=seed)
-    return trainer
+    return construct(kind, settings, seed=seed)
