@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-LR = 2e-3  # as in experiments/digits
-
 DEMO_METHODS: dict[str, dict[str, Any]] = {
     "source only": {"name": "source_only"},
     "batch norm": {"name": "batch_norm"},
@@ -13,7 +11,6 @@ DEMO_METHODS: dict[str, dict[str, Any]] = {
     "simatta": {
         "name": "simatta",
         "selector": {"name": "incremental", "cluster_growth": 4},
-        "trainer": {"lr": LR},
     },
     # SimATTA in all but the choice of samples: the control for "is asking cleverly worth it?"
     "random labels": {
@@ -21,6 +18,5 @@ DEMO_METHODS: dict[str, dict[str, Any]] = {
         "high_entropy_bound": 0.0,
         "include_bound": True,
         "selector": {"name": "uniform"},
-        "trainer": {"lr": LR},
     },
 }
