@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from torch import OutOfMemoryError
@@ -244,6 +245,21 @@ def test_pretraining_writes_the_weights_that_a_run_takes(work, image_tree):
     end = json.loads(call("run", "source.toml", "--json", *options).stdout)
     assert end["segments"].keys() == {"sculpture", "sketch"}
     assert end["source_accuracy"] == pytest.approx(told["held_out_accuracy"])
+
+
+def test_the_card_that_pretraining_writes_is_the_one_that_card_makes(work, quick_digits):
+    options = ["--set", "training.updates=1", "--set", "training.weights=here.safetensors"]
+    call("pretrain", "experiment.toml", "-q", *options)
+    written = Path("here.card.safetensors").read_bytes()
+    Path("here.card.safetensors").unlink()
+    chosen = ["--set", "model.weights=here.safetensors"]
+    assert json.loads(call("card", "experiment.toml", "--json", *chosen).stdout) == {
+        "card": "here.card.safetensors"
+    }
+    assert Path("here.card.safetensors").read_bytes() == written
+    method = ["--set", "method.name=anchor_head"]
+    card = ["--set", "method.source_card=here.card.safetensors"]
+    assert json.loads(call("run", "experiment.toml", "--json", *chosen, *method, *card).stdout)
 
 
 def test_pretraining_tells_where_the_weights_are(work, quick_digits):

@@ -8,6 +8,9 @@ from torch import nn
 from attakit.errors import SettingError
 from attakit.nn import Classifier, ModelFacts, SmallCNN, export_model
 from attakit.nn.blended import StreamStatistics, freeze_blended
+from attakit.nn.seeding import seeded
+from attakit.nn.source_card import make_card
+from attakit.nn.styles import StyleGroups
 from attakit.testing import tiny_batch, tiny_classifier
 
 
@@ -160,3 +163,74 @@ def test_a_share_above_one_is_refused():
         SettingError, match=r"source_share must be at least 0 and at most 1, got 1\.5"
     ):
         classifier(source_share=1.5)
+
+
+def two_styles(count=40, seed=0):
+    """Dark and bright images in turn."""
+    random = torch.Generator().manual_seed(seed)
+    images = torch.rand(count, 1, 28, 28, generator=random)
+    images[1::2] = 8 - images[1::2]
+    return images
+
+
+def small_cnn():
+    with seeded(0, "small"):
+        return SmallCNN()
+
+
+def grouped(**settings):
+    found = Classifier(small_cnn()).eval()
+    found.use_norm("blended", groups=StyleGroups(**settings))
+    return found
+
+
+def test_every_style_of_a_mixed_batch_is_normalised_by_its_own_statistics():
+    mixed, dark, bright = grouped(), grouped(most=1), grouped(most=1)
+    images = two_styles(80)
+    logits = mixed(images).logits
+    assert mixed.stream.grouping.members.shape[1] == 2
+    assert torch.allclose(logits[0::2], dark(images[0::2]).logits, atol=1e-2)
+    assert torch.allclose(logits[1::2], bright(images[1::2]).logits, atol=1e-2)
+
+
+def test_styles_keep_their_statistics_from_batch_to_batch():
+    model = grouped()
+    for seed in range(3):
+        model(two_styles(seed=seed))
+        model.keep_statistics()
+    images = two_styles(seed=5)
+    together = model(images).logits
+    alone = torch.cat([model(image[None]).logits for image in images[:4]])
+    assert torch.allclose(alone, together[:4], atol=0.05)
+
+
+def test_samples_at_home_get_the_source_models_answer():
+    plain = Classifier(small_cnn()).eval()
+    source, images = two_styles(200)[0::2], two_styles(80, seed=3)
+    model = grouped(card=make_card(plain, source))
+    model(images[1::2])
+    model.keep_statistics()
+    answers = model(images).logits
+    assert torch.allclose(answers[0::2], plain(images[0::2]).logits, atol=1e-3)
+    assert not torch.allclose(answers[1::2], plain(images[1::2]).logits, atol=1e-2)
+
+
+def test_layers_of_a_subclass_keep_what_they_add():
+    class WithActivation(nn.BatchNorm2d):
+        def forward(self, inputs):
+            return super().forward(inputs).relu()
+
+    parts = (nn.Conv2d(1, 4, 3), WithActivation(4), nn.Flatten(), nn.Linear(4 * 26 * 26, 2))
+    classifier = Classifier(nn.Sequential(*parts)).eval()
+    classifier.use_norm("blended", groups=StyleGroups())
+    seen = []
+    classifier.model[1].register_forward_hook(lambda _layer, _inputs, out: seen.append(out))
+    classifier(two_styles(80))
+    assert classifier.stream.grouping.members.shape[1] == 2
+    assert float(seen[0].detach().min()) == 0.0
+
+
+def test_another_policy_ends_the_search_for_styles():
+    model = grouped()
+    model.use_norm("frozen")
+    assert not any(layer._forward_hooks for layer in model.modules())

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from attakit.bench.run_state import RunState
-from attakit.build.methods import draw_inputs
+from attakit.build.models import draw_inputs
 from attakit.build.task import Task
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place

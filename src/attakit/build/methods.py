@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from attakit.build.construct import check_settings, construct, find_named, settings_of
+from attakit.build.models import draw_inputs
 from attakit.errors import SettingError
 from attakit.methods import METHODS
 from attakit.protocols import Asks, Method, NeedsSource, Selector
-from attakit.randomness import generator
 from attakit.select import SELECTORS
 from attakit.settings.experiment import DEFAULT_SELECTOR, DEFAULT_TRAINER, MethodTable
 from attakit.stream.samples import Samples
@@ -85,12 +85,6 @@ def _source_input_count(kind: Callable[..., Any], settings: Mapping[str, Any]) -
     count = kind.source_input_count(settings)
     # Where a wrong setting makes it no count, the method itself complains about the setting.
     return count if isinstance(count, int) and count > 0 else 0
-
-
-def draw_inputs(source: Samples, seed: int, count: int) -> Tensor:
-    """Load the inputs of at most `count` samples, drawn at random."""
-    order = generator(seed, "source inputs").permutation(len(source))
-    return source.load(order[:count].tolist())
 
 
 def build_pool_selector(given: str | Mapping[str, Any], seed: int) -> Selector:

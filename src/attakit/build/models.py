@@ -8,17 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attakit.build.construct import import_named
 from attakit.build.data import Task
 from attakit.errors import ModelError, SettingError
+from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
 from attakit.nn.named import OWN_MODELS, named_model
+from attakit.nn.source_card import CARD_SAMPLES, card_file, make_card, save_card
 from attakit.nn.weights import load_weights, make_room, save_weights, weights_hash
 from attakit.processes.threads import using_threads
+from attakit.randomness import generator
 from attakit.settings.experiment import Experiment, ModelTable, TrainingTable
+from attakit.stream.samples import Samples
 from attakit.train.source import SourceTraining, train_source
 
 CACHE_VARIABLE = "ATTAKIT_CACHE"
@@ -122,7 +126,24 @@ def pretrain(
     prepare(model, choose_device(experiment.model.device))
     training = _train(model, task, table, seed=experiment.seed, progress=progress)
     save_weights(model, table.weights)
+    if first_convolution(model) is not None:
+        write_card(Classifier(model), task, table.weights)
     return training
+
+
+def write_card(model: Classifier, task: Task, weights: Path) -> Path:
+    """Write the source card of a model beside its weights; return where it is."""
+    if task.source_train is None:
+        raise SettingError("This data set has no source domain to make a card of.")
+    path = card_file(weights)
+    save_card(make_card(model, draw_inputs(task.source_train, 0, CARD_SAMPLES)), path)
+    return path
+
+
+def draw_inputs(source: Samples, seed: int, count: int) -> Tensor:
+    """Load the inputs of at most `count` samples, drawn at random."""
+    order = generator(seed, "source inputs").permutation(len(source))
+    return source.load(order[:count].tolist())
 
 
 def untrained_model(

@@ -68,6 +68,12 @@ def _pretrain() -> typer.Typer:
     return _single(pretrain)
 
 
+def _card() -> typer.Typer:
+    from attakit.cli.card import card
+
+    return _single(card)
+
+
 def _run() -> typer.Typer:
     from attakit.cli.run import run
 
@@ -149,6 +155,7 @@ def _token() -> typer.Typer:
 COMMANDS = {
     "demo": Command("Compare five methods on digits from three shifted domains.", _demo),
     "pretrain": Command("Train the source model that an experiment file describes.", _pretrain),
+    "card": Command("Describe source data in a small file beside a model's weights.", _card),
     "run": Command("Adapt a model along a stream, as described by an experiment file.", _run),
     "bench": Command(
         "Run a grid of methods, streams, budgets and seeds; skip finished cells.", _bench

@@ -14,9 +14,10 @@ model, and the adapted model cannot be exported or served.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -27,9 +28,12 @@ from attakit.methods.asking import AskingMethod
 from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean, DomainState
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.gaussians import Card
 from attakit.nn.neighbours import smooth
 from attakit.nn.network_state import NetworkState
-from attakit.protocols import Selector
+from attakit.nn.source_card import CARD_SAMPLES, load_card, make_card
+from attakit.nn.styles import Grouping, StyleGroups
+from attakit.protocols import NeedsSource, Selector
 from attakit.queries import Allowance, Answer, Query, SampleId
 from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Step, Training
 from attakit.select.allowed import select_allowed
@@ -38,7 +42,6 @@ from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
 from attakit.store.recent import Recent
 from attakit.store.stored_rows import covered_rows
-from attakit.store.trial import Trial
 from attakit.store.waiting import waiting_rows
 from attakit.train.anchored import Penalty, ResidualHead
 
@@ -50,7 +53,7 @@ _SMALL_BATCH = 8  # below it a batch offers no choice, so its samples must be un
 _UNSURE = 0.7  # share of recent samples that must be surer
 
 
-class AnchorHead(AskingMethod):
+class AnchorHead(AskingMethod, NeedsSource):
     """Corrects a frozen network with a small head that is fitted to the labelled samples.
 
     Parameters
@@ -62,6 +65,15 @@ class AnchorHead(AskingMethod):
         source's alone. Models without batch norm have nothing to mix.
     window
         Recent samples that statistics and smoothing look back on where a batch has fewer.
+    styles
+        Most styles (domains) that the stream may mix at a time. Each has its own statistics and
+        its own mean of features. 1 takes the stream for one style. Styles show in convolutions.
+    source_card
+        What source samples look like to the model: a file that `attakit pretrain` or `attakit card`
+        wrote, or "auto" to make it from `source_inputs`. Samples that look like the source's then
+        get the source model's answer. None does without.
+    source_inputs
+        Some hundred inputs that the model was trained on, for the card.
     layers
         Names of layers whose inputs are features besides the penultimate ones, or "auto".
     penalty
@@ -69,8 +81,7 @@ class AnchorHead(AskingMethod):
     hedge
         Share of the network's own answer in the prediction, 0 to 1.
     smoothing
-        How much a prediction leans towards those of similar samples. 0 switches it off. It is also
-        off while the labels speak against it, as they do where a batch mixes several domains.
+        How much a prediction leans towards those of similar samples. 0 switches it off.
     labels_per_1000
         Labels to ask for per 1,000 samples.
     spread_over
@@ -98,12 +109,12 @@ class AnchorHead(AskingMethod):
     stateful = (
         "network",
         "statistics",
+        "styles",
         "layers",
         "domain",
         "recent",
         "rate",
         "waiting",
-        "trial",
         "anchors",
         "head",
     )
@@ -114,10 +125,13 @@ class AnchorHead(AskingMethod):
         *,
         source_share: float = 0.6,
         window: int = 100,
+        styles: int = 4,
+        source_card: str | Path | None = None,
+        source_inputs: Tensor | None = None,
         layers: Layers = "auto",
         penalty: Penalty = "auto",
         hedge: float = 0.3,
-        smoothing: float = 1.0,
+        smoothing: float = 0.7,
         labels_per_1000: float = 30.0,
         spread_over: int | None = None,
         first: int = 10,
@@ -130,7 +144,8 @@ class AnchorHead(AskingMethod):
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         self.network = NetworkState(self.model.model)
-        self.model.use_norm("blended", source_share=source_share, window=window)
+        self.styles = StyleGroups(most=styles, card=_card(model, source_card, source_inputs))
+        self.model.use_norm("blended", source_share=source_share, window=window, groups=self.styles)
         self.statistics = self.model.stream
         self.window = window
         self.layers = None if layers == "auto" else _names(layers)
@@ -141,9 +156,12 @@ class AnchorHead(AskingMethod):
         )
         self.domain = DomainMean()
         self.recent = Recent(capacity=window)
-        self.trial = Trial()
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty)
+
+    @staticmethod
+    def source_input_count(settings: Mapping[str, Any]) -> int:
+        return CARD_SAMPLES if settings.get("source_card") == "auto" else 0
 
     @property
     def adapted_model(self) -> nn.Module:
@@ -163,13 +181,12 @@ class AnchorHead(AskingMethod):
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
         view = self._view(batch.inputs)
-        self._keep(view)
+        self._keep(view, batch.samples)
         queries, choice = self._ask(batch, view, allowance)
         self.recent.add(batch.samples, view.features, view.offsets)
         return Step(view.prediction, queries, {"domains": float(view.domain.domains)}, choice)
 
     def learn(self, answers: Sequence[Answer]) -> Training:
-        self.trial.judge(answers)
         labelled = self.waiting.resolve(answers)
         if labelled is None or len(labelled) == 0:
             return Training()
@@ -182,7 +199,7 @@ class AnchorHead(AskingMethod):
         before = len(self.anchors)
         super().forget(samples)
         self.recent.forget(samples)
-        self.trial.forget(samples)
+        self.styles.forget(samples)
         if len(self.anchors) < before:
             self.head.refit(self.anchors.rows)
 
@@ -192,19 +209,22 @@ class AnchorHead(AskingMethod):
         if layers is None:
             layers = list(find_depths(self.model, inputs))
         found = predict_with_depths(self.model, inputs, layers)
-        domain = self.domain.after(found.features)
-        features = F.normalize(found.features - domain.centre, dim=1)
+        grouping = self.model.stream.grouping if self.model.stream is not None else None
+        domain = self.domain.after(found.features, grouping)
+        members = _members(grouping, found.features)
+        features = F.normalize(found.features - members @ domain.centre, dim=1)
         offsets = found.prediction.logits
         drifted = self.domain.state is not None and domain.domains > self.domain.state.domains
-        room = 0 if drifted else self.window - len(inputs)
-        both = self._chances(features, offsets, room)
-        chances = both[1] if self.trial.second_is_better else both[0]
+        room = 0 if drifted and len(domain.mean) == 1 else self.window - len(inputs)
+        chances = self._chances(features, offsets, room)
         own, memory = chances[: len(inputs)], chances[len(inputs) :]
+        if grouping is not None:
+            own = own.lerp(offsets.softmax(dim=1), grouping.home.to(own)[:, None])
         prediction = Prediction(own.clamp(min=_SMALLEST).log(), found.prediction.features)
-        return _View(prediction, features, offsets, both, memory, layers, domain, drifted)
+        return _View(prediction, features, offsets, memory, layers, domain, drifted)
 
-    def _chances(self, features: Tensor, offsets: Tensor, room: int) -> tuple[Tensor, Tensor]:
-        """Plain and smoothed probabilities of a batch, followed by samples in the memory."""
+    def _chances(self, features: Tensor, offsets: Tensor, room: int) -> Tensor:
+        """Probabilities of a batch, followed by those of samples in the memory."""
         old_features, old_offsets = self.recent.last(room, features, offsets)
         features = torch.cat([features, old_features])
         offsets = torch.cat([offsets, old_offsets])
@@ -212,14 +232,14 @@ class AnchorHead(AskingMethod):
         if self.head.weights is not None:
             corrected = self.head.logits(features, offsets).softmax(dim=1)
             chances = corrected.lerp(chances, self.hedge)
-        return chances, smooth(chances, features, strength=self.smoothing)
+        return smooth(chances, features, strength=self.smoothing)
 
-    def _keep(self, view: _View) -> None:
+    def _keep(self, view: _View, samples: Sequence[SampleId]) -> None:
         """Let the state move on with a batch."""
         self.layers = list(view.layers)
-        self.model.keep_statistics()
+        self.model.keep_statistics(samples)
         self.domain.keep(view.domain)
-        if view.drifted:
+        if view.drifted and len(view.domain.mean) == 1:
             self.recent.clear()
             if self.model.stream is not None:
                 self.model.stream.shorten(_AFTER_DRIFT)
@@ -239,8 +259,6 @@ class AnchorHead(AskingMethod):
         self.rate.spend(len(selection.samples))
         rows = _rows_without_inputs(batch, view)
         queries = self.waiting.hold_chosen(rows, selection, batch.step)
-        places = [batch.samples.index(query.sample) for query in queries]
-        self.trial.hold(selection.samples, view.both[0][places], view.both[1][places])
         return queries, Choice(candidates, known, selection)
 
     def _unsure(self, view: _View) -> list[int]:
@@ -260,11 +278,28 @@ class _View:
     prediction: Prediction
     features: Tensor  # (batch, dim): of several depths, centred, of length 1
     offsets: Tensor  # (batch, classes): the network's logits
-    both: tuple[Tensor, Tensor]  # plain and smoothed probabilities
     memory: Tensor  # (rows, classes): probabilities of recent samples
     layers: Sequence[str]
     domain: DomainState
     drifted: bool
+
+
+def _card(model: nn.Module, given: str | Path | None, source_inputs: Tensor | None) -> Card | None:
+    if given is None:
+        return None
+    if given != "auto":
+        return load_card(given)
+    if source_inputs is None:
+        raise SettingError(
+            'AnchorHead: source_card="auto" makes the card from source_inputs, which are missing. '
+            "Pass some, or name a file that `attakit card` wrote."
+        )
+    return make_card(model, source_inputs)
+
+
+def _members(grouping: Grouping | None, like: Tensor) -> Tensor:
+    """Membership in style groups; everything in one group where there are no styles."""
+    return like.new_ones(len(like), 1) if grouping is None else grouping.members.to(like)
 
 
 def _candidates(batch: Batch, view: _View, places: Sequence[int]) -> Rows:

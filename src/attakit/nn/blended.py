@@ -1,20 +1,34 @@
-"""Blended normalisation: batch-norm statistics mixed from the source's and the stream's."""
+"""Blended normalisation: batch-norm statistics mixed from the source's and the stream's.
+
+With style groups, every group has statistics of its own, and a sample is normalised by those of the
+groups it belongs to. Samples from the source are normalised by the source's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import MethodType
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
 
 from attakit.errors import check_count, check_range
 from attakit.nn.norm import batch_norm_layers, evaluate_with
+from attakit.nn.styles import Grouping, StyleGroups, style_vectors
+from attakit.queries import SampleId
 
 SOURCE_SHARE = 0.6
 WINDOW = 100
 _VALUES = 6400  # per channel: more make the statistics slower, not better
+_STYLE_VALUES = 1024  # per channel and sample: fewer make the style of a single sample noisy
 _SETTLED = 16  # samples before the stream's share is complete
+_SMALLEST = 1e-6
+
+_PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+_Statistics = tuple[Tensor, Tensor, Tensor]  # mean, variance and number of samples, by group
 
 # Where a batch-norm layer keeps its memory. Not as a submodule: the caller's model keeps its names.
 _MEMORY = "_attakit_stream_memory"
@@ -35,6 +49,9 @@ class StreamStatistics(nn.Module):
     window
         Samples that the stream's statistics look back on. A batch of that size or more is on its
         own; a smaller one is filled up with memory of earlier ones, down to single samples.
+    groups
+        Looks for styles in what the first convolution says. None keeps one set of statistics. A
+        model without convolutions has no styles.
 
     Examples
     --------
@@ -47,24 +64,39 @@ class StreamStatistics(nn.Module):
     """
 
     def __init__(
-        self, model: nn.Module, *, source_share: float = SOURCE_SHARE, window: int = WINDOW
+        self,
+        model: nn.Module,
+        *,
+        source_share: float = SOURCE_SHARE,
+        window: int = WINDOW,
+        groups: StyleGroups | None = None,
     ) -> None:
         check_range("StreamStatistics", "source_share", source_share, at_least=0, at_most=1)
         check_count("StreamStatistics", "window", window, at_least=1)
         super().__init__()
+        self.styles = _Styles(groups)
         self.layers = nn.ModuleList()
         for layer in batch_norm_layers(model):
             if layer.running_mean is not None and layer.running_var is not None:
-                memory = _Memory(layer.running_mean, source_share, window)
+                memory = _Memory(layer.running_mean, source_share, window, self.styles)
                 self.layers.append(memory)
                 layer.__dict__[_MEMORY] = memory
                 layer.__dict__["forward"] = MethodType(_forward_blended, layer)
+        first = first_convolution(model)
+        if groups is not None and first is not None:
+            first.register_forward_hook(self.styles.look)
 
-    def keep(self) -> None:
+    @property
+    def grouping(self) -> Grouping | None:
+        """How the batch that passed last belongs to style groups; None without any."""
+        return self.styles.grouping
+
+    def keep(self, samples: Sequence[SampleId] = ()) -> None:
         """Remember the batch that passed last. Without this call a pass changes nothing."""
         for memory in self.layers:
             assert isinstance(memory, _Memory)
             memory.keep()
+        self.styles.keep(samples)
 
     def shorten(self, samples: int) -> None:
         """Limit how many samples the memory counts for, so that new ones replace it sooner."""
@@ -73,10 +105,49 @@ class StreamStatistics(nn.Module):
             memory.count.clamp_(max=float(samples))
 
 
+def first_convolution(model: nn.Module) -> nn.Module | None:
+    """The layer whose output shows the style of a sample; None where there is none."""
+    return next((layer for layer in model.modules() if isinstance(layer, _ConvNd)), None)
+
+
+def sampled_styles(activations: Tensor) -> Tensor:
+    """Style vectors, from a grid of positions where there are very many."""
+    return style_vectors(_sampled(activations.detach(), _STYLE_VALUES * len(activations)))
+
+
+class _Styles:
+    """The style groups of a model, and how the batch in the present pass belongs to them."""
+
+    def __init__(self, groups: StyleGroups | None) -> None:
+        self.groups = groups
+        self.grouping: Grouping | None = None
+
+    @property
+    def most(self) -> int:
+        return 1 if self.groups is None else self.groups.most
+
+    def look(self, layer: nn.Module, inputs: object, outputs: Tensor) -> None:
+        del layer, inputs
+        if self.groups is not None and len(outputs):
+            self.grouping = self.groups.after(sampled_styles(outputs))
+
+    def keep(self, samples: Sequence[SampleId]) -> None:
+        if self.groups is not None and self.grouping is not None:
+            self.groups.keep(self.grouping, samples)
+
+
 def blended_statistics(layer: _BatchNorm) -> tuple[Tensor, Tensor]:
-    """Mean and variance that a layer's memory and its stored statistics give, without a batch."""
-    memory = layer.__dict__[_MEMORY]
-    return _blend(layer, memory, memory.mean, memory.variance, float(memory.count))
+    """Mean and variance that a layer's memory and its stored statistics give, without a batch.
+
+    Style groups count by their numbers of samples.
+    """
+    memory: _Memory = layer.__dict__[_MEMORY]
+    counts = memory.count[:, None]
+    shares = counts / counts.sum().clamp(min=_SMALLEST)
+    mean = (shares * memory.mean).sum(dim=0)
+    between = (shares * (memory.mean - mean).square()).sum(dim=0)
+    variance = (shares * memory.variance).sum(dim=0) + between
+    return _blend(layer, memory, mean, variance, counts.sum())
 
 
 def freeze_blended(model: nn.Module) -> None:
@@ -100,45 +171,66 @@ def freeze_blended(model: nn.Module) -> None:
 
 def stop_blending(model: nn.Module) -> None:
     """Let every layer that blends go by its stored statistics again."""
+    for layer in model.modules():
+        for key, hook in list(layer._forward_hooks.items()):
+            if isinstance(getattr(hook, "__self__", None), _Styles):
+                del layer._forward_hooks[key]
     for layer in batch_norm_layers(model):
         if layer.__dict__.pop(_MEMORY, None) is not None:
             del layer.__dict__["forward"]
 
 
 class _Memory(nn.Module):
-    """Mean and variance of the last samples that passed one layer."""
+    """Mean and variance of the last samples that passed one layer, by style group."""
 
-    mean: Tensor
-    variance: Tensor
-    count: Tensor
+    mean: Tensor  # (groups, channels)
+    variance: Tensor  # (groups, channels)
+    count: Tensor  # (groups,)
 
-    def __init__(self, like: Tensor, source_share: float, window: int) -> None:
+    def __init__(self, like: Tensor, source_share: float, window: int, styles: _Styles) -> None:
         super().__init__()
         self.source_share = source_share
         self.window = window
-        self.register_buffer("mean", torch.zeros_like(like))
-        self.register_buffer("variance", torch.ones_like(like))
-        self.register_buffer("count", torch.zeros((), dtype=like.dtype, device=like.device))
-        self.latest: tuple[Tensor, Tensor, float] | None = None
+        self.styles = styles
+        rows = like.new_zeros(styles.most, len(like))
+        self.register_buffer("mean", rows)
+        self.register_buffer("variance", torch.ones_like(rows))
+        self.register_buffer("count", rows.new_zeros(len(rows)))
+        self.latest: tuple[Tensor, Tensor, Tensor] | None = None
 
-    def joined(self, mean: Tensor, variance: Tensor, count: int) -> tuple[Tensor, Tensor, float]:
-        """Statistics of a batch and of as much memory as fits into the window with it."""
-        kept = min(float(self.count), float(max(0, self.window - count)))
+    def joined(self, mean: Tensor, variance: Tensor, count: Tensor) -> _Statistics:
+        """Statistics of a batch and of as much memory as fits into the window with it.
+
+        All by group, where groups that have no sample in the batch keep their memory.
+        """
+        old = self._regrouped(len(count))
+        kept = torch.minimum(old[2], (self.window - count).clamp(min=0))
+        kept = torch.where(count < _SMALLEST, old[2], kept)
         total = kept + count
-        share = kept / total
-        between = share * (1 - share) * (mean - self.mean).square()
-        return (
-            mean.lerp(self.mean, share),
-            variance.lerp(self.variance, share) + between,
-            total,
-        )
+        share = (kept / total.clamp(min=_SMALLEST))[:, None]
+        between = share * (1 - share) * (mean - old[0]).square()
+        return mean.lerp(old[0], share), variance.lerp(old[1], share) + between, total
+
+    def _regrouped(self, groups: int) -> _Statistics:
+        """The memory by the groups of the present pass."""
+        grouping = self.styles.grouping
+        if grouping is None or grouping.moved is None:
+            return self.mean[:groups], self.variance[:groups], self.count[:groups]
+        moved = grouping.moved.to(self.mean)
+        before = moved.shape[1]
+        count = (moved / moved.sum(dim=0).clamp(min=_SMALLEST)) @ self.count[:before]
+        shares = moved / moved.sum(dim=1, keepdim=True).clamp(min=_SMALLEST)
+        mean = shares @ self.mean[:before]
+        squares = shares @ (self.variance[:before] + self.mean[:before].square())
+        return mean, (squares - mean.square()).clamp(min=0), count
 
     def keep(self) -> None:
         if self.latest is not None:
-            mean, variance, count = self.latest
-            self.mean.copy_(mean)
-            self.variance.copy_(variance)
-            self.count.fill_(count)
+            for buffer, latest in zip(
+                (self.mean, self.variance, self.count), self.latest, strict=True
+            ):
+                buffer.zero_()
+                buffer[: len(latest)] = latest
             self.latest = None
 
 
@@ -146,29 +238,73 @@ def _forward_blended(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     memory: _Memory = layer.__dict__[_MEMORY]
     if inputs.numel() == 0:
         return evaluate_with(layer, inputs, layer.running_mean, layer.running_var)
-    mean, variance = _statistics(inputs.detach(), memory.mean.dtype)
-    memory.latest = memory.joined(mean, variance, len(inputs))
-    return evaluate_with(layer, inputs, *_blend(layer, memory, *memory.latest))
+    sample = _sampled(inputs.detach()).to(memory.mean.dtype)
+    grouping = memory.styles.grouping
+    if grouping is None or (grouping.members.shape[1] == 1 and not bool(grouping.home.any())):
+        axes = [0, *range(2, inputs.ndim)]
+        variance, mean = torch.var_mean(sample, axes, correction=0)
+        count = mean.new_full((1,), float(len(inputs)))
+        memory.latest = memory.joined(mean[None], variance[None], count)
+        mean, variance, total = memory.latest
+        return evaluate_with(layer, inputs, *_blend(layer, memory, mean[0], variance[0], total[0]))
+    return _forward_grouped(layer, memory, grouping, inputs, sample)
+
+
+def _forward_grouped(
+    layer: _BatchNorm, memory: _Memory, grouping: Grouping, inputs: Tensor, sample: Tensor
+) -> Tensor:
+    """Normalise every sample by the statistics of its own groups."""
+    members = grouping.members.to(sample)
+    away = 1 - grouping.home.to(sample)
+    memory.latest = memory.joined(*_by_group(sample, members * away[:, None]))
+    mean, variance, total = memory.latest
+    share = (1 - memory.source_share) * away * (members @ (total / _SETTLED).clamp(max=1))
+    assert layer.running_mean is not None
+    assert layer.running_var is not None
+    mean = layer.running_mean.lerp(members @ mean, share[:, None])
+    variance = layer.running_var.lerp(members @ variance, share[:, None])
+    scale = (variance + layer.eps).rsqrt()
+    if type(layer) not in _PLAIN:  # a subclass may add an activation: run it on neutral statistics
+        neutral = torch.zeros_like(layer.running_mean), torch.ones_like(layer.running_var)
+        normal = torch.addcmul(_spread(-mean * scale, inputs), inputs, _spread(scale, inputs))
+        return evaluate_with(layer, normal, neutral[0], neutral[1] - layer.eps)
+    if layer.weight is not None:
+        scale = scale * layer.weight
+    shift = -mean * scale if layer.bias is None else layer.bias - mean * scale
+    return torch.addcmul(_spread(shift, inputs), inputs, _spread(scale, inputs))
+
+
+def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
+    """Rows per sample and channel, in a shape that applies to every position."""
+    return rows.to(inputs.dtype).view(*rows.shape, *[1] * (inputs.ndim - 2))
+
+
+def _by_group(sample: Tensor, members: Tensor) -> _Statistics:
+    """Mean, variance and number of samples of each group, per channel."""
+    axes = list(range(2, sample.ndim))
+    count = members.sum(dim=0)
+    shares = (members / count.clamp(min=_SMALLEST)).T
+    means = sample.mean(axes) if axes else sample
+    squares = sample.square().mean(axes) if axes else sample.square()
+    mean = shares @ means
+    return mean, (shares @ squares - mean.square()).clamp(min=0), count
 
 
 def _blend(
-    layer: _BatchNorm, memory: _Memory, mean: Tensor, variance: Tensor, count: float
+    layer: _BatchNorm, memory: _Memory, mean: Tensor, variance: Tensor, count: Tensor
 ) -> tuple[Tensor, Tensor]:
     assert layer.running_mean is not None
     assert layer.running_var is not None
-    share = (1 - memory.source_share) * min(1.0, count / _SETTLED)
+    share = (1 - memory.source_share) * (count / _SETTLED).clamp(max=1)
     return layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
 
 
-def _statistics(inputs: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Mean and variance per channel, from a grid of positions where there are very many."""
+def _sampled(inputs: Tensor, most: int = _VALUES) -> Tensor:
+    """A grid of positions where there are very many."""
     positions = inputs[0, 0].numel()
     axes = inputs.ndim - 2
     stride = 1
-    while axes and len(inputs) * positions / stride**axes > _VALUES and stride**axes < positions:
+    while axes and len(inputs) * positions / stride**axes > most and stride**axes < positions:
         stride += 1
     # From half a stride on, so that the grid does not lie on the padded border.
-    grid = (slice(None), slice(None), *[slice(stride // 2, None, stride)] * axes)
-    sample = inputs[grid].to(dtype)
-    variance, mean = torch.var_mean(sample, [0, *range(2, inputs.ndim)], correction=0)
-    return mean, variance
+    return inputs[(slice(None), slice(None), *[slice(stride // 2, None, stride)] * axes)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -17,6 +17,8 @@ from attakit.nn.norm import (
     use_stored_statistics,
 )
 from attakit.nn.shapes import as_logits, as_rows
+from attakit.nn.styles import StyleGroups
+from attakit.queries import SampleId
 from attakit.records import Prediction
 
 Precision = Literal["full", "mixed"]
@@ -100,7 +102,12 @@ class Classifier(nn.Module):
         return self.model.get_submodule(self._head_name)
 
     def use_norm(
-        self, policy: NormPolicy, *, source_share: float = SOURCE_SHARE, window: int = WINDOW
+        self,
+        policy: NormPolicy,
+        *,
+        source_share: float = SOURCE_SHARE,
+        window: int = WINDOW,
+        groups: StyleGroups | None = None,
     ) -> None:
         """Choose the statistics that batch-norm layers use.
 
@@ -114,6 +121,8 @@ class Classifier(nn.Module):
             One of the four.
         source_share, window
             Of "blended": weight of the stored statistics, and samples to look back on.
+        groups
+            Of "blended": looks for styles that have statistics of their own. None for one style.
         """
         check_choice("Classifier", "norm", policy, NORM_POLICIES)
         stop_blending(self.model)
@@ -121,13 +130,18 @@ class Classifier(nn.Module):
         switch = use_batch_statistics if policy == "batch" else use_stored_statistics
         switch(self.model)
         if policy == "blended":
-            self.stream = StreamStatistics(self.model, source_share=source_share, window=window)
+            self.stream = StreamStatistics(
+                self.model, source_share=source_share, window=window, groups=groups
+            )
         self.norm = policy
 
-    def keep_statistics(self) -> None:
-        """Remember the statistics of the batch that passed last; only "blended" has a memory."""
+    def keep_statistics(self, samples: Sequence[SampleId] = ()) -> None:
+        """Remember the statistics of the batch that passed last; only "blended" has a memory.
+
+        Style vectors are remembered by the names of their samples, if these are given.
+        """
         if self.stream is not None:
-            self.stream.keep()
+            self.stream.keep(samples)
 
     def forward(self, inputs: Tensor) -> Prediction:
         if not isinstance(inputs, Tensor) or inputs.ndim == 0:

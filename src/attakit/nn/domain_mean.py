@@ -1,4 +1,7 @@
-"""The mean of features in the present domain, and when a new domain begins. No labels needed."""
+"""The mean of features in the present domain, and when a new domain begins. No labels needed.
+
+Where a stream mixes styles, every style group has a mean of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attakit.nn.styles import Grouping
+
 _MEAN_SAMPLES = 233  # that the mean looks back on: a batch of 100 then has a weight of 0.3
 _SETTLED = 32  # samples before a new domain's mean replaces the old one
 _CHUNK = 32  # samples that a comparison needs
 _HISTORY = 2  # comparisons in a domain before an alarm is possible
 _CHANCE = 2  # comparisons that the expected distance of 1 counts for
 _LATEST = 20  # comparisons that are kept
+_SMALLEST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +30,11 @@ class DomainState:
     Parameters
     ----------
     before
-        Mean of the domain before, or zeros.
-    mean, spread, count
-        Mean and variance (summed over features) of the present domain, and samples behind them.
+        Mean of the domain before by group, or zeros.
+    mean, count
+        Mean of the present domain by group, and samples behind it.
+    spread
+        Variance in the present domain, summed over features.
     chunk_sum, chunk_count
         Samples since the last comparison.
     distances
@@ -35,19 +43,19 @@ class DomainState:
         Domains seen so far.
     """
 
-    before: Tensor
-    mean: Tensor
+    before: Tensor  # (groups, dim)
+    mean: Tensor  # (groups, dim)
     spread: float
-    count: float
-    chunk_sum: Tensor
+    count: Tensor  # (groups,)
+    chunk_sum: Tensor  # (dim,)
     chunk_count: int
     distances: tuple[float, ...] = ()
     domains: int = 1
 
     @property
     def centre(self) -> Tensor:
-        """What to subtract from features: the mean, once enough samples are behind it."""
-        return self.before.lerp(self.mean, min(1.0, self.count / _SETTLED))
+        """What to subtract from features by group: the mean, with enough samples behind it."""
+        return self.before.lerp(self.mean, (self.count / _SETTLED).clamp(max=1)[:, None])
 
 
 class DomainMean:
@@ -78,39 +86,41 @@ class DomainMean:
         self.factor = factor
         self.state: DomainState | None = None
 
-    def after(self, rows: Tensor) -> DomainState:
+    def after(self, rows: Tensor, grouping: Grouping | None = None) -> DomainState:
         """The state after more rows, which is not kept yet."""
-        mean = rows.mean(dim=0)
-        spread = float((rows - mean).square().sum(dim=1).mean())
-        if self.state is None:
-            zeros = torch.zeros_like(mean)
-            return DomainState(zeros, mean, spread, float(len(rows)), zeros, 0)
-        return self._compare(_add(self.state, rows), mean, spread, len(rows))
+        members = rows.new_ones(len(rows), 1) if grouping is None else grouping.members.to(rows)
+        state = self.state or _start(rows)
+        if grouping is not None and grouping.moved is not None and self.state is not None:
+            state = _regrouped(state, grouping.moved.to(rows), novel=grouping.novel)
+        if self.state is None or members.shape[1] > 1 or len(state.mean) > 1:
+            # Among several styles a new one shows as a new group, not as a jump of the mean.
+            return replace(_follow(state, rows, members), chunk_count=0, distances=())
+        return self._compare(_add(state, rows), rows, members)
 
     def keep(self, state: DomainState) -> None:
         """Make a state the present one."""
         self.state = state
 
-    def _compare(self, state: DomainState, mean: Tensor, spread: float, count: int) -> DomainState:
+    def _compare(self, state: DomainState, rows: Tensor, members: Tensor) -> DomainState:
         if state.chunk_count < _CHUNK:
-            return _follow(state, mean, spread, count)
+            return _follow(state, rows, members)
         chunk = state.chunk_sum / state.chunk_count
-        fair = 1 / (1 / state.chunk_count + 1 / max(state.count, 1.0))
-        gap = float((chunk - state.mean).square().sum())
-        distance = fair * gap / max(state.spread, 1e-12)
+        known = max(float(state.count), 1.0)
+        fair = 1 / (1 / state.chunk_count + 1 / known)
+        distance = fair * float((chunk - state.mean).square().sum()) / max(state.spread, 1e-12)
         fresh = replace(state, chunk_sum=torch.zeros_like(chunk), chunk_count=0)
         if self._is_new(distance, state.distances):
             return replace(
                 fresh,
                 before=state.centre,
-                mean=chunk,
-                spread=spread if count > 1 else state.spread,
-                count=float(state.chunk_count),
+                mean=chunk[None],
+                spread=_spread(rows) if len(rows) > 1 else state.spread,
+                count=torch.full_like(state.count, float(state.chunk_count)),
                 distances=(),
                 domains=state.domains + 1,
             )
         kept = (*state.distances, distance)[-_LATEST:]
-        return _follow(replace(fresh, distances=kept), mean, spread, count)
+        return _follow(replace(fresh, distances=kept), rows, members)
 
     def _is_new(self, distance: float, usual: tuple[float, ...]) -> bool:
         if len(usual) < _HISTORY:
@@ -131,6 +141,12 @@ class DomainMean:
             self.state = DomainState(**{**state, "distances": tuple(state["distances"])})
 
 
+def _start(rows: Tensor) -> DomainState:
+    """The state before any rows."""
+    zeros = torch.zeros_like(rows[:1])
+    return DomainState(zeros, zeros, 0.0, zeros.new_zeros(1), zeros[0], 0)
+
+
 def _add(state: DomainState, rows: Tensor) -> DomainState:
     return replace(
         state,
@@ -139,14 +155,37 @@ def _add(state: DomainState, rows: Tensor) -> DomainState:
     )
 
 
-def _follow(state: DomainState, mean: Tensor, spread: float, count: int) -> DomainState:
-    """Move the mean and the spread towards those of new rows."""
-    known = min(state.count, float(_MEAN_SAMPLES))
-    share = count / (known + count)
-    between = share * (1 - share) * float((mean - state.mean).square().sum())
+def _spread(rows: Tensor) -> float:
+    return float((rows - rows.mean(dim=0)).square().sum(dim=1).mean())
+
+
+def _regrouped(state: DomainState, moved: Tensor, *, novel: bool) -> DomainState:
+    """The same means by new groups, which took mass from old ones."""
+    shares = moved / moved.sum(dim=1, keepdim=True).clamp(min=_SMALLEST)
     return replace(
         state,
-        mean=state.mean.lerp(mean, share),
-        spread=(1 - share) * state.spread + share * spread + between,
+        before=shares @ state.centre,
+        mean=shares @ state.mean,
+        count=(moved / moved.sum(dim=0).clamp(min=_SMALLEST)) @ state.count,
+        domains=state.domains + int(novel),
+    )
+
+
+def _follow(state: DomainState, rows: Tensor, members: Tensor) -> DomainState:
+    """Move the means of groups, and the spread, towards those of new rows."""
+    if members.shape[1] > len(state.mean):  # the first batch of all
+        state = _regrouped(state, members.new_ones(members.shape[1], 1), novel=False)
+    count = members.sum(dim=0)
+    means = (members / count.clamp(min=_SMALLEST)).T @ rows
+    known = state.count.clamp(max=float(_MEAN_SAMPLES))
+    share = count / (known + count).clamp(min=_SMALLEST)
+    gaps = (means - state.mean).square().sum(dim=1)
+    inside = float((rows - members @ means).square().sum(dim=1).mean())
+    part = float(count.sum() / (known + count).sum().clamp(min=_SMALLEST))
+    between = float((share * (1 - share) * gaps) @ (count / count.sum().clamp(min=_SMALLEST)))
+    return replace(
+        state,
+        mean=state.mean.lerp(means, share[:, None]),
+        spread=(1 - part) * state.spread + part * inside + between,
         count=known + count,
     )

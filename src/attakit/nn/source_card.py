@@ -1,0 +1,83 @@
+"""The source card: a few kilobytes that say what source samples look like to a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from attakit.errors import ModelError
+from attakit.files import atomic_write
+from attakit.nn.blended import first_convolution, sampled_styles
+from attakit.nn.classifier import Classifier
+from attakit.nn.gaussians import Card
+
+CARD_SAMPLES = 400  # more hardly change the card
+_BATCH = 100
+_NAMES = ("style_mean", "style_covariance")
+
+
+def make_card(model: nn.Module, inputs: Tensor) -> Card:
+    """Describe source samples: mean and covariance of their style vectors.
+
+    Parameters
+    ----------
+    model
+        The source model. It is used as it is.
+    inputs
+        Any sample of source data, some hundred rows. Labels are not needed.
+
+    Examples
+    --------
+    >>> from attakit.nn.small import SmallCNN
+    >>> make_card(SmallCNN(), torch.rand(20, 1, 28, 28)).mean.shape
+    (32,)
+    """
+    classifier = model if isinstance(model, Classifier) else Classifier(model)
+    first = first_convolution(classifier)
+    if first is None:
+        raise ModelError(
+            "source card: the model has no convolution, so samples have no style to describe. "
+            "Leave the card out."
+        )
+    found: list[Tensor] = []
+    hook = first.register_forward_hook(
+        lambda _layer, _inputs, outputs: found.append(sampled_styles(outputs))
+    )
+    try:
+        with torch.no_grad():
+            for batch in torch.split(inputs, _BATCH):
+                classifier(batch.to(classifier.device))
+    finally:
+        hook.remove()
+    return Card.of(torch.cat(found).double().cpu().numpy())
+
+
+def card_file(weights: Path) -> Path:
+    """Where the card of a file of weights is.
+
+    >>> card_file(Path("photo.safetensors")).name
+    'photo.card.safetensors'
+    """
+    return weights.with_suffix(".card.safetensors")
+
+
+def save_card(card: Card, path: Path) -> None:
+    """Write a card."""
+    tensors = dict(zip(_NAMES, map(torch.from_numpy, (card.mean, card.covariance)), strict=True))
+    with atomic_write(path) as draft:
+        save_file({name: each.float() for name, each in tensors.items()}, draft)
+
+
+def load_card(path: str | Path) -> Card:
+    """Read a card that `save_card` wrote."""
+    try:
+        tensors = load_file(path)
+        return Card(*(tensors[name].double().numpy() for name in _NAMES))
+    except (OSError, SafetensorError, KeyError) as error:
+        raise ModelError(
+            f"source card: {path} cannot be read ({error}). Make one with `attakit card`."
+        ) from error

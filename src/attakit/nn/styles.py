@@ -1,0 +1,285 @@
+"""Groups of samples with the same style, found in a stream without labels.
+
+The style of an image is what the first layer says of it as a whole: mean and variance of each
+channel. Colours, strokes and blur show there, and the class hardly does. Samples of one domain form
+one cloud, so a mixture of Gaussians finds the domains that a batch mixes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+from torch import Tensor
+
+from attakit.errors import check_count
+from attakit.nn.gaussians import Array, Card, Gaussians, Projection
+from attakit.queries import SampleId
+
+_DIRECTIONS = 10  # principal directions of style in which groups are looked for
+_FEWEST = 32  # samples before groups are looked for
+_GAIN = 0.3  # nats per sample that a further group must bring beyond what BIC asks for
+_GROWTH = 1.5  # groups are looked for again when so many times more samples have been seen
+_ODD = 0.05  # share of samples that are less likely than the bound of odd ones
+_MANY_ODD = 0.3  # share of odd samples in a batch at which groups are looked for again
+_FRESH = 0.8  # share of its members that a new group has among the latest samples
+_ENOUGH = 8  # samples that can be odd, or a group, together
+_HOME_LOSS = 1.5  # nats per sample by which the source may describe a group of its own worse
+_SMALLEST = 1e-6
+_CHECKED = 400  # latest samples that groups are fitted to
+
+
+def style_vectors(activations: Tensor) -> Tensor:
+    """Mean and log variance of each channel over the positions of each sample.
+
+    >>> style_vectors(torch.tensor([[[1.0, 3.0]]])).tolist()
+    [[2.0, 0.0]]
+    """
+    axes = tuple(range(2, activations.ndim))
+    variance, mean = torch.var_mean(activations.float(), axes, correction=0)
+    return torch.cat([mean, variance.clamp(min=_SMALLEST).log()], dim=1)
+
+
+@dataclass(frozen=True, slots=True)
+class StyleState:
+    """What is known of the styles of a stream.
+
+    Parameters
+    ----------
+    memory
+        Style vectors of the latest samples.
+    seen, fitted_at
+        Samples seen, and how many they were when groups were looked for last.
+    projection, groups
+        Directions of style, and the groups in them; None before the first search.
+    odd
+        Log likelihood below which a sample is odd.
+    home
+        For each group, whether its members are source samples.
+    """
+
+    memory: Tensor
+    seen: int
+    fitted_at: int = 0
+    projection: Projection | None = None
+    groups: Gaussians | None = None
+    odd: float = 0.0
+    home: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How the samples of one batch belong to groups.
+
+    Parameters
+    ----------
+    members
+        Membership of each sample in each group; rows add up to 1.
+    home
+        Chance of each sample to be from the source; zeros without a card.
+    moved
+        Where groups were looked for again: the mass that each new group (row) took from each old
+        one (column). None where groups are the same as before.
+    novel
+        Whether the batch brings a style that was not there before.
+    state
+        The state after the batch.
+    """
+
+    members: Tensor  # (batch, groups)
+    home: Tensor  # (batch,)
+    moved: Tensor | None
+    novel: bool
+    state: StyleState
+
+
+class StyleGroups:
+    """Finds how many styles a stream mixes, and how much each sample belongs to each.
+
+    Groups are looked for when enough new samples came or when many of a batch look odd, among the
+    latest samples. The number of groups is the one with the best Bayesian information criterion,
+    where each further group must pay for itself clearly.
+
+    Parameters
+    ----------
+    most
+        Most groups at a time. 1 looks for none.
+    window
+        Latest samples to remember.
+    card
+        What style vectors of source samples look like. With it, `Grouping.home` says which samples
+        are from the source.
+
+    Examples
+    --------
+    >>> random = torch.Generator().manual_seed(0)
+    >>> styles = torch.randn(80, 4, generator=random)
+    >>> styles[40:] += 20
+    >>> groups = StyleGroups()
+    >>> found = groups.after(styles)
+    >>> found.members.shape, bool((found.members[0] != found.members[79]).all())
+    (torch.Size([80, 2]), True)
+    """
+
+    def __init__(self, *, most: int = 4, window: int = 600, card: Card | None = None) -> None:
+        check_count("StyleGroups", "most", most, at_least=1)
+        check_count("StyleGroups", "window", window, at_least=_FEWEST)
+        self.most = most
+        self.window = window
+        self.card = card
+        self.samples: tuple[SampleId, ...] = ()  # whose style vectors are in the memory
+        self.state: StyleState | None = None
+
+    def after(self, styles: Tensor) -> Grouping:
+        """Say how samples belong to groups. The state after them is not kept yet."""
+        styles = styles.detach().cpu().float()
+        state = self._remember(styles)
+        moved, novel = None, False
+        if self._is_due(state) or _is_odd(state, styles):
+            state, moved = self._look(state)
+            novel = _has_new_group(state, len(styles))
+        home = self._home(state, styles)
+        return Grouping(_members(state, styles), home, moved, novel, state)
+
+    def keep(self, grouping: Grouping, samples: Sequence[SampleId] = ()) -> None:
+        """Make the state after a batch the present one. Named samples can be forgotten."""
+        self.state = grouping.state
+        names = samples or [SampleId("")] * len(grouping.members)
+        self.samples = (*self.samples, *names)[-self.window :]
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove the style vectors of samples from the memory."""
+        if self.state is not None:
+            kept = [place for place, name in enumerate(self.samples) if name not in samples]
+            self.state = replace(self.state, memory=self.state.memory[kept])
+            self.samples = tuple(self.samples[place] for place in kept)
+
+    def _remember(self, styles: Tensor) -> StyleState:
+        if self.state is None:
+            return StyleState(styles[-self.window :], len(styles))
+        memory = torch.cat([self.state.memory, styles])[-self.window :]
+        return replace(self.state, memory=memory, seen=self.state.seen + len(styles))
+
+    def _is_due(self, state: StyleState) -> bool:
+        if len(state.memory) < _FEWEST or (self.most == 1 and self.card is None):
+            return False
+        since = state.seen - state.fitted_at
+        return state.seen >= _GROWTH * state.fitted_at or since >= self.window
+
+    def _look(self, state: StyleState) -> tuple[StyleState, Tensor]:
+        """Look for groups among the latest samples."""
+        latest = state.memory[-_CHECKED:]
+        old = _members(state, latest)
+        projection = Projection.of(latest.double().numpy(), self.card, _DIRECTIONS)
+        rows = projection(latest.double().numpy())
+        groups = _fit(rows, self.most)
+        odd = float(np.quantile(groups.likelihoods(rows), _ODD))
+        home = () if self.card is None else _at_home(groups, self.card, projection, rows)
+        state = replace(
+            state,
+            fitted_at=state.seen,
+            projection=projection,
+            groups=groups,
+            odd=odd,
+            home=home,
+        )
+        return state, _members(state, latest).T @ old
+
+    def _home(self, state: StyleState, styles: Tensor) -> Tensor:
+        """Chance of each sample to be from the source, against groups of other styles."""
+        if self.card is None or state.projection is None or state.groups is None:
+            return torch.zeros(len(styles))
+        rows = _projected(state, styles)
+        home = Gaussians.of_card(self.card, state.projection).likelihoods(rows)
+        joint = np.where(state.home, -np.inf, state.groups.joint(rows))
+        against = np.logaddexp.reduce(joint, axis=1)
+        return torch.from_numpy(home - against).sigmoid().float()
+
+    def state_dict(self) -> dict[str, Any]:
+        if self.state is None:
+            return {}
+        packed = {**asdict(self.state), "samples": list(map(str, self.samples))}
+        for name in ("projection", "groups"):
+            if packed[name] is not None:
+                packed[name] = {
+                    key: torch.from_numpy(np.ascontiguousarray(each))
+                    for key, each in packed[name].items()
+                }
+        return packed
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if not state:
+            self.state, self.samples = None, ()
+            return
+        state = dict(state)
+        self.samples = tuple(map(SampleId, state.pop("samples")))
+        for name, kind in (("projection", Projection), ("groups", Gaussians)):
+            if state[name] is not None:
+                state[name] = kind(*(each.numpy() for each in state[name].values()))
+        self.state = StyleState(**state)
+
+
+def _is_odd(state: StyleState, styles: Tensor) -> bool:
+    """Whether many samples of a batch are unlike all that was seen before."""
+    if state.groups is None or len(styles) < _ENOUGH:
+        return False
+    likelihoods = state.groups.likelihoods(_projected(state, styles))
+    return float((likelihoods < state.odd).mean()) > _MANY_ODD
+
+
+def _has_new_group(state: StyleState, latest: int) -> bool:
+    """Whether nearly all members of a group are among the latest samples."""
+    latest = max(latest, _FEWEST)
+    if len(state.memory) < 2 * latest:
+        return False
+    members = _members(state, state.memory)
+    fresh, mass = members[-latest:].sum(dim=0), members.sum(dim=0)
+    return bool(((fresh > _ENOUGH) & (fresh > _FRESH * mass)).any())
+
+
+def _projected(state: StyleState, styles: Tensor) -> Array:
+    assert state.projection is not None
+    return state.projection(styles.double().numpy())
+
+
+def _at_home(
+    groups: Gaussians, card: Card, projection: Projection, rows: Array
+) -> tuple[bool, ...]:
+    """Which groups are source samples: the card describes their members nearly as well."""
+    members, joint = groups.members(rows), groups.joint(rows) - np.log(groups.weights)
+    home = Gaussians.of_card(card, projection).likelihoods(rows)
+    mass = members.sum(axis=0)
+    loss = (members * (joint - home[:, None])).sum(axis=0) / mass
+    # A group is fitted to its own members, which flatters it by its parameters per sample.
+    parameters = rows.shape[1] * (rows.shape[1] + 3) / 2
+    return tuple((loss < _HOME_LOSS + parameters / mass).tolist())
+
+
+def _members(state: StyleState, styles: Tensor) -> Tensor:
+    if state.groups is None:
+        return torch.ones(len(styles), 1)
+    return torch.from_numpy(state.groups.members(_projected(state, styles))).float()
+
+
+def _fit(rows: Array, most: int) -> Gaussians:
+    """The mixture whose number of groups pays best."""
+    best, lowest = None, np.inf
+    for count in range(1, most + 1):
+        mixture = GaussianMixture(
+            count, reg_covar=1e-2, init_params="k-means++", n_init=2, max_iter=50, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            mixture.fit(rows)
+        price = mixture.bic(rows) / 2 / len(rows) + _GAIN * (count - 1)
+        if price >= lowest:
+            break
+        best, lowest = mixture, price
+    assert best is not None
+    return Gaussians(best.weights_, best.means_, best.covariances_)

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from attakit.errors import ModelError
+from attakit.nn import SmallCNN
+from attakit.nn.source_card import card_file, load_card, make_card, save_card
+from attakit.nn.styles import style_vectors
+
+
+def images(count):
+    return torch.rand(count, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_card_describes_what_the_first_convolution_says(tmp_path):
+    model = SmallCNN().eval()
+    first = next(layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
+    card = make_card(model, images(120))
+    with torch.no_grad():
+        styles = style_vectors(first(images(120)))
+    assert np.allclose(card.mean, styles.mean(dim=0), atol=1e-4)
+
+
+def test_a_written_card_reads_as_it_was(tmp_path):
+    card = make_card(SmallCNN().eval(), images(60))
+    path = card_file(tmp_path / "digits.safetensors")
+    save_card(card, path)
+    found = load_card(path)
+    assert np.allclose(found.mean, card.mean)
+    assert np.allclose(found.covariance, card.covariance, atol=1e-5)
+    assert path.stat().st_size < 10_000
+
+
+def test_making_a_card_leaves_no_hook_in_the_model():
+    model = SmallCNN().eval()
+    make_card(model, images(10))
+    assert not any(layer._forward_hooks for layer in model.modules())
+
+
+def test_a_model_without_convolutions_has_no_card():
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    with pytest.raises(ModelError, match="no convolution"):
+        make_card(model, torch.rand(10, 4))
+
+
+@pytest.mark.parametrize("content", [None, b"no card"])
+def test_a_card_that_cannot_be_read_says_how_to_make_one(tmp_path, content):
+    path = tmp_path / "lost.card.safetensors"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ModelError, match="Make one with `attakit card`"):
+        load_card(path)
