@@ -173,7 +173,7 @@ def test_a_selector_is_built_by_its_import_path():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("class Mine(:", "its module fails: SyntaxError: .*Mend the module"),
+        ("class Mine(:", "its module fails: SyntaxError: .*Fix the module"),
         ("1 / 0", "its module fails: ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "its module fails: SystemExit: 3"),
         (
