@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from attakit.bench.score import sample_accuracy
+from attakit.bench.score import percent_right, right_answers
 from attakit.build.data import build_stream, load_task
 from attakit.build.methods import build_method
 from attakit.build.models import source_classifier
@@ -43,7 +43,7 @@ def run_digits(
     run(stream.batches(), method, oracle, build_ledger(experiment), [accuracy])
     assert accuracy.stream is not None
     assert task.source_test is not None
-    return accuracy.stream, sample_accuracy(method, task.source_test)
+    return accuracy.stream, percent_right(right_answers(method, task.source_test))
 
 
 def parse_options(text: str | None, **counts: int) -> argparse.Namespace:

@@ -27,10 +27,12 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
-from attakit.build.data import DATA_VARIABLE, Task, build_stream, load_task
+from attakit.build.data import build_stream, load_task
 from attakit.build.methods import build_method
 from attakit.build.models import digits_model
 from attakit.build.oracles import build_ledger, build_oracle
+from attakit.build.sets.places import DATA_VARIABLE
+from attakit.build.task import Task
 from attakit.engine import run
 from attakit.methods.reference import ReferenceTrainer
 from attakit.nn.classifier import Classifier

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attakit.build.data import Task
+from attakit.build.task import Task
 from attakit.nn import softmax_entropy
 from attakit.randomness import generator
 from attakit.report.images import encode_picture
@@ -23,9 +23,9 @@ from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.live import LiveLearner
 from attakit.service.models import VERSIONS, source_model
-from attakit.service.predictor import Answered, Predictor
+from attakit.service.predictor import Predictor, ServedPrediction
 from attakit.service.saved_settings import open_service
-from attakit.service.storage import Served
+from attakit.service.storage import ServedSample
 from attakit.settings.service import ServiceSettings
 from attakit.stream.digits import MEAN, STD
 
@@ -197,7 +197,7 @@ class SimulatedService:
             for one, a, b in zip(unseen, guesses, frozen, strict=True)
         ]
 
-    def _served(self, sent: Sequence[Picture], answered: Answered) -> list[Served]:
+    def _served(self, sent: Sequence[Picture], answered: ServedPrediction) -> list[ServedSample]:
         chances, guesses = answered.logits.softmax(dim=1).max(dim=1)
         rows = zip(
             sent,
@@ -209,7 +209,7 @@ class SimulatedService:
         now = self._clock()
         names = [f"sample {len(self.truth) + place}" for place in range(len(sent))]
         return [
-            Served(name, one.content, answered.version, guess, chance, entropy, now)
+            ServedSample(name, one.content, answered.version, guess, chance, entropy, now)
             for name, (one, guess, chance, entropy) in zip(names, rows, strict=True)
         ]
 

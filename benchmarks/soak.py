@@ -48,8 +48,9 @@ from soak_checks import (
     resident_memory,
 )
 
-from attakit.build.data import Task, load_task
+from attakit.build.data import load_task
 from attakit.build.models import digits_model
+from attakit.build.task import Task
 from attakit.service.demo import demo_tables
 from attakit.settings.experiment import StreamTable
 from attakit.settings.load import parse_service

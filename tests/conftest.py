@@ -17,8 +17,8 @@ from attakit.build.models import CACHE_VARIABLE, digits_model
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 from attakit.settings.experiment import StreamTable
-from attakit.settings.load import parse_experiment
 from needed import do_without
+from small_experiments import make_experiment
 
 # The same examples every time, however slow the machine: what is found must be found again.
 settings.register_profile(
@@ -68,11 +68,7 @@ def small_run(tmp_path, quick_digits):
             "labels": {"budget": 20},
             "report": {"source_every": 0, "save_every": 3, "post_adaptation": False},
         }
-        for name, table in tables.items():
-            old = settings.get(name)
-            settings[name] = {**old, **table} if isinstance(old, dict) else table
-        settings["report"] = {**settings["report"], "folder": str(tmp_path / folder)}
-        return parse_experiment(settings)
+        return make_experiment(settings, tables, tmp_path / folder)
 
     return make
 

@@ -1,12 +1,13 @@
 """Things that happen to a run in the middle, for tests of runs that are stopped."""
 
+import json
 import signal
 
 import pytest
 
-from attakit.bench.callbacks import RunCallbacks
-from attakit.bench.run import run_experiment
+from attakit.bench.run import RunCallbacks, run_experiment
 from attakit.processes.interrupt import Interrupted
+from attakit.report.jsonlines import STEPS_FILE
 
 
 class At:
@@ -46,3 +47,12 @@ def stopped(experiment, step, action, **options):
             experiment, callbacks=RunCallbacks(observers=lambda *_: [observer]), **options
         )
     return caught.value, observer
+
+
+def pretend_another_model(folder):
+    """Change the recorded fingerprint of the source model that a run started from."""
+    lines = folder / STEPS_FILE
+    first, *rest = lines.read_text().splitlines()
+    told = json.loads(first)
+    told["environment"]["model"] = "another"
+    lines.write_text("\n".join([json.dumps(told), *rest]) + "\n")

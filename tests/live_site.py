@@ -17,7 +17,7 @@ from attakit.nn import Classifier, seeded
 from attakit.service.models import VERSIONS
 from attakit.service.predictor import Predictor
 from attakit.service.storage import LabelRules, open_storage
-from attakit.service.storage.rows import Question, Served, Version
+from attakit.service.storage.rows import Question, ServedSample, Version
 from attakit.service.web import create_app
 from attakit.settings.service import ServiceSettings
 
@@ -40,7 +40,7 @@ class Site:
         names = [f"s{number}" for number in range(start, start + count)]
         now = time.time()
         self.storage.samples.add(
-            [Served(name, picture(name), 0, 0, 0.5, 1.0, now) for name in names]
+            [ServedSample(name, picture(name), 0, 0, 0.5, 1.0, now) for name in names]
         )
         return self.storage.questions.put(
             [Question(0, name, 0, "learn", 0, 1.0, GUESSES, now) for name in names]

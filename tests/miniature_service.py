@@ -9,7 +9,7 @@ import torch
 from attakit.nn.classifier import Classifier
 from attakit.service.learner.live import LiveLearner
 from attakit.service.saved_settings import open_service
-from attakit.service.storage.rows import Served
+from attakit.service.storage.rows import ServedSample
 from attakit.settings.service import ServiceSettings
 from attakit.testing import tiny_classifier
 
@@ -59,7 +59,7 @@ class Miniature:
         guesses = guesses or [0] * len(rows)
         self.storage.samples.add(
             [
-                Served(name, encode(row), version, guess, 0.5, 0.5, self.now)
+                ServedSample(name, encode(row), version, guess, 0.5, 0.5, self.now)
                 for name, row, guess in zip(names, rows, guesses, strict=True)
             ]
         )

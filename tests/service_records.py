@@ -1,12 +1,14 @@
 """Records for tests of the service: samples as they are served, and questions about them."""
 
-from attakit.service.storage import Question, Served, Turn
+from threading import Thread
+
+from attakit.service.storage import LabelRules, Question, ServedSample, Turn, open_storage
 
 NOW = 1_000_000.0
 
 
 def served(*names, at=NOW, content=b"image"):
-    return [Served(name, content, 0, 1, 0.9, 0.3, at) for name in names]
+    return [ServedSample(name, content, 0, 1, 0.9, 0.3, at) for name in names]
 
 
 def question(sample, *, at=NOW, turn=0, purpose="learn", guess=1):
@@ -28,3 +30,21 @@ def say(storage, question, who, choice, key=None):
     """Answer with a class, or with "skip" or "none"."""
     kind, label = (choice, None) if isinstance(choice, str) else ("label", choice)
     return storage.questions.answer(question, who, kind, label, key or f"{who} {question} {choice}")
+
+
+def open_at_once(folder, database):
+    """Open a database in six threads at once; return what they raised."""
+    errors = []
+
+    def open_it():
+        try:
+            open_storage(folder, database, labels=LabelRules()).close()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [Thread(target=open_it) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors

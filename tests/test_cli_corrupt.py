@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from attakit.cli import app
 from attakit.errors import SettingError
 from attakit.processes.interrupt import Interrupted
-from attakit.stream.corrupted_set import Written
+from attakit.stream.corrupted_set import WrittenCounts
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_all_are_the_fifteen_corruptions(call, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
         "attakit.cli.corrupt.write_corrupted",
-        lambda *_, corruptions, **__: asked.extend(corruptions) or Written(0, 0),
+        lambda *_, corruptions, **__: asked.extend(corruptions) or WrittenCounts(0, 0),
     )
 
     call()

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from attakit.cli import app, main
 from attakit.errors import MissingExtra, SettingError, StateError
 from attakit.service.saved_settings import SETTINGS_FILE, save_settings
-from attakit.service.storage import Question, Served, open_storage
+from attakit.service.storage import Question, ServedSample, open_storage
 from attakit.settings.service import ServiceSettings
 from needed import hide_package
 
@@ -26,7 +26,7 @@ def call(*arguments, code=0):
 
 def fill(folder, url=None):
     with open_storage(folder, url) as storage:
-        storage.samples.add([Served(f"s{n}", None, 0, 0, 0.5, 0.5, 1.0) for n in range(2)])
+        storage.samples.add([ServedSample(f"s{n}", None, 0, 0, 0.5, 0.5, 1.0) for n in range(2)])
         storage.questions.put(
             [Question(0, f"s{n}", 0, "learn", 0, 0.5, ((1, 0.9),), 1.0) for n in range(2)]
         )

@@ -28,7 +28,7 @@ port = 0
 """
 
 
-class Served(Exception):
+class ServedSample(Exception):
     """Requests would be answered now."""
 
 
@@ -37,7 +37,7 @@ def work(tmp_path, monkeypatch):
     """A folder with a service file whose server never answers and whose learner never starts."""
 
     def answer(_server, sockets):
-        raise Served
+        raise ServedSample
 
     monkeypatch.setattr(serving._Server, "run", answer)
     monkeypatch.setattr(serving.Supervisor, "start", lambda _self: None)
@@ -71,7 +71,7 @@ def serve(work, monkeypatch, capsys):
 def begun(work, monkeypatch):
     """A service that was started before; what it keeps as its settings."""
     monkeypatch.setattr(sys, "argv", ["attakit", "serve", "service.toml"])
-    with pytest.raises(Served):
+    with pytest.raises(ServedSample):
         main()
     return (work / "live" / SETTINGS_FILE).read_text()
 
@@ -135,7 +135,7 @@ def test_the_log_warns_once_of_a_folder_that_others_may_enter(work, monkeypatch,
     (work / "live").chmod(0o755)
     monkeypatch.setattr(sys, "argv", ["attakit", "serve", "service.toml"])
 
-    with pytest.raises(Served):
+    with pytest.raises(ServedSample):
         main()
 
     lines = [line for line in capsys.readouterr().err.splitlines() if "chmod 700 live" in line]
@@ -147,7 +147,7 @@ def test_the_log_warns_once_of_a_folder_that_others_may_enter(work, monkeypatch,
 def test_the_log_does_not_warn_of_a_folder_that_the_service_made(work, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["attakit", "serve", "service.toml"])
 
-    with pytest.raises(Served):
+    with pytest.raises(ServedSample):
         main()
 
     assert "chmod" not in capsys.readouterr().err
@@ -179,7 +179,7 @@ def test_what_was_given_is_kept(begun, monkeypatch, work):
     line = ["attakit", "serve", "service.toml", "--set", "labels.budget=7"]
     monkeypatch.setattr(sys, "argv", line)
 
-    with pytest.raises(Served):
+    with pytest.raises(ServedSample):
         main()
 
     kept = json.loads((work / "live" / SETTINGS_FILE).read_text())

@@ -4,7 +4,7 @@ import torch
 from attakit.bench.exportable import run_model
 from attakit.bench.run import run_experiment
 from attakit.bench.run_folder import SNAPSHOT
-from attakit.build.exportable import source_model
+from attakit.build.exportable import exportable_source
 from attakit.errors import SettingError, StateError
 from attakit.methods import SourceOnly
 from attakit.nn import weights_hash
@@ -42,7 +42,7 @@ def test_a_finished_run_keeps_its_model_if_told(small_run):
 
     model, facts = run_model(experiment.report.folder)
 
-    source, _ = source_model(experiment)
+    source, _ = exportable_source(experiment)
     assert weights_hash(model) == facts.weights != weights_hash(source)
     assert facts.classes == tuple("0123456789")
     assert (facts.shape, facts.mean, facts.std) == ((1, 28, 28), (0.1307,), (0.3081,))
@@ -65,7 +65,7 @@ def test_a_pool_run_keeps_its_model_if_told(small_run):
 
     model, facts = run_model(experiment.report.folder)
 
-    assert weights_hash(model) == facts.weights != weights_hash(source_model(experiment)[0])
+    assert weights_hash(model) == facts.weights != weights_hash(exportable_source(experiment)[0])
 
 
 def test_a_stopped_run_gives_the_model_that_was_saved_last(small_run):

@@ -1,11 +1,8 @@
 """Pool runs from their experiment to their results, on a few digits."""
 
-import json
-
 import pytest
 
-from attakit.bench.callbacks import RunCallbacks
-from attakit.bench.run import run_experiment
+from attakit.bench.run import RunCallbacks, run_experiment
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.build.methods import build_pool_selector
 from attakit.errors import SettingError, StateError
@@ -17,7 +14,8 @@ from attakit.report.summaries import summarise
 from attakit.select import SELECTORS
 from attakit.settings.experiment import Experiment
 from attakit.settings.load import parse_experiment
-from interruptions import At, crash, press_ctrl_c, stopped
+from interruptions import At, crash, press_ctrl_c, pretend_another_model, stopped
+from small_experiments import make_experiment
 
 ROUNDS = 3
 POOL = {"rounds": ROUNDS, "updates": 3, "selector": {"name": "clue", "inits": 1}}
@@ -35,11 +33,7 @@ def pool_run(tmp_path, quick_digits):
             "labels": {"budget": 20},
             "report": {"source_every": 0},
         }
-        for name, table in tables.items():
-            old = settings.get(name)
-            settings[name] = {**old, **table} if isinstance(old, dict) else table
-        settings["report"] = {**settings["report"], "folder": str(tmp_path / folder)}
-        return parse_experiment(settings)
+        return make_experiment(settings, tables, tmp_path / folder)
 
     return make
 
@@ -161,11 +155,7 @@ def test_other_settings_or_models_do_not_resume_a_run(pool_run):
     with pytest.raises(StateError, match=r"pool\.updates"):
         run_experiment(pool_run(pool={**POOL, "updates": 4}), resume=True)
 
-    lines = experiment.report.folder / STEPS_FILE
-    first, *rest = lines.read_text().splitlines()
-    told = json.loads(first)
-    told["environment"]["model"] = "another"
-    lines.write_text("\n".join([json.dumps(told), *rest]) + "\n")
+    pretend_another_model(experiment.report.folder)
     with pytest.raises(StateError, match="another source model"):
         run_experiment(experiment, resume=True)
 

@@ -1,4 +1,3 @@
-import json
 import signal
 import time
 from pathlib import Path
@@ -7,8 +6,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from attakit.bench.callbacks import RunCallbacks
-from attakit.bench.run import run_experiment
+from attakit.bench.run import RunCallbacks, run_experiment
 from attakit.bench.run_folder import DONE, OLD_SNAPSHOT, SNAPSHOT
 from attakit.build.data import load_task
 from attakit.build.models import digits_model
@@ -22,7 +20,7 @@ from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 from attakit.settings.experiment import MethodTable
 from attakit.settings.load import parse_experiment
-from interruptions import At, Crash, crash, press_ctrl_c, stopped
+from interruptions import At, Crash, crash, press_ctrl_c, pretend_another_model, stopped
 
 STEPS = 8
 
@@ -271,11 +269,7 @@ def test_other_settings_do_not_resume_a_run(small_run, finished):
 def test_another_source_model_does_not_resume_a_run(small_run, tmp_path):
     experiment = small_run()
     stopped(experiment, 4, crash)
-    lines = experiment.report.folder / STEPS_FILE
-    first, *rest = lines.read_text().splitlines()
-    told = json.loads(first)
-    told["environment"]["model"] = "another"
-    lines.write_text("\n".join([json.dumps(told), *rest]) + "\n")
+    pretend_another_model(experiment.report.folder)
     with pytest.raises(StateError, match="started from another source model"):
         run_experiment(experiment, resume=True)
 

@@ -1,6 +1,7 @@
 import pytest
 
-from attakit.build.data import DATA_SETS, FOLDERS, build_stream, load_task, summary
+from attakit.build.data import DATA_SETS, build_stream, load_task, summary
+from attakit.build.sets.catalogue import FOLDERS
 from attakit.errors import SettingError, StreamError, UnknownName
 from attakit.settings.experiment import StreamTable
 from attakit.settings.load import parse_experiment

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attakit.bench.score import sample_accuracy, score_everything
+from attakit.bench.score import percent_right, right_answers, score_everything
 from attakit.build.data import load_task
 from attakit.build.models import cache_folder, digits_model, pretrain, source_classifier
 from attakit.build.task import Task
@@ -69,7 +69,7 @@ def test_the_cache_is_in_the_home_folder_unless_told(monkeypatch, tmp_path):
 
 def test_the_trained_source_model_knows_its_source(task):
     classifier = source_classifier(parse_experiment({}), task)
-    assert sample_accuracy(SourceOnly(classifier), task.source_test) > 90
+    assert percent_right(right_answers(SourceOnly(classifier), task.source_test)) > 90
 
 
 def test_accuracies_are_percentages_of_all_samples(task):
@@ -137,7 +137,8 @@ def test_pretraining_on_colour_images_writes_weights_that_fit(image_tree, tmp_pa
     assert len(training.losses) == 30
     loaded = parse_experiment({**tables, "model": {"weights": str(weights)}})
     method = SourceOnly(source_classifier(loaded, task))
-    assert sample_accuracy(method, task.source_test) == pytest.approx(100 * training.accuracy)
+    accuracy = percent_right(right_answers(method, task.source_test))
+    assert accuracy == pytest.approx(100 * training.accuracy)
 
 
 def test_pretraining_can_start_from_weights_for_other_classes(image_tree, tmp_path):

@@ -6,7 +6,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-import torch
 
 from attakit.engine.loop import answer, learn
 from attakit.label import Budget, Callback, Ledger
@@ -17,9 +16,9 @@ from attakit.methods.reference import (
     RepeatedSelection,
 )
 from attakit.queries import Allowance, Answer
-from attakit.records import Rows, Selection
-from attakit.select import Partition
+from attakit.records import Selection
 from attakit.testing import check_method, tiny_batch, tiny_classifier
+from given_clusters import Given, rows
 
 # By step: questions, labelled and source-like anchors, updates, sum of logits, loss of both halves,
 # weight of the labelled anchors. Recorded when each quirk was a setting of SimATTA, at seed 110.
@@ -69,24 +68,6 @@ def test_the_numbers_are_those_of_the_settings_that_imitated_the_public_code():
             float(anchors.weights.sum()),
         )
         assert numbers == pytest.approx(recorded[4:], rel=1e-4)
-
-
-def rows(weights=None, **points):
-    features = torch.tensor(list(points.values()), dtype=torch.float32).reshape(-1, 2)
-    counts = torch.ones(len(points)) if weights is None else torch.tensor(weights)
-    return Rows(tuple(points), features, torch.zeros(len(points), 3), counts)
-
-
-class Given:
-    """Stands in for K-means: clusters that the test decides."""
-
-    def __init__(self, *labels):
-        self.labels = torch.tensor(labels)
-
-    def partition(self, points, weights, count, seed):
-        clusters = range(int(self.labels.max()) + 1)
-        means = [points[self.labels == cluster].mean(dim=0) for cluster in clusters]
-        return Partition(self.labels, torch.stack(means), 0.0)
 
 
 def given_clusters(*labels):

@@ -4,7 +4,6 @@ import pytest
 
 from attakit.report import RunRecord
 from attakit.report.curves import MAX_POINTS, Band, average, bands, recorded, smoothed_accuracy
-from attakit.report.runs import Group
 
 
 def run(steps, seed=1):
@@ -56,14 +55,14 @@ def test_smoothing_averages_neighbours():
 def test_a_stream_without_truth_has_no_curve():
     steps = [{"size": 4, "correct": 0, "counted": 0, "segments": {}}] * 3
 
-    assert average(Group("m", (run(steps),)), smoothed_accuracy).x == []
+    assert average((run(steps),), smoothed_accuracy).x == []
 
 
 def test_seeds_are_averaged_and_a_shorter_run_counts_as_far_as_it_goes():
     long = run([step(1, n=10.0), step(1, n=20.0)])
     short = run([step(1, n=30.0)], seed=2)
 
-    curve = average(Group("m", (short, long)), recorded("n"))
+    curve = average((short, long), recorded("n"))
 
     assert (curve.x, curve.y) == ([10, 20], [20.0, 20.0])
     assert (curve.low, curve.high) == ([10.0, 20.0], [30.0, 20.0])
@@ -72,11 +71,11 @@ def test_seeds_are_averaged_and_a_shorter_run_counts_as_far_as_it_goes():
 def test_steps_without_the_number_are_left_out():
     steps = [step(1, n=1.0), step(1), step(1, n=3.0)]
 
-    assert average(Group("m", (run(steps),)), recorded("n")).x == [10, 30]
+    assert average((run(steps),), recorded("n")).x == [10, 30]
 
 
 def test_a_long_curve_is_thinned_from_end_to_end():
-    curve = average(Group("m", (run([step(1, n=float(n)) for n in range(5000)]),)), recorded("n"))
+    curve = average((run([step(1, n=float(n)) for n in range(5000)]),), recorded("n"))
 
     assert len(curve.x) == MAX_POINTS
     assert (curve.y[0], curve.y[-1]) == (0.0, 4999.0)

@@ -11,7 +11,7 @@ from attakit.queries import Answer, Query
 from attakit.records import Choice, Rows, Selection
 from attakit.report import Pictures
 from attakit.report.pictures import is_kept
-from attakit.report.scenes import COLOURS, clustering, gallery, read_pictures
+from attakit.report.scenes import COLOUR_COUNT, clustering, gallery, read_pictures
 
 CLASSES = ["zero", "one", "two"]
 
@@ -185,7 +185,7 @@ def test_a_cluster_keeps_its_colour_while_its_number_changes(path, make_step_res
     assert first == [0, 0, 1, 1, 2, 2]
     assert second[:4] == first[:4]
     assert sorted(second[4:]) == [2, 3]
-    assert COLOURS > 3
+    assert COLOUR_COUNT > 3
 
 
 @pytest.mark.parametrize(("side", "coarse"), [(28, True), (48, False)])

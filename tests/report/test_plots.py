@@ -8,13 +8,7 @@ from PIL import Image
 
 from attakit.errors import MissingExtra, SettingError
 from attakit.report import MeanStd, draw_plot
-from attakit.report.panels import (
-    ablation_panels,
-    labels_panels,
-    seconds_panels,
-    source_after,
-    split_mean,
-)
+from attakit.report.panels import plot_panels, source_after, split_mean
 from attakit.report.plots import line_style
 
 VARIANTS = [f"IC={ic}, LE={le}" for ic in (1, 0) for le in (1, 0)]
@@ -41,7 +35,7 @@ def named(panel, label):
 
 
 def test_an_ablation_has_streams_below_and_targets_beside_source(ablation):
-    grid = ablation_panels(ablation((100, 300)))
+    grid = plot_panels("ablation", ablation((100, 300)))
 
     assert [[panel.title for panel in row] for row in grid] == [
         [f"pacs, {stream} stream: {what}" for what in ("targets", "source")]
@@ -58,7 +52,7 @@ def test_an_ablation_has_streams_below_and_targets_beside_source(ablation):
 
 
 def test_an_ablation_with_one_budget_goes_along_the_stream(ablation):
-    (targets, source), _ = ablation_panels(ablation((300,)))
+    (targets, source), _ = plot_panels("ablation", ablation((300,)))
 
     assert targets.x_title == "samples seen"
     assert targets.y_title == "accuracy along the stream (%),\nsmoothed"
@@ -83,7 +77,7 @@ def test_source_accuracy_is_the_held_out_one_if_there_is_one(make_suite_run):
 
 
 def test_methods_that_never_ask_are_levels_among_the_labels(make_comparison):
-    (panel,), _ = labels_panels(make_comparison())
+    (panel,), _ = plot_panels("labels", make_comparison())
 
     tent, simatta = named(panel, "Tent (steps=1)"), named(panel, "SimATTA")
     assert tent.level
@@ -98,7 +92,7 @@ def test_budgets_in_labels_are_one_method(make_suite_run):
         for budget in (300, 500)
     ]
 
-    ((panel,),) = labels_panels(runs)
+    ((panel,),) = plot_panels("labels", runs)
 
     assert [(trace.label, len(trace.points)) for trace in panel.traces] == [("SimATTA", 2)]
 
@@ -106,7 +100,7 @@ def test_budgets_in_labels_are_one_method(make_suite_run):
 def test_streams_of_other_settings_get_a_panel_each(make_suite_run):
     runs = [make_suite_run("EATA", stream={"share": share}) for share in (0.5, 1.0)]
 
-    (row,) = labels_panels(runs)
+    (row,) = plot_panels("labels", runs)
 
     assert [panel.title for panel in row] == [
         f"pacs (share = {share}), domain-wise stream" for share in (0.5, 1.0)
@@ -116,8 +110,8 @@ def test_streams_of_other_settings_get_a_panel_each(make_suite_run):
 def test_batch_sizes_of_one_method_are_traces_of_their_own(make_suite_run):
     runs = [make_suite_run("EATA", batch_size=size) for size in (100, 16)]
 
-    for panels in (labels_panels, ablation_panels):
-        assert [trace.label for trace in panels(runs)[0][0].traces] == [
+    for kind in ("labels", "ablation"):
+        assert [trace.label for trace in plot_panels(kind, runs)[0][0].traces] == [
             "EATA (stream.batch_size=100)",
             "EATA (stream.batch_size=16)",
         ]
@@ -126,7 +120,7 @@ def test_batch_sizes_of_one_method_are_traces_of_their_own(make_suite_run):
 def test_pools_are_not_drawn_among_streams(make_suite_run, tmp_path):
     pool = make_suite_run("CLUE", pool=True, labels=300)
 
-    ((panel,),) = labels_panels([pool, make_suite_run("EATA")])
+    ((panel,),) = plot_panels("labels", [pool, make_suite_run("EATA")])
 
     assert [trace.label for trace in panel.traces] == ["EATA"]
     with pytest.raises(SettingError, match="Give runs along a stream"):
@@ -141,7 +135,7 @@ def test_no_two_of_many_methods_look_alike(kind):
 
 
 def test_seconds_are_on_a_scale_of_powers(make_comparison):
-    (panel,), _ = seconds_panels(make_comparison())
+    (panel,), _ = plot_panels("seconds", make_comparison())
 
     assert panel.log_x
     assert named(panel, "Tent (steps=1)").points[0].x.mean == 9.0

@@ -8,8 +8,8 @@ import pytest
 
 from attakit.processes.threads import using_threads
 from attakit.service.inputs import Inputs
-from attakit.service.learner.checkpoint import SAVED_TURN
 from attakit.service.learner.live import LiveLearner
+from attakit.service.learner.memory import SAVED_TURN
 from attakit.service.models import source_model
 from attakit.service.saved_settings import find_settings, open_service
 from live_service import LiveService, label_of, talk

@@ -7,7 +7,7 @@ import torch
 
 from attakit.errors import ServiceError
 from attakit.service import demo
-from attakit.service.demo import BATCH, SimulatedPeople, Visitors
+from attakit.service.demo import BATCH, SimulatedClients, SimulatedPeople
 
 
 class Client:
@@ -54,7 +54,7 @@ def lease(question, sample):
 def test_visitors_send_every_image_again_and_again_and_remember_its_class(task, monkeypatch):
     monkeypatch.setattr(demo, "REMEMBERED", 9)
     client = Client()
-    visitors = Visitors(client, task)
+    visitors = SimulatedClients(client, task)
 
     for _ in range(2):
         visitors.run_once()
@@ -91,7 +91,7 @@ def test_simulated_people_are_wrong_as_often_as_they_should():
 
 
 def test_a_service_that_does_not_answer_is_no_reason_for_an_error_line(task, caplog):
-    visitors = Visitors(Client(), task)
+    visitors = SimulatedClients(Client(), task)
 
     visitors.on_failure(ServiceError("It is stopping."))
     quiet = caplog.text

@@ -1,60 +1,55 @@
 """Logs as JSON lines."""
 
-import io
 import json
 import logging
 
 import pytest
 
 from attakit.service import logs
-from attakit.service.logs import log_as_json, logging_to
+from attakit.service.logs import logging_to
 
 
-def test_each_line_is_an_object_with_what_was_given(untouched_logging):
-    file = io.StringIO()
-    log_as_json(logging.INFO, file)
+@pytest.fixture
+def log_file(untouched_logging, tmp_path):
+    """A log file that is written during the test."""
+    with logging_to(tmp_path / "service.log"):
+        yield tmp_path / "service.log"
 
+
+def read(file):
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def test_each_line_is_an_object_with_what_was_given(log_file):
     logging.getLogger("attakit.x").info("asked", extra={"count": 3, "who": "Änne\n"})
-    logging.getLogger("attakit.x").debug("not told")
+    logging.getLogger("attakit.x").debug("not logged")
 
-    (line,) = file.getvalue().splitlines()
-    told = json.loads(line)
-    assert (told["what"], told["count"], told["who"]) == ("asked", 3, "Änne\n")
-    assert (told["level"], told["from"]) == ("info", "attakit.x")
+    (line,) = read(log_file)
+    assert (line["what"], line["count"], line["who"]) == ("asked", 3, "Änne\n")
+    assert (line["level"], line["from"]) == ("info", "attakit.x")
 
 
-def test_colours_for_a_terminal_are_left_out(untouched_logging):
-    file = io.StringIO()
-    log_as_json(file=file)
-
+def test_colours_for_a_terminal_are_left_out(log_file):
     logging.getLogger("uvicorn.error").info("Started", extra={"color_message": "\033[1mStarted"})
 
-    assert "color_message" not in json.loads(file.getvalue())
+    assert "color_message" not in read(log_file)[0]
 
 
 @pytest.mark.parametrize("library", ["httpx", "httpx2", "httpcore.connection", "httpcore2.http11"])
-def test_addresses_that_libraries_tell_are_left_out(untouched_logging, library):
-    file = io.StringIO()
-    log_as_json(logging.DEBUG, file)
-
+def test_addresses_that_libraries_log_are_left_out(log_file, library):
     logging.getLogger(library).info("HTTP Request: POST http://user:secret@hook.example/")
     logging.getLogger(library).warning("something is wrong")
 
-    assert [json.loads(line)["what"] for line in file.getvalue().splitlines()] == [
-        "something is wrong"
-    ]
+    assert [line["what"] for line in read(log_file)] == ["something is wrong"]
 
 
-def test_an_error_is_told_with_its_trace(untouched_logging):
-    file = io.StringIO()
-    log_as_json(file=file)
-
+def test_an_error_is_logged_with_its_trace(log_file):
     try:
         raise ValueError("odd")
     except ValueError:
         logging.getLogger("attakit.x").exception("failed")
 
-    assert "ValueError: odd" in json.loads(file.getvalue())["trace"]
+    assert "ValueError: odd" in read(log_file)[0]["trace"]
 
 
 def test_afterwards_logs_go_where_they_went_before(untouched_logging, tmp_path):

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from attakit.service.serve import LEARNER_LOG, learn
+from attakit.service.serve import LEARNER_LOG, run_learner_process
 from attakit.settings.service import ServiceSettings
 
 
@@ -18,7 +18,7 @@ def settings(tmp_path):
 
 def test_a_learner_that_fails_leaves_one_structured_line(settings, untouched_logging, capsys):
     with pytest.raises(SystemExit) as ended:
-        learn(settings, os.getpid())
+        run_learner_process(settings, os.getpid())
 
     told = json.loads(capsys.readouterr().err)
     assert (told["level"], told["what"]) == ("error", "the learner failed")
@@ -32,7 +32,7 @@ def test_the_learner_has_a_log_of_its_own_beside_that_of_the_server(
     log_file = tmp_path / "logs" / "service.log"
 
     with pytest.raises(SystemExit):
-        learn(settings, os.getpid(), log_file)
+        run_learner_process(settings, os.getpid(), log_file)
 
     assert [file.name for file in log_file.parent.iterdir()] == [LEARNER_LOG]
     assert json.loads((log_file.parent / LEARNER_LOG).read_text())["what"] == "the learner failed"

@@ -8,7 +8,7 @@ import torch
 
 from attakit.errors import SettingError, StreamError
 from attakit.records import Batch
-from attakit.stream import ORDERS, ArraySamples, Domains, Place, Stream, arrange
+from attakit.stream import ORDERS, ArraySamples, Domains, Place, Stream, Truth, arrange
 
 
 class Watched(ArraySamples):
@@ -172,3 +172,8 @@ def test_a_sample_is_the_same_whichever_visit_it_was():
     (again,) = [name for name in stream.truth.labels if name == "day/3@2"]
 
     assert stream.originals({again, "night/1"}) == {"day/3", "night/1"}
+
+
+def test_truth_must_say_everything_about_every_sample():
+    with pytest.raises(StreamError, match="got 1, 2 and 1 of them"):
+        Truth({"a": 0}, {"a": "x", "b": "x"}, {"a": "x"}, ("cat",))

@@ -9,7 +9,7 @@ from PIL import Image
 
 from attakit import files as files_module
 from attakit.errors import MissingExtra, SettingError, StreamError, UnknownName
-from attakit.stream import ImageFolders, Recipe, Written, corrupted_set, write_corrupted
+from attakit.stream import ImageFolders, Recipe, WrittenCounts, corrupted_set, write_corrupted
 
 QUICK = ("contrast", "gaussian_noise")
 
@@ -47,7 +47,7 @@ def contents(folder):
 def test_every_image_is_written_for_every_corruption_and_severity(clean, out):
     done = write_corrupted(clean, out, corruptions=QUICK, severities=(1, 5))
 
-    assert done == Written(images=12, kept=0)
+    assert done == WrittenCounts(images=12, kept=0)
     assert files(out) == sorted(
         f"{corruption}/{severity}/{name}.png"
         for corruption in QUICK
@@ -96,7 +96,7 @@ def test_a_set_made_in_two_goes_is_the_set_made_in_one(clean, out, tmp_path):
 
     done = write_corrupted(clean, out, corruptions=QUICK)
 
-    assert done == Written(images=4, kept=2)
+    assert done == WrittenCounts(images=4, kept=2)
     assert (out / "contrast/5/cat/a.png").stat().st_mtime_ns == kept
     assert contents(out) == contents(tmp_path / "one go")
 
@@ -105,7 +105,7 @@ def test_what_is_there_needs_no_decoding(clean, out, monkeypatch):
     write_corrupted(clean, out, corruptions=QUICK)
     monkeypatch.setattr(corrupted_set, "decode_image", None)
 
-    assert write_corrupted(clean, out, corruptions=QUICK) == Written(images=0, kept=6)
+    assert write_corrupted(clean, out, corruptions=QUICK) == WrittenCounts(images=0, kept=6)
 
 
 def test_an_image_that_cannot_be_written_leaves_nothing_behind(clean, out, monkeypatch):

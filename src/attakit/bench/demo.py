@@ -13,7 +13,7 @@ from attakit.build.data import load_task
 from attakit.build.demo_methods import DEMO_METHODS
 from attakit.build.models import TrainingCallback, digits_model
 from attakit.processes.pool import run_in_processes
-from attakit.settings.experiment import Experiment, StreamTable
+from attakit.settings.experiment import StreamTable
 from attakit.settings.load import parse_experiment
 
 _Job = tuple[Sequence[str], int, Path, float]  # methods in their order, seed, folder, share
@@ -22,33 +22,14 @@ BUDGET = 150
 SEEDS = (0, 1, 2)
 
 
-def demo_experiment(label: str, seed: int, folder: Path, *, share: float = 1.0) -> Experiment:
-    """One run of the demo."""
-    return parse_experiment(
-        {
-            "seed": seed,
-            "threads": 1,
-            "stream": {"share": share},
-            "method": {**DEMO_METHODS[label], "label": label},
-            "labels": {"budget": BUDGET},
-            "report": {"folder": str(run_folder(folder, label, seed)), "source_every": 5},
-        }
-    )
-
-
-def run_folder(folder: Path, label: str, seed: int) -> Path:
+def _demo_folder(folder: Path, label: str, seed: int) -> Path:
     """Where one run of the demo keeps its results."""
     return folder / f"{label.replace(' ', '-')}-{seed}"
 
 
-def run_folders(folder: Path, seeds: Sequence[int]) -> list[Path]:
+def demo_folders(folder: Path, seeds: Sequence[int]) -> list[Path]:
     """Where all runs of a demo keep their results."""
-    return [run_folder(folder, label, seed) for label in DEMO_METHODS for seed in seeds]
-
-
-def run_count(seeds: Sequence[int]) -> int:
-    """How many runs a demo has."""
-    return len(DEMO_METHODS) * len(seeds)
+    return [_demo_folder(folder, label, seed) for label in DEMO_METHODS for seed in seeds]
 
 
 def prepare_demo(progress: TrainingCallback | None = None) -> None:
@@ -65,16 +46,8 @@ def run_demo(
 ) -> dict[str, dict[str, float]]:
     """Run every method with every seed, side by side where there are cores, and summarise.
 
-    Parameters
-    ----------
-    folder
-        Where the runs go; earlier results there are replaced.
-    seeds
-        Of stream order and random choices. The source model is the same for all.
-    share
-        Part of the stream to use, for a quicker look.
-    progress
-        Called with the name of each run that is finished.
+    Earlier results in the folder are replaced. The source model is the same for all. `progress` is
+    called with the name of each run that is finished.
     """
     prepare_demo()
     chains = [("simatta", "random labels"), ("source only", "batch norm", "tent")]
@@ -99,7 +72,15 @@ def _run_chain(job: _Job) -> dict[str, dict[str, Any]]:
     chain, seed, folder, share = job
     ends: dict[str, dict[str, Any]] = {}
     for label in chain:
-        experiment = demo_experiment(label, seed, folder, share=share)
+        tables = {
+            "seed": seed,
+            "threads": 1,
+            "stream": {"share": share},
+            "method": {**DEMO_METHODS[label], "label": label},
+            "labels": {"budget": BUDGET},
+            "report": {"folder": str(_demo_folder(folder, label, seed)), "source_every": 5},
+        }
+        experiment = parse_experiment(tables)
         if label == "random labels":
             experiment = match_labels(experiment, ends["simatta"]["labels"])
         ends[label] = run_experiment(experiment, replace=True)

@@ -6,8 +6,12 @@ from pathlib import Path
 
 from attakit.bench.run import saved_method
 from attakit.bench.run_folder import DONE, MODEL_FILE, has_snapshot
-from attakit.bench.saved_model import adapted_model
-from attakit.build.exportable import Exportable, describe_model, model_from_file
+from attakit.build.exportable import (
+    Exportable,
+    adapted_model,
+    describe_model,
+    model_from_file,
+)
 from attakit.errors import StateError
 from attakit.report.runs import read_run
 from attakit.settings.load import parse_experiment

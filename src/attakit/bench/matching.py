@@ -16,15 +16,6 @@ def even_counts(labels: int, batch_sizes: Sequence[int]) -> list[int]:
 
     They add up to `labels` exactly, and no step asks about more samples than it has.
 
-    Parameters
-    ----------
-    labels
-        In all; at most one per sample.
-    batch_sizes
-        Samples at each step.
-
-    Examples
-    --------
     >>> even_counts(5, [100, 100, 100, 50])
     [1, 1, 2, 1]
     """
@@ -41,13 +32,7 @@ def even_counts(labels: int, batch_sizes: Sequence[int]) -> list[int]:
 def match_labels(experiment: Experiment, labels: int) -> Experiment:
     """The experiment with so many questions about random samples, spread over its stream.
 
-    Parameters
-    ----------
-    experiment
-        Its method must take a selector, as `simatta` and `enhanced` do; the one it has is
-        replaced.
-    labels
-        For example as many as another method used.
+    Its method must take a selector, as `simatta` and `enhanced` do; the one it has is replaced.
     """
     stream = build_stream(experiment, load_task(experiment.stream))
     samples = len(stream.truth.labels)

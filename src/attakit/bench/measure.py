@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 
-from attakit.bench.after_segment import AfterSegment
 from attakit.bench.run_state import RunState
 from attakit.bench.score import score_everything, score_held_out
-from attakit.build.task import ProgressCallback
+from attakit.build.task import ProgressCallback, no_progress
 from attakit.methods.pool import PoolAdaptation
 from attakit.queries import SampleId
 from attakit.records import StepResult
@@ -19,9 +18,8 @@ from attakit.report.jsonlines import peak_memory_mb
 
 def measure_before(state: RunState, scoring: ProgressCallback) -> Mapping[str, Any]:
     """What the source model knows, for the first line of the results."""
-    check = _after_segment(state)
-    if check is not None:
-        return check.measure(scoring)
+    if _segment_ends(state):
+        return _score_domains(state, scoring)
     if not state.experiment.report.source_every:
         return {}
     return score_held_out(state.method, state.task, scoring)
@@ -30,14 +28,15 @@ def measure_before(state: RunState, scoring: ProgressCallback) -> Mapping[str, A
 def measure_steps(state: RunState) -> Callable[[StepResult], Mapping[str, Any]]:
     """Makes what adds further figures to the line of a step, every so often."""
     every, last = state.experiment.report.source_every, len(state.stream) - 1
-    check = _after_segment(state)
+    ends = _segment_ends(state)
 
     def measure(result: StepResult) -> Mapping[str, Any]:
-        found = {} if check is None else check(result)
-        step = result.batch.step
-        if found or not every or (step % every and step != last):
-            return {**_pool_accuracy(state, result), **found}
-        return {**_pool_accuracy(state, result), **score_held_out(state.method, state.task)}
+        found, step = _pool_accuracy(state, result), result.batch.step
+        if not ends.isdisjoint(result.batch.samples):
+            return {**found, **_score_domains(state)}
+        if every and (step % every == 0 or step == last):
+            return {**found, **score_held_out(state.method, state.task)}
+        return found
 
     return measure
 
@@ -82,7 +81,16 @@ def _final_scores(
     }
 
 
-def _after_segment(state: RunState) -> AfterSegment | None:
+def _segment_ends(state: RunState) -> frozenset[SampleId]:
+    """The last sample of each segment, if the experiment wants all domains scored there."""
     if not state.experiment.report.domains_after_each or state.experiment.pool:
-        return None
-    return AfterSegment(state.method, state.task, state.stream.truth.segments)
+        return frozenset()
+    # A later sample of a segment replaces an earlier one, so its last stays.
+    segments = state.stream.truth.segments
+    return frozenset({name: sample for sample, name in segments.items()}.values())
+
+
+def _score_domains(state: RunState, scoring: ProgressCallback = no_progress) -> dict[str, Any]:
+    """Accuracy on every domain and the source now: the paper's complete results."""
+    scores = score_everything(state.method, state.task, scoring)
+    return {"domains": scores.per_domain(), **scores.source()}

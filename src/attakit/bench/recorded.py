@@ -16,7 +16,7 @@ from attakit.protocols import KeepsLabelled, KeepsSourceLike, Method, Reporter
 from attakit.report.features import FEATURES_FILE, HIGH, LOW, Features
 from attakit.report.pictures import PICTURES_FILE, Pictures
 from attakit.settings.experiment import Experiment
-from attakit.stream.truth import Truth
+from attakit.stream.batches import Truth
 
 SOURCE_SAMPLES = 500
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ import sklearn
 import torch
 
 from attakit import __version__
-from attakit.bench.callbacks import RunCallbacks
 from attakit.bench.measure import measure_before, measure_end, measure_steps
 from attakit.bench.recorded import build_features, build_pictures
 from attakit.bench.run_folder import (
     DONE,
+    MODEL_FILE,
     SNAPSHOT,
     check_same_model,
     check_same_settings,
@@ -30,16 +31,16 @@ from attakit.bench.run_folder import (
     stopped,
 )
 from attakit.bench.run_state import RunState, Saver
-from attakit.bench.saved_model import adapted_model, keep_model
 from attakit.build.data import build_stream, load_task
-from attakit.build.methods import build_method
-from attakit.build.models import source_classifier
+from attakit.build.exportable import adapted_model, describe_model
+from attakit.build.methods import build_method, build_pool, check_pool
+from attakit.build.models import TrainingCallback, source_classifier
 from attakit.build.oracles import build_ledger, build_oracle
-from attakit.build.pools import build_pool, check_pool
-from attakit.build.task import ProgressCallback, Task
+from attakit.build.task import ProgressCallback, Task, no_progress
 from attakit.engine.loop import drain, run
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device
+from attakit.nn.export import export_model
 from attakit.nn.weights import weights_hash
 from attakit.processes.interrupt import Interrupted, stoppable, until
 from attakit.processes.threads import using_threads
@@ -48,8 +49,36 @@ from attakit.report.accuracy import Accuracy
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
 from attakit.settings.experiment import Experiment
 from attakit.store.tensor_file import load_state
-from attakit.stream.batches import Stream
-from attakit.stream.rounds import Rounds
+from attakit.stream.batches import Rounds, Stream
+
+Observers = Callable[[Any, Accuracy, int], Sequence[Reporter]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCallbacks:
+    """Functions that a run calls on its way; by default none.
+
+    Parameters
+    ----------
+    observers
+        Makes further reporters, for example a progress bar, from the stream, the accuracy and the
+        first step to come.
+    write
+        Where questions go when a person answers in the terminal.
+    training
+        Called with (update, numbers) while a source model is trained.
+    checking
+        Called with (files done, files in total) while files are checked that may be corrupt.
+    scoring
+        Called with (samples done, samples in total) while samples are scored before and after the
+        stream.
+    """
+
+    observers: Observers = lambda _stream, _accuracy, _start: ()
+    write: Callable[[str], None] | None = None
+    training: TrainingCallback | None = None
+    checking: ProgressCallback = no_progress
+    scoring: ProgressCallback = no_progress
 
 
 def run_experiment(
@@ -241,6 +270,14 @@ def _finish(
         class_count=len(state.task.classes),
     )
     state.updates += late.updates
-    keep_model(state.experiment, state.task, state.method, folder)
+    if state.experiment.report.model:
+        _keep_model(state, folder)
     lines.end(measure_end(state, scoring))
     return mark_done(folder)
+
+
+def _keep_model(state: RunState, folder: Path) -> None:
+    experiment = state.experiment
+    origin = f"{experiment.label} on {experiment.stream.name}, seed {experiment.seed}"
+    facts = describe_model(experiment, state.task, origin)
+    export_model(adapted_model(state.method), folder / MODEL_FILE, facts, replace_file=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attakit.build.data import Task
+from attakit.build.task import Task
 from attakit.label.ledger import Ledger
 from attakit.nn.classifier import Classifier
 from attakit.protocols import Method, Oracle

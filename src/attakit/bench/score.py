@@ -47,12 +47,6 @@ def percent_right(right: Right, *, without: Set[SampleId] = frozenset()) -> floa
     return percent((sum(counted), len(counted)))
 
 
-def sample_accuracy(method: Method, samples: Samples) -> float:
-    """Percent of samples that the method, as it is now, puts in the right class."""
-    right = right_answers(method, samples)
-    return 100 * sum(right.values()) / len(right)
-
-
 @dataclass(frozen=True)
 class Scores:
     """Right and wrong answers on everything there is."""

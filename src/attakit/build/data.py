@@ -9,27 +9,14 @@ from attakit.build.sets.catalogue import CIFAR, FOLDERS, TINY_IMAGENET_C
 from attakit.build.sets.cifar import cifar_c
 from attakit.build.sets.corruptions import own_corruptions, tiny_imagenet_c
 from attakit.build.sets.folders import known_folders, own_folders
-from attakit.build.sets.places import DATA_VARIABLE
 from attakit.build.task import ProgressCallback, Task, no_progress, refuse_settings
 from attakit.errors import unknown_name
 from attakit.randomness import generator
 from attakit.settings.experiment import Experiment, StreamTable
-from attakit.stream.batches import Stream
+from attakit.stream.batches import Rounds, Stream
 from attakit.stream.digits import MEAN, STD, digits
 from attakit.stream.order import arrange, check_order
-from attakit.stream.rounds import Rounds
 from attakit.stream.samples import Domains, Samples, Subset
-
-__all__ = [
-    "DATA_SETS",
-    "DATA_VARIABLE",
-    "FOLDERS",
-    "Task",
-    "build_stream",
-    "check_stream",
-    "load_task",
-    "summary",
-]
 
 
 def load_task(table: StreamTable, checking: ProgressCallback = no_progress) -> Task:

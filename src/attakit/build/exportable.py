@@ -6,17 +6,19 @@ from pathlib import Path
 
 from torch import nn
 
-from attakit.build.data import Task, load_task
+from attakit.build.data import load_task
 from attakit.build.models import source_classifier, untrained_model
-from attakit.errors import StateError
+from attakit.build.task import Task
+from attakit.errors import SettingError, StateError
 from attakit.nn.export import ModelFacts, read_facts
 from attakit.nn.weights import load_weights
+from attakit.protocols import Method, ShowsModel
 from attakit.settings.experiment import Experiment
 
 Exportable = tuple[nn.Module, ModelFacts]
 
 
-def source_model(experiment: Experiment) -> Exportable:
+def exportable_source(experiment: Experiment) -> Exportable:
     """The source model of an experiment, before any adaptation."""
     task = load_task(experiment.stream)
     model: nn.Module = source_classifier(experiment, task).model
@@ -38,6 +40,16 @@ def model_from_file(file: Path) -> Exportable:
     model = untrained_model(facts.model, len(facts.classes), facts.shape[0], facts.image_size)
     load_weights(model, file)
     return model.eval(), facts
+
+
+def adapted_model(method: Method) -> nn.Module:
+    """The copy of the model that a method adapts, if the method declares `ShowsModel`."""
+    if not isinstance(method, ShowsModel):
+        raise SettingError(
+            f"The method {type(method).__name__} does not show its model, so it can be neither "
+            f"kept nor exported. Give it a property adapted_model, or leave out report.model."
+        )
+    return method.adapted_model
 
 
 def describe_model(experiment: Experiment, task: Task, origin: str) -> ModelFacts:

@@ -11,9 +11,18 @@ from attakit.build.construct import check_settings, construct, find_named, setti
 from attakit.build.models import draw_inputs
 from attakit.errors import SettingError
 from attakit.methods import METHODS
+from attakit.methods.pool import PoolAdaptation
+from attakit.nn.classifier import Classifier
 from attakit.protocols import Asks, Method, NeedsSource, Selector
 from attakit.select import SELECTORS
-from attakit.settings.experiment import DEFAULT_SELECTOR, DEFAULT_TRAINER, MethodTable
+from attakit.settings.experiment import (
+    DEFAULT_SELECTOR,
+    DEFAULT_TRAINER,
+    Experiment,
+    MethodTable,
+    PoolTable,
+)
+from attakit.stream.batches import Rounds
 from attakit.stream.samples import Samples
 from attakit.train import TRAINERS, Weighting
 
@@ -93,6 +102,36 @@ def build_pool_selector(given: str | Mapping[str, Any], seed: int) -> Selector:
     paced = {name: "unlimited" for name in ("first", "per_step") if name in settings_of(kind)}
     selector: Selector = construct(kind, paced | settings, seed=seed)
     return selector
+
+
+def build_pool(
+    experiment: Experiment, table: PoolTable, stream: Rounds, model: Classifier
+) -> PoolAdaptation:
+    """The method of a pool run."""
+    budget = experiment.labels.budget
+    if budget == "unlimited":
+        raise SettingError(
+            "labels.budget: with a [pool] the budget must have a limit, because the rounds share "
+            "it. Give a number of labels."
+        )
+    return PoolAdaptation(
+        model,
+        stream.pool,
+        selector=build_pool_selector(table.selector, experiment.seed),
+        budget=budget,
+        forward_batch=experiment.stream.batch_size,
+        seed=experiment.seed,
+        **table.model_dump(exclude={"selector", "label"}),
+    )
+
+
+def check_pool(experiment: Experiment, table: PoolTable) -> None:
+    """Raise `SettingError` if a pool run cannot work, as far as that shows without a model."""
+    if experiment.method != MethodTable():
+        raise SettingError(
+            "An experiment has either a [method] for a stream or a [pool]: leave one of them out."
+        )
+    build_pool_selector(table.selector, experiment.seed)
 
 
 def _inner_table(given: Any) -> tuple[Any, dict[str, Any]]:

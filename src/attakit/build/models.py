@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attakit.build.construct import import_named
-from attakit.build.data import Task
+from attakit.build.task import Task
 from attakit.errors import ModelError, SettingError
 from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier

@@ -13,7 +13,7 @@ from attakit.label.wrappers import Delayed, Expiring, Noisy, Skipping
 from attakit.protocols import Oracle
 from attakit.queries import SampleId
 from attakit.settings.experiment import Experiment, LabelsTable
-from attakit.stream.truth import Truth
+from attakit.stream.batches import Truth
 
 
 def build_oracle(

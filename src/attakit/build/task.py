@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from attakit.errors import SettingError
 from attakit.queries import SampleId
 from attakit.settings.experiment import StreamTable
-from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD
+from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD, ImageFolders
 from attakit.stream.samples import Domains, Samples, Subset
 from attakit.train.source_samples import split_positions
 
-IMAGE_SIZE = 128  # of image files, unless stream.size says otherwise
+_IMAGE_SIZE = 128  # of image files, unless stream.size says otherwise
 
 _MEANT_FOR = {"severity": "corrupted images"}
 
@@ -58,6 +58,22 @@ def image_task(
         train = Subset(source, taken)
         test = Subset(source, held_out) if held_out else None
     return Task(targets.classes, targets, train, test, IMAGENET_MEAN, IMAGENET_STD, root)
+
+
+def image_folders(
+    table: StreamTable,
+    root: Path,
+    domains: Sequence[str] | Mapping[str, str] | None,
+    checking: ProgressCallback,
+) -> ImageFolders:
+    """The domains of a data set, read as its table says."""
+    return ImageFolders(
+        root,
+        domains=domains,
+        size=table.size or _IMAGE_SIZE,
+        skip_corrupt=table.skip_corrupt,
+        checking=checking,
+    )
 
 
 def refuse_settings(table: StreamTable, *names: str) -> None:

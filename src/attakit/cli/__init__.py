@@ -1,5 +1,8 @@
 """The command line: reads arguments, calls the library, prints the results."""
 
-from attakit.cli.program import app, main
+from attakit.cli.imports import quick_imports
+
+with quick_imports():
+    from attakit.cli.program import app, main
 
 __all__ = ["app", "main"]

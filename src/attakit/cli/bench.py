@@ -13,11 +13,10 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
-from attakit.bench.suites.grid import Grid, with_partners
+from attakit.bench.suites.grid import Grid, summarise_grid, with_partners
 from attakit.bench.suites.local_executor import LocalExecutor
 from attakit.bench.suites.ray_executor import RayExecutor
 from attakit.bench.suites.sources import Source, prepare_sources
-from attakit.bench.suites.summary import summarise_grid
 from attakit.bench.suites.work import Executor
 from attakit.build.sets.catalogue import listed as list_names
 from attakit.cli.bars import training_bar
@@ -96,7 +95,7 @@ def bench(
     cores = usable_cores()
     count = workers or cores
     threads = 1 if ray is not None else max(1, cores // count)
-    grid = Grid(cells, sources, threads=threads, anew=replace)
+    grid = Grid(cells, sources, threads=threads, restart=replace)
     write_suite(tables, everything)
     with (
         stoppable(STOPPED) as stop,

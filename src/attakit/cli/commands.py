@@ -14,26 +14,17 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from attakit.cli.imports import quick_imports
 from attakit.errors import needs_extra
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command that is not imported yet.
+    """A command that is not imported yet."""
 
-    Parameters
-    ----------
-    help
-        The first line of the command's own help.
-    load
-        Imports the command.
-    extra
-        The optional dependencies without which it cannot be imported.
-    """
-
-    help: str
+    help: str  # the first line of the command's own help
     load: Callable[[], typer.Typer]
-    extra: str | None = None
+    extra: str | None = None  # optional dependencies without which it cannot be imported
 
 
 def load_command(name: str) -> typer.Typer:
@@ -43,10 +34,11 @@ def load_command(name: str) -> typer.Typer:
     3
     """
     command = COMMANDS[name]
-    if command.extra is None:
-        return command.load()
-    with needs_extra(f"attakit {name}", command.extra):
-        return command.load()
+    with quick_imports():
+        if command.extra is None:
+            return command.load()
+        with needs_extra(f"attakit {name}", command.extra):
+            return command.load()
 
 
 def _single(function: Callable[..., Any], cls: type[TyperCommand] = TyperCommand) -> typer.Typer:

@@ -11,7 +11,7 @@ from attakit.cli.bars import late_bar
 from attakit.cli.options import Json, Quiet
 from attakit.cli.output import interruptible, print_json, say
 from attakit.errors import SettingError
-from attakit.stream.corrupted_set import Recipe, Written, write_corrupted
+from attakit.stream.corrupted_set import Recipe, WrittenCounts, write_corrupted
 from attakit.stream.corruptions import CORRUPTIONS
 
 
@@ -50,7 +50,7 @@ def corrupt(
         interruptible("Stopped. Finished images are kept. Run the same command to continue."),
         late_bar("corrupt", quiet=quiet or as_json) as show,
     ):
-        written: Written = write_corrupted(
+        written: WrittenCounts = write_corrupted(
             clean,
             out,
             corruptions=CORRUPTIONS if corruptions == "all" else _split(corruptions),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from attakit.bench.demo import prepare_demo, run_count, run_demo, run_folders
+from attakit.bench.demo import demo_folders, prepare_demo, run_demo
 from attakit.cli.bars import training_bar
 from attakit.cli.options import Json, Quiet
 from attakit.cli.output import interruptible, print_json, say
@@ -31,11 +31,11 @@ def demo(
 ) -> None:
     """Compare five methods on digits from three shifted domains."""
     chosen = range(seeds)
-    runs, report = run_folders(folder, chosen), folder / "report.html"
+    runs, report = demo_folders(folder, chosen), folder / "report.html"
     with interruptible("Stopped. Start it again with `attakit demo`."):
         with training_bar(quiet=quiet or as_json) as training:
             prepare_demo(training)
-        with WorkBar("demo", total=run_count(chosen), quiet=quiet or as_json) as bar:
+        with WorkBar("demo", total=len(runs), quiet=quiet or as_json) as bar:
             figures = run_demo(folder, chosen, share=share, progress=bar.advance)
     write_report(runs, report, "attakit demo: digits on a shifted stream")
     if as_json:

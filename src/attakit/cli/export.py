@@ -10,7 +10,7 @@ import typer
 
 from attakit.bench.exportable import run_model
 from attakit.bench.run_folder import has_run
-from attakit.build.exportable import Exportable, source_model
+from attakit.build.exportable import Exportable, exportable_source
 from attakit.cli.options import DatabaseUrl, Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say
 from attakit.errors import SettingError, needs_extra
@@ -68,7 +68,7 @@ def _find_model(
             f"them out, or give a service's folder."
         )
     if place.is_file():
-        return source_model(load_experiment(place, overrides))
+        return exportable_source(load_experiment(place, overrides))
     if overrides:
         raise SettingError(
             f"export: --set is for experiment files, but {place} is a run. Leave --set out."

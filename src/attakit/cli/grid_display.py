@@ -13,22 +13,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from attakit.bench.suites.work import BESIDE, CellEvent, CellProgress
+from attakit.bench.suites.work import BETWEEN_STEPS, CellEvent, CellProgress
 
 _PERIOD = 1e9  # seconds: the speed of the whole suite counts, since cells differ
 
 
 class GridDisplay:
     """Shows how far a suite is, and how long it will take from here, on standard error.
-
-    Parameters
-    ----------
-    title
-        The suite's name.
-    cells
-        Number of cells in the suite.
-    quiet
-        Show nothing.
 
     Examples
     --------
@@ -74,7 +65,7 @@ class GridDisplay:
     def _step(self, event: CellProgress) -> None:
         if event.cell not in self._lines:
             self._lines[event.cell] = self._bars.add_task(escape(f"  {event.cell}"), note="")
-        if event.note not in BESIDE and event.total:
+        if event.note not in BETWEEN_STEPS and event.total:
             self._shares[event.cell] = event.done / event.total
         self._bars.update(
             self._lines[event.cell],

@@ -8,8 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from attakit.bench.callbacks import RunCallbacks
-from attakit.bench.run import run_experiment
+from attakit.bench.run import RunCallbacks, run_experiment
 from attakit.cli.bars import counting_bar, training_bar
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say

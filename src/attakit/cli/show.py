@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,10 +13,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from attakit.bench.suites.cells import SUITE_FILE
 from attakit.build.data import DATA_SETS, summary
 from attakit.cli.options import Json, Quiet, RunFolders
 from attakit.cli.output import print_json, say
-from attakit.cli.suite_layout import suite_layout
+from attakit.errors import StateError
 from attakit.methods import METHODS
 from attakit.paper.tables.layouts import LAYOUTS, check_layout, lay_out
 from attakit.report.comparisons import Comparison, compare
@@ -43,7 +45,7 @@ def table(
 ) -> None:
     """Print the results of runs as tables, one per stream."""
     runs = [read_run(folder) for folder in find_runs(folders)]
-    chosen = suite_layout(folders) if layout is None else layout
+    chosen = _suite_layout(folders) if layout is None else layout
     check_layout(chosen)
     comparisons = compare(runs) if chosen == PLAIN else []
     tables = [one.table for one in comparisons] if chosen == PLAIN else lay_out(chosen, runs)
@@ -58,6 +60,31 @@ def table(
             print_table(one)
     else:
         sys.stdout.write(render_tables(tables, form))
+
+
+def _suite_layout(folders: Sequence[Path]) -> str:
+    """The layout of the one suite that all folders belong to; plain where there is no such suite.
+
+    A folder belongs to a suite if it is the suite's own or is in it.
+    """
+    files = {_suite_file(folder) for folder in folders}
+    file = files.pop()
+    if file is None or files:
+        return PLAIN
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8")).get("layout") or PLAIN)
+    except (ValueError, AttributeError) as error:
+        raise StateError(
+            f"{file} is damaged: it is no JSON object about a suite. Give --layout, or run "
+            f"`attakit bench` again, which rewrites it."
+        ) from error
+
+
+def _suite_file(folder: Path) -> Path | None:
+    """The list of cells of the nearest suite around a folder."""
+    whole = folder.resolve()
+    places = (place / SUITE_FILE for place in (whole, *whole.parents))
+    return next((place for place in places if place.is_file()), None)
 
 
 def _as_json(found: Comparison) -> dict[str, Any]:

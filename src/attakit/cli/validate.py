@@ -16,8 +16,8 @@ from attakit.cli.option_groups import expand_options
 from attakit.cli.options import Json, Quiet
 from attakit.cli.output import interruptible, print_json, say
 from attakit.paper.validation import (
+    DATA_DEFAULTS,
     PLANS,
-    USUAL,
     ClusteringSettings,
     EntropySettings,
     Fitting,
@@ -26,16 +26,15 @@ from attakit.paper.validation import (
     compare_entropy_sets,
     compute_surfaces,
     follow_clustering,
-    load_material,
+    load_testbed,
 )
 from attakit.paper.validation.clustering_plot import draw_clustering
 from attakit.paper.validation.entropy_plot import draw_entropy_sets, entropy_table
-from attakit.paper.validation.loss_surface import LossSurface
-from attakit.paper.validation.surface_plot import draw_surfaces
+from attakit.paper.validation.surface_plot import LossSurface, draw_surfaces
 
 _STOPPED = "Stopped. Finished models are kept. Run the same command to continue."
 
-Data = Annotated[str, typer.Option(help=f"Data set: {' or '.join(USUAL)}.")]
+Data = Annotated[str, typer.Option(help=f"Data set: {' or '.join(DATA_DEFAULTS)}.")]
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,11 @@ class TrainingOptions:
     ] = None
 
     def fitting(self, testbed: Testbed) -> Fitting:
-        usual = testbed.usual
+        defaults = testbed.defaults
         return Fitting(
             self.updates,
-            usual.lr if self.lr is None else self.lr,
-            usual.batch_size if self.batch_size is None else self.batch_size,
+            defaults.lr if self.lr is None else self.lr,
+            defaults.batch_size if self.batch_size is None else self.batch_size,
         )
 
 
@@ -157,7 +156,7 @@ def entropy(
 ) -> None:
     """Train on samples of low and of high entropy, to see which domain they resemble."""
     testbed = common.testbed(data, training.test_samples)
-    retrain = testbed.usual.retrain_samples if retrain is None else retrain
+    retrain = testbed.defaults.retrain_samples if retrain is None else retrain
     settings = EntropySettings(retrain=retrain, fine_tune=fine_tune, seeds=seeds)
     folder = common.output(data)
     with interruptible(_STOPPED), late_bar("entropy", quiet=common.is_silent) as show:
@@ -210,7 +209,7 @@ def clustering(
 def _prepare(testbed: Testbed, *, quiet: bool) -> None:
     """Load the data. Train a missing source model of the digits here, not once per process."""
     with training_bar(quiet=quiet) as training:
-        load_material(testbed, training)
+        load_testbed(testbed, training)
 
 
 def _surface_table(found: dict[str, LossSurface]) -> Table:

@@ -33,45 +33,40 @@ class Budget:
         if limit is not None:
             check_count("Budget", "limit", limit, at_least=0)
         self.limit = limit
-        self._spent = 0
-
-    @property
-    def spent(self) -> int:
-        """Labels had or asked for, refunds subtracted."""
-        return self._spent
+        self.spent = 0  # labels had or asked for, refunds subtracted
 
     @property
     def remaining(self) -> float:
         """Labels that may still be asked for; infinite without a limit."""
-        return math.inf if self.limit is None else self.limit - self._spent
+        return math.inf if self.limit is None else self.limit - self.spent
 
     @property
     def allowance(self) -> Allowance:
         """The same for `Method.step`, as a whole number; huge without a limit."""
-        return Allowance(sys.maxsize if self.limit is None else self.limit - self._spent)
+        return Allowance(sys.maxsize if self.limit is None else self.limit - self.spent)
 
     def spend(self, count: int) -> None:
         """Take labels out of the budget, all of them or none."""
         _check_count("spend", count)
         if count > self.remaining:
             raise BudgetExhausted(
-                f"Budget: {count} more labels asked for, but {self._spent} of {self.limit} are "
+                f"Budget: {count} more labels asked for, but {self.spent} of {self.limit} are "
                 f"spent. Ask for at most {self.allowance.count}, or start with a larger limit."
             )
-        self._spent += count
+        self.spent += count
 
     def refund(self, count: int) -> None:
         """Give back labels that were asked for and never came."""
         _check_count("refund", count)
-        if count > self._spent:
+        if count > self.spent:
             raise LabelError(
-                f"Budget: cannot refund {count} labels when {self._spent} are spent. "
+                f"Budget: cannot refund {count} labels when {self.spent} are spent. "
                 f"Refund each skipped or expired question once."
             )
-        self._spent -= count
+        self.spent -= count
 
     def state_dict(self) -> dict[str, Any]:
-        return {"spent": self._spent}
+        return {"spent": self.spent}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         check_state("Budget", state, ("spent",))
@@ -80,7 +75,7 @@ class Budget:
                 f"Budget: the saved run has spent {state['spent']} labels, more than the limit of "
                 f"{self.limit}. Resume with a limit of at least {state['spent']}."
             )
-        self._spent = state["spent"]
+        self.spent = state["spent"]
 
 
 def _check_count(action: str, count: int) -> None:

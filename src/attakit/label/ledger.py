@@ -32,9 +32,8 @@ class Ledger:
 
     Examples
     --------
-    >>> from attakit.queries import SampleId
     >>> ledger = Ledger(Budget(2))
-    >>> first, second = (Query(SampleId(name), step=0) for name in ("a", "b"))
+    >>> first, second = (Query(name, step=0) for name in ("a", "b"))
     >>> ledger.ask([first, second])
     >>> fresh = ledger.settle([Answer(second, None, "Ada"), Answer(first, 3, "Ada")])
     >>> [answer.label for answer in fresh]
@@ -49,9 +48,9 @@ class Ledger:
         self.budget = budget
         self._open: dict[Query, None] = {}  # a dictionary, because it keeps the order of asking
         self._settled: dict[Query, int | None] = {}
-        self._received = 0
-        self._repeated = 0
-        self._conflicting = 0
+        self.received = 0  # labels that came
+        self.repeated = 0  # answers to questions that were settled before
+        self.conflicting = 0  # those repeats whose label was another than the one first given
 
     @property
     def open(self) -> tuple[Query, ...]:
@@ -64,11 +63,6 @@ class Ledger:
         return len(self._open) + len(self._settled)
 
     @property
-    def received(self) -> int:
-        """Labels that came."""
-        return self._received
-
-    @property
     def labelled(self) -> frozenset[SampleId]:
         """Samples for which a label came."""
         return frozenset(
@@ -78,17 +72,7 @@ class Ledger:
     @property
     def refunded(self) -> int:
         """Questions that were skipped or expired."""
-        return len(self._settled) - self._received
-
-    @property
-    def repeated(self) -> int:
-        """Answers to questions that were settled before."""
-        return self._repeated
-
-    @property
-    def conflicting(self) -> int:
-        """Those repeats whose label was another than the one first given."""
-        return self._conflicting
+        return len(self._settled) - self.received
 
     def knows(self, query: Query) -> bool:
         """Whether a question was put."""
@@ -130,8 +114,8 @@ class Ledger:
             "budget": self.budget.state_dict(),
             "open": pack_queries(self._open),
             "settled": [[*query, label] for query, label in zip(packed, labels, strict=True)],
-            "repeated": self._repeated,
-            "conflicting": self._conflicting,
+            "repeated": self.repeated,
+            "conflicting": self.conflicting,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -141,9 +125,9 @@ class Ledger:
         queries = unpack_queries(row[:-1] for row in state["settled"])
         labels = [row[-1] for row in state["settled"]]
         self._settled = dict(zip(queries, labels, strict=True))
-        self._received = sum(label is not None for label in labels)
-        self._repeated = state["repeated"]
-        self._conflicting = state["conflicting"]
+        self.received = sum(label is not None for label in labels)
+        self.repeated = state["repeated"]
+        self.conflicting = state["conflicting"]
 
     def _checked(self, answer: Answer) -> Answer:
         if not self.knows(answer.query):
@@ -163,14 +147,14 @@ class Ledger:
         if answer.label is None:
             self.budget.refund(1)
         else:
-            self._received += 1
+            self.received += 1
         return True
 
     def _count_repeat(self, answer: Answer) -> None:
-        self._repeated += 1
+        self.repeated += 1
         kept = self._settled[answer.query]
         if {None, FORGOTTEN}.isdisjoint((kept, answer.label)) and kept != answer.label:
-            self._conflicting += 1
+            self.conflicting += 1
             log.warning(
                 "%s was answered %s before and is now answered %s by %s: the first answer stays.",
                 _describe(answer.query),

@@ -27,10 +27,13 @@ from attakit.randomness import generator
 
 
 class _Changed(ABC):
-    """Passes questions on and changes each answer on its way back."""
+    """Passes questions on and changes a share of the answers on their way back."""
 
-    def __init__(self, oracle: Oracle) -> None:
+    def __init__(self, oracle: Oracle, *, rate: float, seed: int = 0) -> None:
+        check_range(type(self).__name__, "rate", rate, at_least=0, at_most=1)
         self.oracle = oracle
+        self.rate = rate
+        self.seed = seed
 
     @property
     def pending(self) -> int:
@@ -42,7 +45,7 @@ class _Changed(ABC):
         self.oracle.ask(queries)
 
     def collect(self) -> tuple[Answer, ...]:
-        """Hand over the answers that are ready, changed."""
+        """Hand over the answers that are ready, some of them changed."""
         return tuple(self._change(answer) for answer in self.oracle.collect())
 
     def state_dict(self) -> dict[str, Any]:
@@ -74,20 +77,16 @@ class Noisy(_Changed):
     Examples
     --------
     >>> from attakit.label.known import KnownLabels
-    >>> from attakit.queries import SampleId
-    >>> oracle = Noisy(KnownLabels({SampleId("a"): 1}), rate=1, classes=2)
-    >>> oracle.ask([Query(SampleId("a"), step=0)])
+    >>> oracle = Noisy(KnownLabels({"a": 1}), rate=1, classes=2)
+    >>> oracle.ask([Query("a", step=0)])
     >>> [answer.label for answer in oracle.collect()]
     [0]
     """
 
     def __init__(self, oracle: Oracle, *, rate: float, classes: int, seed: int = 0) -> None:
-        super().__init__(oracle)
-        check_range("Noisy", "rate", rate, at_least=0, at_most=1)
+        super().__init__(oracle, rate=rate, seed=seed)
         check_count("Noisy", "classes", classes, at_least=2)
-        self.rate = rate
         self.classes = classes
-        self.seed = seed
 
     def _change(self, answer: Answer) -> Answer:
         if answer.label is None:
@@ -119,18 +118,11 @@ class Skipping(_Changed):
     Examples
     --------
     >>> from attakit.label.known import KnownLabels
-    >>> from attakit.queries import SampleId
-    >>> oracle = Skipping(KnownLabels({SampleId("a"): 1}), rate=1)
-    >>> oracle.ask([Query(SampleId("a"), step=0)])
+    >>> oracle = Skipping(KnownLabels({"a": 1}), rate=1)
+    >>> oracle.ask([Query("a", step=0)])
     >>> [answer.label for answer in oracle.collect()]
     [None]
     """
-
-    def __init__(self, oracle: Oracle, *, rate: float, seed: int = 0) -> None:
-        super().__init__(oracle)
-        check_range("Skipping", "rate", rate, at_least=0, at_most=1)
-        self.rate = rate
-        self.seed = seed
 
     def _change(self, answer: Answer) -> Answer:
         skips = _generator_for(answer.query, self.seed, "skip").random() < self.rate
@@ -155,9 +147,8 @@ class Delayed:
     Examples
     --------
     >>> from attakit.label.known import KnownLabels
-    >>> from attakit.queries import SampleId
-    >>> oracle = Delayed(KnownLabels({SampleId("a"): 1}), rounds=2)
-    >>> oracle.ask([Query(SampleId("a"), step=0)])
+    >>> oracle = Delayed(KnownLabels({"a": 1}), rounds=2)
+    >>> oracle.ask([Query("a", step=0)])
     >>> [len(oracle.collect()) for _ in range(4)]
     [0, 0, 1, 0]
     """
@@ -227,9 +218,8 @@ class Expiring:
     Examples
     --------
     >>> from attakit.label.known import KnownLabels
-    >>> from attakit.queries import SampleId
-    >>> oracle = Expiring(Delayed(KnownLabels({SampleId("a"): 1}), rounds=2), rounds=1)
-    >>> oracle.ask([Query(SampleId("a"), step=0)])
+    >>> oracle = Expiring(Delayed(KnownLabels({"a": 1}), rounds=2), rounds=1)
+    >>> oracle.ask([Query("a", step=0)])
     >>> [[answer.label for answer in oracle.collect()] for _ in range(3)]
     [[None], [], [1]]
     """

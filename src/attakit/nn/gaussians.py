@@ -71,6 +71,13 @@ class Gaussians:
         covariance = turned.T @ card.covariance @ turned + _NOISE * np.eye(turned.shape[1])
         return Gaussians(np.ones(1), projection(card.mean[None]), covariance[None])
 
+    @staticmethod
+    def fitted(rows: Array) -> Gaussians:
+        """One Gaussian with the mean and covariance of rows."""
+        found = Card.of(rows)
+        covariance = found.covariance + _NOISE * np.eye(rows.shape[1])
+        return Gaussians(np.ones(1), found.mean[None], covariance[None])
+
     def members(self, rows: Array) -> Array:
         """How much each row belongs to each group; rows of the result add up to 1."""
         joint = self.joint(rows)

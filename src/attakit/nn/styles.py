@@ -26,10 +26,8 @@ _DIRECTIONS = 10  # principal directions of style in which groups are looked for
 _FEWEST = 32  # samples before groups are looked for
 _GAIN = 0.3  # nats per sample that a further group must bring beyond what BIC asks for
 _GROWTH = 1.5  # groups are looked for again when so many times more samples have been seen
-_ODD = 0.05  # share of samples that are less likely than the bound of odd ones
-_MANY_ODD = 0.3  # share of odd samples in a batch at which groups are looked for again
-_FRESH = 0.8  # share of its members that a new group has among the latest samples
-_ENOUGH = 8  # samples that can be odd, or a group, together
+_FRESH = 0.6  # share of its members that a new group has among the latest samples
+_ENOUGH = 8  # samples that can be a new group
 _HOME_LOSS = 1.5  # nats per sample by which the source may describe a group of its own worse
 _SMALLEST = 1e-6
 _CHECKED = 400  # latest samples that groups are fitted to
@@ -58,8 +56,6 @@ class StyleState:
         Samples seen, and how many they were when groups were looked for last.
     projection, groups
         Directions of style, and the groups in them; None before the first search.
-    odd
-        Log likelihood below which a sample is odd.
     home
         For each group, whether its members are source samples.
     """
@@ -69,7 +65,6 @@ class StyleState:
     fitted_at: int = 0
     projection: Projection | None = None
     groups: Gaussians | None = None
-    odd: float = 0.0
     home: tuple[bool, ...] = ()
 
 
@@ -102,8 +97,8 @@ class Grouping:
 class StyleGroups:
     """Finds how many styles a stream mixes, and how much each sample belongs to each.
 
-    Groups are looked for when enough new samples came or when many of a batch look odd, among the
-    latest samples. The number of groups is the one with the best Bayesian information criterion,
+    Groups are looked for among the latest samples, when enough new ones came or when the newest are
+    unlike all groups. The number of groups is the one with the best Bayesian information criterion,
     where each further group must pay for itself clearly.
 
     Parameters
@@ -141,7 +136,7 @@ class StyleGroups:
         styles = styles.detach().cpu().float()
         state = self._remember(styles)
         moved, novel = None, False
-        if self._is_due(state) or _is_odd(state, styles):
+        if self._is_due(state) or _is_unlike(state, len(styles)):
             state, moved = self._look(state)
             novel = _has_new_group(state, len(styles))
         home = self._home(state, styles)
@@ -179,14 +174,12 @@ class StyleGroups:
         projection = Projection.of(latest.double().numpy(), self.card, _DIRECTIONS)
         rows = projection(latest.double().numpy())
         groups = _fit(rows, self.most)
-        odd = float(np.quantile(groups.likelihoods(rows), _ODD))
         home = () if self.card is None else _at_home(groups, self.card, projection, rows)
         state = replace(
             state,
             fitted_at=state.seen,
             projection=projection,
             groups=groups,
-            odd=odd,
             home=home,
         )
         return state, _members(state, latest).T @ old
@@ -225,12 +218,14 @@ class StyleGroups:
         self.state = StyleState(**state)
 
 
-def _is_odd(state: StyleState, styles: Tensor) -> bool:
-    """Whether many samples of a batch are unlike all that was seen before."""
-    if state.groups is None or len(styles) < _ENOUGH:
+def _is_unlike(state: StyleState, latest: int) -> bool:
+    """Whether the latest samples are described much better by a group of their own."""
+    if state.groups is None:
         return False
-    likelihoods = state.groups.likelihoods(_projected(state, styles))
-    return float((likelihoods < state.odd).mean()) > _MANY_ODD
+    rows = _projected(state, state.memory[-max(latest, _FEWEST) :])
+    own = Gaussians.fitted(rows).likelihoods(rows)
+    gain = float((own - state.groups.likelihoods(rows)).mean())
+    return gain > _GAIN + _parameters(rows) / len(rows)
 
 
 def _has_new_group(state: StyleState, latest: int) -> bool:
@@ -256,9 +251,12 @@ def _at_home(
     home = Gaussians.of_card(card, projection).likelihoods(rows)
     mass = members.sum(axis=0)
     loss = (members * (joint - home[:, None])).sum(axis=0) / mass
-    # A group is fitted to its own members, which flatters it by its parameters per sample.
-    parameters = rows.shape[1] * (rows.shape[1] + 3) / 2
-    return tuple((loss < _HOME_LOSS + parameters / mass).tolist())
+    return tuple((loss < _HOME_LOSS + _parameters(rows) / mass).tolist())
+
+
+def _parameters(rows: Array) -> float:
+    """Of one Gaussian. It is flattered by about half of them per sample that it is fitted to."""
+    return float(rows.shape[1] * (rows.shape[1] + 3) / 2)
 
 
 def _members(state: StyleState, styles: Tensor) -> Tensor:

@@ -6,8 +6,9 @@ from attakit.report.console import Progress, print_table
 from attakit.report.features import FEATURES_FILE, FeatureRecord, Features, read_features
 from attakit.report.html import write_report
 from attakit.report.jsonlines import STEPS_FILE, JsonLines, peak_memory_mb
+from attakit.report.panels import PLOTS
 from attakit.report.pictures import PICTURES_FILE, Pictures
-from attakit.report.plots import PLOTS, draw_plot
+from attakit.report.plots import draw_plot
 from attakit.report.runs import RunRecord, read_run
 from attakit.report.summaries import MeanStd, MethodSummary, summarise
 from attakit.report.table_forms import render_tables

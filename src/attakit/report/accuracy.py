@@ -52,16 +52,16 @@ class Accuracy:
         self._labels = labels
         self._segment_of = segments or {}
         self._last_step = -1
-        self._step: RightCount = (0, 0)
         self._total: RightCount = (0, 0)
-        self._step_segments: dict[str, RightCount] = {}
         self._total_segments: dict[str, RightCount] = {}
+        self.step_count: RightCount = (0, 0)  # of the last step
+        self.step_segments: dict[str, RightCount] = {}
 
     def on_step(self, result: StepResult) -> None:
         if result.batch.step <= self._last_step:
             return
         self._last_step = result.batch.step
-        self._step, self._step_segments = (0, 0), {}
+        self.step_count, self.step_segments = (0, 0), {}
         classes = result.step.prediction.logits.argmax(dim=1).tolist()
         for sample, predicted in zip(result.batch.samples, classes, strict=True):
             if sample in self._labels:
@@ -71,22 +71,12 @@ class Accuracy:
         """Nothing to close."""
 
     def _count(self, sample: SampleId, correct: int) -> None:
-        self._step = _plus(self._step, correct)
+        self.step_count = _plus(self.step_count, correct)
         self._total = _plus(self._total, correct)
         segment = self._segment_of.get(sample)
         if segment is not None:
-            for counts in (self._step_segments, self._total_segments):
+            for counts in (self.step_segments, self._total_segments):
                 counts[segment] = _plus(counts.get(segment, (0, 0)), correct)
-
-    @property
-    def step_count(self) -> RightCount:
-        """Correct and counted answers of the last step."""
-        return self._step
-
-    @property
-    def step_segments(self) -> dict[str, RightCount]:
-        """Correct and counted answers of the last step, per segment."""
-        return dict(self._step_segments)
 
     @property
     def stream(self) -> float | None:
@@ -101,17 +91,17 @@ class Accuracy:
     def state_dict(self) -> dict[str, Any]:
         return {
             "last_step": self._last_step,
-            "step": list(self._step),
+            "step": list(self.step_count),
             "total": list(self._total),
-            "step_segments": {name: list(count) for name, count in self._step_segments.items()},
+            "step_segments": {name: list(count) for name, count in self.step_segments.items()},
             "total_segments": {name: list(count) for name, count in self._total_segments.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._last_step = state["last_step"]
-        self._step = _as_count(state["step"])
+        self.step_count = _as_count(state["step"])
         self._total = _as_count(state["total"])
-        self._step_segments = {k: _as_count(v) for k, v in state["step_segments"].items()}
+        self.step_segments = {k: _as_count(v) for k, v in state["step_segments"].items()}
         self._total_segments = {k: _as_count(v) for k, v in state["total_segments"].items()}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from attakit.report.fairness import different_models
 from attakit.report.lines import as_json
-from attakit.report.runs import RunRecord
+from attakit.report.runs import RunRecord, grouped
 from attakit.report.streams import (
     conditions_of,
     describe_settings,
@@ -26,21 +26,11 @@ POOL = "pool"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The methods that met one stream.
+    """The methods that met one stream."""
 
-    Parameters
-    ----------
-    title
-        What sets the stream apart from the others; None where there is no other.
-    runs
-        All that count.
-    notes
-        What a reader must know to trust the figures.
-    """
-
-    title: str | None
+    title: str | None  # what sets the stream apart from the others; None where there is no other
     runs: list[RunRecord]
-    notes: list[str]
+    notes: list[str]  # what a reader must know to trust the figures
 
     @property
     def summaries(self) -> list[MethodSummary]:
@@ -65,10 +55,7 @@ def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
     >>> [(one.title, len(one.summaries)) for one in compare([run("random"), run("gradual")])]
     [('random stream', 1), ('gradual stream', 1)]
     """
-    streams: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        streams.setdefault(as_json([_name(run), conditions_of(run)]), []).append(run)
-    parts = list(streams.values())
+    parts = grouped(runs, lambda run: as_json([_name(run), conditions_of(run)])).values()
     conditions = [conditions_of(own[0]) for own in parts]
     names = [_name(own[0]) for own in parts]
     titles = [describe_settings(each, differing(conditions)) for each in conditions]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -16,7 +17,53 @@ from attakit.report.tables import ResultTable
 from attakit.report.terminal_tables import terminal_table
 
 
-class Progress:
+class WorkBar:
+    """A progress bar for work that is counted in pieces.
+
+    Examples
+    --------
+    >>> with WorkBar("pretrain", total=2, quiet=True) as bar:
+    ...     bar.advance("half of it")
+    """
+
+    def __init__(
+        self,
+        title: str,
+        *,
+        total: int | None,
+        done: int = 0,
+        quiet: bool = False,
+        console: Console | None = None,
+    ) -> None:
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(compact=True),
+            console=console or Console(stderr=True),
+            disable=quiet,
+            expand=True,
+        )
+        self._task = self._bar.add_task(escape(title), total=total, completed=done, note="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def advance(self, note: str = "") -> None:
+        """One more piece is done."""
+        self._bar.update(self._task, advance=1, note=escape(note))
+
+    def reach(self, done: int, note: str = "") -> None:
+        """Set how many pieces are done."""
+        self._bar.update(self._task, completed=done, note=escape(note))
+
+
+class Progress(WorkBar):
     """A progress bar with the accuracy so far, the labels received and the time left.
 
     Parameters
@@ -52,9 +99,8 @@ class Progress:
     ) -> None:
         if steps is not None:
             check_range("Progress", "steps", steps, at_least=0)
+        super().__init__(title, total=steps, done=done, quiet=quiet, console=console)
         self._accuracy = accuracy
-        self._bar = _make_bar(console, quiet=quiet)
-        self._task = self._bar.add_task(escape(title), total=steps, completed=done, note="")
         self._bar.start()
 
     def on_step(self, result: StepResult) -> None:
@@ -63,49 +109,11 @@ class Progress:
             self._accuracy.on_step(result)
             if self._accuracy.stream is not None:
                 figures.insert(0, f"{self._accuracy.stream:.1f} % right")
-        self._bar.update(self._task, advance=1, note=" · ".join(figures))
+        self.advance(" · ".join(figures))
 
     def close(self) -> None:
         """Leave the bar as it is and give the terminal back."""
         self._bar.stop()
-
-
-class WorkBar:
-    """A progress bar for work that is counted in pieces.
-
-    Parameters
-    ----------
-    title
-        What is being done.
-    total
-        How many pieces there are.
-    quiet
-        Show nothing.
-
-    Examples
-    --------
-    >>> with WorkBar("pretrain", total=2, quiet=True) as bar:
-    ...     bar.advance("half of it")
-    """
-
-    def __init__(self, title: str, *, total: int, quiet: bool = False) -> None:
-        self._bar = _make_bar(quiet=quiet)
-        self._task = self._bar.add_task(escape(title), total=total, note="")
-
-    def __enter__(self) -> WorkBar:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def advance(self, note: str = "") -> None:
-        """One more piece is done."""
-        self._bar.update(self._task, advance=1, note=escape(note))
-
-    def reach(self, done: int, note: str = "") -> None:
-        """Set how many pieces are done."""
-        self._bar.update(self._task, completed=done, note=escape(note))
 
 
 def format_metrics(numbers: Mapping[str, float]) -> str:
@@ -115,19 +123,6 @@ def format_metrics(numbers: Mapping[str, float]) -> str:
     'loss 0.512 · accuracy 0.9'
     """
     return " · ".join(f"{name} {value:.3g}" for name, value in numbers.items())
-
-
-def _make_bar(console: Console | None = None, *, quiet: bool) -> Bar:
-    return Bar(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(compact=True),
-        console=console or Console(stderr=True),
-        disable=quiet,
-        expand=True,
-    )
 
 
 def print_table(table: ResultTable, *, console: Console | None = None) -> None:

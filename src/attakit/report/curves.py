@@ -88,10 +88,10 @@ def recorded(name: str) -> Callable[[RunRecord], CurveValues]:
     return lambda run: [step.get(name) for step in run.steps]
 
 
-def average(group: Group, read: Callable[[RunRecord], CurveValues]) -> Curve:
-    """Mean and range over the runs of a group, at steps where at least one has a number."""
-    longest = max(group.runs, key=lambda run: len(run.steps))
-    series = [read(run) for run in group.runs]
+def average(runs: Sequence[RunRecord], read: Callable[[RunRecord], CurveValues]) -> Curve:
+    """Mean and range over runs, at steps where at least one has a number."""
+    longest = max(runs, key=lambda run: len(run.steps))
+    series = [read(run) for run in runs]
     x, columns = [], []
     for step, seen in enumerate(samples_seen(longest)):
         values = [s[step] for s in series if step < len(s)]
@@ -99,7 +99,7 @@ def average(group: Group, read: Callable[[RunRecord], CurveValues]) -> Curve:
         if known:
             x.append(seen)
             columns.append(known)
-    keep = _thinned(len(x))
+    keep = spread(range(len(x)), MAX_POINTS)
     return Curve(
         [x[place] for place in keep],
         [round(statistics.fmean(columns[place]), _DECIMALS) for place in keep],
@@ -108,11 +108,17 @@ def average(group: Group, read: Callable[[RunRecord], CurveValues]) -> Curve:
     )
 
 
-def _thinned(count: int) -> list[int]:
-    """At most `MAX_POINTS` positions, evenly spread, the first and last among them."""
-    if count <= MAX_POINTS:
-        return list(range(count))
-    return [round(n * (count - 1) / (MAX_POINTS - 1)) for n in range(MAX_POINTS)]
+def spread(items: Sequence[Any], limit: int) -> list[Any]:
+    """At most `limit` items, evenly spread over the sequence.
+
+    >>> spread("abcdefg", 3)
+    ['a', 'd', 'g']
+    """
+    if len(items) <= limit:
+        return list(items)
+    if limit < 2:
+        return list(items[:limit])
+    return [items[round(n * (len(items) - 1) / (limit - 1))] for n in range(limit)]
 
 
 def curve_sets(groups: Sequence[Group]) -> dict[str, list[dict[str, Any]]]:
@@ -124,7 +130,7 @@ def curve_sets(groups: Sequence[Group]) -> dict[str, list[dict[str, Any]]]:
         "source": recorded("source_accuracy"),
     }
     return {
-        name: [_as_data(group, average(group, read)) for group in groups]
+        name: [_as_data(group, average(group.runs, read)) for group in groups]
         for name, read in readers.items()
     }
 

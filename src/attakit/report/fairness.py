@@ -29,14 +29,9 @@ class Fairness:
 def check_fairness(
     runs: Sequence[tuple[str, RunRecord]], *, own_batch_sizes: bool = False
 ) -> Fairness:
-    """Compare source model, sample order and batch size over runs that are compared in tables.
+    """Compare source model, sample order and batch size over finished runs, named by stream.
 
-    Parameters
-    ----------
-    runs
-        Finished runs, each with the name of its stream.
-    own_batch_sizes
-        Whether methods may have batch sizes of their own, as in the paper.
+    `own_batch_sizes` allows methods batch sizes of their own, as in the paper.
     """
     if not runs:
         return Fairness((), ())

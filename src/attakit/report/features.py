@@ -16,7 +16,7 @@ from torch import Tensor
 from attakit.errors import StateError, check_count
 from attakit.randomness import generator
 from attakit.records import StepResult
-from attakit.report.lines import FORMAT, LineFile, read_lines
+from attakit.report.lines import LineFile, read_json_lines
 from attakit.report.pictures import is_kept
 
 FEATURES_FILE = "features.jsonl"
@@ -88,8 +88,8 @@ class Features:
         self._seed = seed
         # Analysis may be switched on when a run goes on; then there is nothing to keep.
         keeps = resume_after is not None and path.exists()
-        first = {"kind": "features", "format": FORMAT}
-        self._lines = LineFile(path, first, resume_after=resume_after if keeps else None)
+        kept_up_to = resume_after if keeps else None
+        self._lines = LineFile(path, "features", {}, resume_after=kept_up_to)
         if source is not None and not self._lines.kept:
             packed = {SOURCE: pack(self._features(source))}
             self._lines.write({"kind": "sets", "step": -1, "sets": packed})
@@ -136,7 +136,7 @@ def read_features(folder: Path) -> FeatureRecord:
     if not file.is_file():
         return FeatureRecord()
     steps: dict[int, dict[str, Array]] = {}
-    for number, line in read_lines(file, "features"):
+    for number, line in read_json_lines(file, "features"):
         if line["kind"] == "sets":
             try:
                 sets = {name: unpack(packed) for name, packed in line["sets"].items()}

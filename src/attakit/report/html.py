@@ -20,12 +20,12 @@ from attakit.report.lines import as_json
 from attakit.report.overview import (
     best_method,
     facts,
+    group_settings,
     names_in,
-    settings_of,
     summary_table,
     tiles,
 )
-from attakit.report.runs import Group, RunRecord, group_runs, read_run
+from attakit.report.runs import Group, RunRecord, group_runs, grouped, read_run
 from attakit.report.scenes import (
     VERDICTS,
     Card,
@@ -41,7 +41,7 @@ _MOST_SETTINGS = 40
 
 
 @dataclass(frozen=True)
-class Shown:
+class GroupPictures:
     """A group of runs with the pictures of its first run that has some."""
 
     group: Group
@@ -51,17 +51,7 @@ class Shown:
 
 
 def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
-    """Write one self-contained page about runs: finished ones and live ones, with pictures or not.
-
-    Parameters
-    ----------
-    run_folders
-        Folders that hold `steps.jsonl` and maybe `pictures.jsonl`.
-    path
-        The page.
-    title
-        Its heading.
-    """
+    """Write one self-contained page about runs, finished or live, with pictures or not."""
     if not run_folders:
         raise SettingError("write_report: no runs given. Name at least one folder of a run.")
     page = render_page([(read_run(folder), folder) for folder in run_folders], title)
@@ -110,7 +100,7 @@ def _view(
         "data": embed(data),
         "scene": scene,
         "galleries": _galleries(shown, limit_bytes),
-        "settings": [settings_of(group) for group in groups[:_MOST_SETTINGS]],
+        "settings": [group_settings(group) for group in groups[:_MOST_SETTINGS]],
         "unfinished": sum(one.unfinished for one in summaries),
     }
 
@@ -127,39 +117,38 @@ def embed(value: Any) -> Markup:
     return Markup(text)
 
 
-def _with_pictures(group: Group, runs: Sequence[tuple[RunRecord, Path]]) -> Shown:
+def _with_pictures(group: Group, runs: Sequence[tuple[RunRecord, Path]]) -> GroupPictures:
     for run, folder in runs:
         if any(run is member for member in group.runs):
             pictures = read_pictures(folder if folder.is_dir() else folder.parent)
             if pictures.asked or pictures.frames:
                 asked = int(run.steps[-1].get("asked") or 0) if run.steps else 0
-                return Shown(group, pictures, run.seed, asked)
-    return Shown(group, PictureRecord())
+                return GroupPictures(group, pictures, run.seed, asked)
+    return GroupPictures(group, PictureRecord())
 
 
-def _galleries(shown: Sequence[Shown], limit_bytes: int) -> list[dict[str, Any]]:
+def _galleries(shown: Sequence[GroupPictures], limit_bytes: int) -> list[dict[str, Any]]:
     asking = [one for one in shown if one.pictures.asked]
     return [_gallery(one, limit_bytes // len(asking)) for one in asking]
 
 
-def _gallery(one: Shown, limit_bytes: int) -> dict[str, Any]:
+def _gallery(one: GroupPictures, limit_bytes: int) -> dict[str, Any]:
     cards: list[Card] = gallery(one.pictures, limit_bytes)
-    segments = list(dict.fromkeys(card.segment for card in cards))
     verdicts = [card.verdict for card in cards]
     return {
         "label": one.group.label,
         "seed": one.seed,
-        "parts": [(name, [card for card in cards if card.segment == name]) for name in segments],
+        "parts": list(grouped(cards, lambda card: card.segment).items()),
         "counts": {name: verdicts.count(name) for name in VERDICTS},
         "shown": len(cards),
         "asked": max(one.asked, len(cards)),
     }
 
 
-def _scene(shown: Sequence[Shown]) -> dict[str, Any] | None:
+def _scene(shown: Sequence[GroupPictures]) -> dict[str, Any] | None:
     """The clustering with the richest memory: the one that builds on earlier anchors."""
 
-    def remembered(one: Shown) -> int:
+    def remembered(one: GroupPictures) -> int:
         points = [point for frame in one.pictures.frames for point in frame["points"]]
         return sum(point["role"] == "known" for point in points)
 

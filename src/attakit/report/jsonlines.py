@@ -12,7 +12,7 @@ from attakit.errors import SettingError, StateError
 from attakit.nn.entropy import softmax_entropy
 from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy, percent
-from attakit.report.lines import FORMAT, LineFile
+from attakit.report.lines import LineFile
 
 Extras = Callable[[StepResult], Mapping[str, Any]]
 
@@ -71,8 +71,6 @@ class JsonLines:
         resume_after: int | None = None,
     ) -> None:
         first = {
-            "kind": "run",
-            "format": FORMAT,
             "experiment": experiment,
             "environment": environment,
             "segments": list(segments),
@@ -81,7 +79,7 @@ class JsonLines:
         }
         self._accuracy = accuracy if accuracy is not None else Accuracy({})
         self._extras = extras
-        self._lines = LineFile(path, first, resume_after=resume_after)
+        self._lines = LineFile(path, "run", first, resume_after=resume_after)
         written = [line["step"] for line in self._lines.kept if line["kind"] == "step"]
         if resume_after is not None and max(written, default=-1) < resume_after:
             raise StateError(

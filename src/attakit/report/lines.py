@@ -11,7 +11,7 @@ from typing import Any
 from attakit.errors import StateError
 from attakit.files import atomic_write
 
-FORMAT = 1
+_FORMAT = 1
 
 
 def as_json(value: Any) -> str:
@@ -45,8 +45,8 @@ class LineFile:
     ----------
     path
         The file. Its folder is made when missing.
-    first
-        The line a new file opens with.
+    kind, first
+        Kind and content of the line that a new file opens with.
     resume_after
         None starts a new file. A step keeps what was written up to it: later lines, the end line
         and a torn last line go.
@@ -55,24 +55,24 @@ class LineFile:
     --------
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "steps.jsonl"
-    >>> lines = LineFile(path, {"kind": "run", "format": FORMAT})
+    >>> lines = LineFile(path, "run", {})
     >>> lines.write({"kind": "step", "step": 0})
-    >>> [line["kind"] for _, line in read_lines(path, "run")]
+    >>> [line["kind"] for _, line in read_json_lines(path, "run")]
     ['run', 'step']
     """
 
     def __init__(
-        self, path: Path, first: Mapping[str, Any], *, resume_after: int | None = None
+        self, path: Path, kind: str, first: Mapping[str, Any], *, resume_after: int | None = None
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if resume_after is None:
             self.kept: list[dict[str, Any]] = []
         else:
-            self.kept = _cut_after(path, str(first["kind"]), resume_after)
+            self.kept = _cut_after(path, kind, resume_after)
         self._path = path
         if not self.kept:
             path.write_bytes(b"")
-            self.write(first)
+            self.write({"kind": kind, "format": _FORMAT, **first})
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append one line."""
@@ -80,15 +80,10 @@ class LineFile:
             file.write(as_json(line).encode() + b"\n")
 
 
-def read_lines(path: Path, kind: str) -> list[tuple[int, dict[str, Any]]]:
-    """Read a file of JSON lines with the line numbers; a torn last line is left out.
+def read_json_lines(path: Path, kind: str) -> list[tuple[int, dict[str, Any]]]:
+    """Read a file of JSON lines with their numbers; a torn last line is left out.
 
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        The kind that its first line must have.
+    Its first line must be of the given kind.
     """
     try:
         raw = path.read_bytes().split(b"\n")
@@ -130,10 +125,10 @@ def _checked(
             f"{path}, line {number}: the file must begin with a line of kind {kind!r}, "
             f"got {first['kind']!r}. It was not written by attakit or its beginning is lost."
         )
-    if first.get("format") != FORMAT:
+    if first.get("format") != _FORMAT:
         raise StateError(
             f"{path}: written in format {first.get('format')!r}; this version reads format "
-            f"{FORMAT}. Run the experiment again, or read it with the version that wrote it."
+            f"{_FORMAT}. Run the experiment again, or read it with the version that wrote it."
         )
     return checked
 
@@ -142,7 +137,7 @@ def _cut_after(path: Path, kind: str, step: int) -> list[dict[str, Any]]:
     """Drop what was written after a step; return what stays."""
     if not path.exists() and step < 0:
         return []
-    lines = [line for _, line in read_lines(path, kind)]
+    lines = [line for _, line in read_json_lines(path, kind)]
     kept = [line for line in lines if line["kind"] != "end" and line.get("step", -1) <= step]
     with atomic_write(path) as draft:
         draft.write_bytes(b"".join(as_json(line).encode() + b"\n" for line in kept))

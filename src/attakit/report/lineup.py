@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from attakit.report.lines import as_json
-from attakit.report.runs import RunRecord
+from attakit.report.runs import RunRecord, grouped
 from attakit.report.streams import (
-    BUDGET,
+    BUDGET_SETTING,
     STREAM_NAMES,
     describe_settings,
     distinguishing_settings,
@@ -26,19 +26,6 @@ RunReader = Callable[[RunRecord], float | None]
 class Entrant:
     """A method with one budget and one way to set it, and its runs on each stream order.
 
-    Parameters
-    ----------
-    label
-        Name of the method.
-    budget
-        Labels it was allowed; None where it never received any, so that the budget says nothing.
-    runs
-        Its runs by the order of their stream, one per seed.
-    left_out
-        How many runs repeat another one's settings, seed and source model, and are not counted.
-    variant
-        What sets it apart from others with the same label and budget; empty where nothing does.
-
     Examples
     --------
     >>> run = RunRecord({"label": "tent"}, {}, [], [], [], {"labels": 0, "seconds": 2.0})
@@ -49,10 +36,10 @@ class Entrant:
     """
 
     label: str
-    budget: int | str | None
-    runs: Mapping[str, tuple[RunRecord, ...]]
-    left_out: int = 0
-    variant: str = ""
+    budget: int | str | None  # None where no label was received, so that the budget says nothing
+    runs: Mapping[str, tuple[RunRecord, ...]]  # by the order of their stream, one per seed
+    left_out: int = 0  # runs that repeat another one's settings, seed and source model
+    variant: str = ""  # what sets it apart from others with the same label and budget
 
     @property
     def full_label(self) -> str:
@@ -75,14 +62,12 @@ def with_remark(name: str, remark: str) -> str:
 
 def line_up(runs: Sequence[RunRecord]) -> list[Entrant]:
     """Put runs together that differ in stream order and seed only."""
-    labels = list(dict.fromkeys(run.label for run in runs))
     entrants: list[Entrant] = []
-    for label in labels:
-        own = [run for run in runs if run.label == label]
+    for label, own in grouped(runs, lambda run: run.label).items():
         if any(final_figures(run).get("labels") for run in own):
-            budgets = sorted(dict.fromkeys(budget_of(run) for run in own), key=_by_size)
-            for budget in budgets:
-                entrants += _variants(label, budget, [r for r in own if budget_of(r) == budget])
+            budgets = grouped(own, budget_of)
+            for budget in sorted(budgets, key=_by_size):
+                entrants += _variants(label, budget, budgets[budget])
         else:
             entrants += _variants(label, None, own)
     return entrants
@@ -90,9 +75,7 @@ def line_up(runs: Sequence[RunRecord]) -> list[Entrant]:
 
 def _variants(label: str, budget: int | str | None, runs: Sequence[RunRecord]) -> list[Entrant]:
     """An entrant for each way in which a method was set, named by what differs."""
-    ways: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        ways.setdefault(as_json(own_settings(run)), []).append(run)
+    ways = grouped(runs, lambda run: as_json(own_settings(run)))
     settings = [own_settings(own[0]) for own in ways.values()]
     names = distinguishing_settings(settings)
     return [
@@ -108,9 +91,8 @@ def _entrant(
     left_out = len(runs) - len(kept)
     if budget is None:
         # A method that never asks may have been run at several budgets: that is no repeat.
-        kept = without_repeats(kept, whatever=BUDGET)
-    orders = list(dict.fromkeys(order_of(run) for run in kept))
-    by_order = {order: tuple(run for run in kept if order_of(run) == order) for order in orders}
+        kept = without_repeats(kept, ignoring=BUDGET_SETTING)
+    by_order = {order: tuple(own) for order, own in grouped(kept, order_of).items()}
     return Entrant(label, budget, by_order, left_out, variant)
 
 
@@ -136,21 +118,12 @@ def budget_of(run: RunRecord) -> int | str | None:
     return budget
 
 
-def final(name: str) -> RunReader:
-    """Reads a figure of the end of a run."""
+def final(name: str, key: str | None = None) -> RunReader:
+    """Reads a figure of the end of a run; with a key, that of one domain or segment."""
 
     def read(run: RunRecord) -> float | None:
-        value: float | None = final_figures(run).get(name)
-        return value
-
-    return read
-
-
-def final_of(name: str, key: str) -> RunReader:
-    """Reads a figure per domain or segment of the end of a run."""
-
-    def read(run: RunRecord) -> float | None:
-        value: float | None = (final_figures(run).get(name) or {}).get(key)
+        found = final_figures(run).get(name)
+        value: float | None = found if key is None else (found or {}).get(key)
         return value
 
     return read

@@ -82,7 +82,7 @@ def summary_table(summaries: Sequence[MethodSummary]) -> dict[str, Any]:
     return {"titles": [column.title for column in table.columns], "rows": rows}
 
 
-def settings_of(group: Group) -> dict[str, Any]:
+def group_settings(group: Group) -> dict[str, Any]:
     """Settings and environment of a group's first run, by their dotted names."""
     first = group.runs[0]
     seeds = ", ".join(str(run.seed) for run in group.runs)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from attakit.report.curves import Band, average, bands, recorded, smoothed_accuracy
 from attakit.report.lineup import Entrant, RunReader, final, line_up, orders_of, with_remark
-from attakit.report.runs import Group, RunRecord
+from attakit.report.runs import RunRecord, grouped
 from attakit.report.streams import by_conditions, is_pool, stream_name
-from attakit.report.summaries import MeanStd, final_figures
+from attakit.report.summaries import MeanStd, final_figures, mean_of_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,16 @@ class Panel:
         return not any(trace.points for trace in self.traces)
 
 
+class Axis(NamedTuple):
+    """What an axis shows, and how to read it from a run."""
+
+    title: str
+    read: RunReader
+
+
 _ALONG = "accuracy along the stream (%)"
+_LABELS, _SECONDS = Axis("labels used", final("labels")), Axis("seconds", final("seconds"))
+_ACCURACY = Axis(_ALONG, final("stream_accuracy"))
 _BUDGET = re.compile(r" \(B [≤=] \w+\)$")
 
 PanelRows = list[list[Panel]]
@@ -56,9 +65,7 @@ PanelRows = list[list[Panel]]
 
 def split_mean(run: RunRecord) -> float | None:
     """Accuracy averaged over the domains or splits of the stream, as the paper's ablation does."""
-    segments = list((final_figures(run).get("segments") or {}).values())
-    known = [value for value in segments if value is not None]
-    return statistics.fmean(known) if known and len(known) == len(segments) else None
+    return mean_of_all((final_figures(run).get("segments") or {}).values())
 
 
 def source_after(run: RunRecord) -> float | None:
@@ -67,33 +74,17 @@ def source_after(run: RunRecord) -> float | None:
     return final("source_accuracy_whole")(run) if held_out is None else held_out
 
 
-def labels_panels(runs: Sequence[RunRecord]) -> PanelRows:
-    """Accuracy along the stream against labels used, one panel per data set and stream."""
-    return _per_stream(runs, _against_labels)
+def plot_panels(kind: str, runs: Sequence[RunRecord]) -> PanelRows:
+    """The panels of a plot: data sets, and other settings of the stream, side by side.
 
-
-def seconds_panels(runs: Sequence[RunRecord]) -> PanelRows:
-    """Accuracy along the stream against the seconds it took."""
-    return _per_stream(runs, _against_seconds)
-
-
-def ablation_panels(runs: Sequence[RunRecord]) -> PanelRows:
-    """Target and source accuracy of variants: over budgets, or along the stream for one budget."""
-    return _per_stream(runs, _ablation)
-
-
-def _per_stream(
-    runs: Sequence[RunRecord], draw: Callable[[str, str, Sequence[Entrant]], list[Panel]]
-) -> PanelRows:
-    """Data sets, and other settings of the stream, side by side; its orders one below the other.
-
-    Runs over a pool are left out: they give no answers along a stream.
+    The orders of the stream are one below the other. Runs over a pool are left out: they give no
+    answers along a stream.
     """
     found = by_conditions([run for run in runs if not is_pool(run)])
     entrants = {with_remark(one.data_set, one.description): line_up(one.runs) for one in found}
     orders = orders_of([entrant for own in entrants.values() for entrant in own])
     return [
-        [panel for name, own in entrants.items() for panel in draw(name, order, own)]
+        [panel for name, own in entrants.items() for panel in PLOTS[kind](name, order, own)]
         for order in orders
     ]
 
@@ -107,53 +98,51 @@ def _points(
 
 def _by_label(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
     """Entrants that are one method with several budgets, which its label may name."""
-    grouped: dict[str, list[Entrant]] = {}
-    for entrant in entrants:
-        label = _BUDGET.sub("", entrant.label)
-        name = f"{label} ({entrant.variant})" if entrant.variant else label
-        grouped.setdefault(name, []).append(entrant)
-    return grouped
+    return grouped(
+        entrants, lambda entrant: with_remark(_BUDGET.sub("", entrant.label), entrant.variant)
+    )
+
+
+def _figures(
+    title: str, order: str, entrants: Sequence[Entrant], x: Axis, y: Axis, *, levels: bool = True
+) -> Panel:
+    """A trace per method, of figures of whole runs; `levels` draws those without labels across."""
+    traces = tuple(
+        Trace(label, _points(own, order, x.read, y.read), level=levels and own[0].budget is None)
+        for label, own in _by_label(entrants).items()
+    )
+    return Panel(title, x.title, y.title, traces)
 
 
 def _against_labels(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
-    y = final("stream_accuracy")
-    traces = [
-        Trace(label, _points(own, order, final("labels"), y), level=own[0].budget is None)
-        for label, own in _by_label(entrants).items()
-    ]
+    """Accuracy along the stream against labels used."""
     title = f"{data_set}, {stream_name(order)} stream"
-    return [Panel(title, "labels used", _ALONG, tuple(traces))]
+    return [_figures(title, order, entrants, _LABELS, _ACCURACY)]
 
 
 def _against_seconds(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
-    traces = [
-        Trace(label, _points(own, order, final("seconds"), final("stream_accuracy")))
-        for label, own in _by_label(entrants).items()
-    ]
+    """Accuracy along the stream against the seconds it took."""
     title = f"{data_set}, {stream_name(order)} stream"
-    return [Panel(title, "seconds", _ALONG, tuple(traces), log_x=True)]
+    panel = _figures(title, order, entrants, _SECONDS, _ACCURACY, levels=False)
+    return [replace(panel, log_x=True)]
 
 
 def _ablation(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
+    """Target and source accuracy of variants: over budgets, or along the stream for one budget."""
     where = f"{data_set}, {stream_name(order)} stream"
     titles = (f"{where}: targets", f"{where}: source")
     if any(len(own) > 1 for own in _by_label(entrants).values()):
-        y_titles = (f"{_ALONG},\nmean of segments", "accuracy after the stream (%)")
-        reads = zip(titles, y_titles, (split_mean, source_after), strict=True)
-        return [_over_budgets(title, y, order, entrants, read) for title, y, read in reads]
+        axes = (
+            Axis(f"{_ALONG},\nmean of segments", split_mean),
+            Axis("accuracy after the stream (%)", source_after),
+        )
+        return [
+            _figures(title, order, entrants, _LABELS, axis)
+            for title, axis in zip(titles, axes, strict=True)
+        ]
     y_titles = (f"{_ALONG},\nsmoothed", _ALONG)
     curves = zip(titles, y_titles, (smoothed_accuracy, recorded("source_accuracy")), strict=True)
     return [_along(title, y, order, entrants, read) for title, y, read in curves]
-
-
-def _over_budgets(
-    title: str, y_title: str, order: str, entrants: Sequence[Entrant], read: RunReader
-) -> Panel:
-    traces = [
-        Trace(label, _points(own, order, final("labels"), read), level=own[0].budget is None)
-        for label, own in _by_label(entrants).items()
-    ]
-    return Panel(title, "labels used", y_title, tuple(traces))
 
 
 def _along(
@@ -168,9 +157,16 @@ def _along(
     for entrant in entrants:
         runs = entrant.runs.get(order, ())
         if any(run.steps for run in runs):
-            curve = average(Group(entrant.full_label, runs), read)
+            curve = average(runs, read)
             known = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
             points = tuple(Point(MeanStd(float(x)), MeanStd(y)) for x, y in known)
             traces.append(Trace(entrant.full_label, points, marked=False))
             found = found or bands(runs[0])
     return Panel(title, "samples seen", y_title, tuple(traces), bands=tuple(found))
+
+
+PLOTS: dict[str, Callable[[str, str, Sequence[Entrant]], list[Panel]]] = {
+    "ablation": _ablation,
+    "labels": _against_labels,
+    "seconds": _against_seconds,
+}

@@ -12,7 +12,7 @@ from attakit.errors import SettingError, check_range
 from attakit.queries import SampleId
 from attakit.records import Choice, StepResult
 from attakit.report.images import encode_picture, is_picture
-from attakit.report.lines import FORMAT, LineFile
+from attakit.report.lines import LineFile
 from attakit.report.projection import PlanePoint, project_aligned
 
 PICTURES_FILE = "pictures.jsonl"
@@ -95,8 +95,8 @@ class Pictures:
         self._max_asked = max_asked
         self._max_cluster_steps = max_cluster_steps
         self._max_points = max_points
-        first = {"kind": "pictures", "format": FORMAT, "classes": list(classes)}
-        self._lines = LineFile(path, first, resume_after=resume_after)
+        first = {"classes": list(classes)}
+        self._lines = LineFile(path, "pictures", first, resume_after=resume_after)
         self._places = _last_places(self._lines.kept)
 
     def on_step(self, result: StepResult) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,23 +19,11 @@ from attakit.report.canvas import (
     save_figure,
     soften,
 )
-from attakit.report.panels import (
-    Panel,
-    PanelRows,
-    Trace,
-    ablation_panels,
-    labels_panels,
-    seconds_panels,
-)
+from attakit.report.panels import PLOTS, Panel, PanelRows, Trace, plot_panels
 from attakit.report.runs import RunRecord
 
 PlotKind = Literal["ablation", "labels", "seconds"]
 
-PLOTS: dict[str, Callable[[Sequence[RunRecord]], PanelRows]] = {
-    "ablation": ablation_panels,
-    "labels": labels_panels,
-    "seconds": seconds_panels,
-}
 _COLOURS = (*COLOURS, "#882255", "#44AA99", "#999933", "#332288")  # more for long lists
 _MARKERS = "osD^vPX*<"
 _DASHES = ((0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)), (0, (1, 2)), (0, (9, 2)))
@@ -59,7 +47,7 @@ def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
     """
     check_choice("draw_plot", "kind", kind, PLOTS)
     check_ending(path)
-    grid = PLOTS[kind](runs)
+    grid = plot_panels(kind, runs)
     if all(panel.is_empty for row in grid for panel in row):
         raise SettingError(
             f"draw_plot: no run has the figures that {kind!r} shows. Give runs along a stream that "

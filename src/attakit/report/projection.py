@@ -44,14 +44,8 @@ def project_aligned(
     """Put samples into the plane, turned so that those placed before move as little as possible.
 
     Turning and mirroring (orthogonal Procrustes over the shared samples) changes no distance, but
-    without it the picture would flip from step to step as the directions of PCA do.
-
-    Parameters
-    ----------
-    samples, features
-        Names and features of what is to be placed.
-    before
-        Where samples were at the previous step.
+    without it the picture would flip from step to step as the directions of PCA do. `before` says
+    where samples were at the previous step.
     """
     plane = project(features)
     shared = [row for row, sample in enumerate(samples) if sample in before]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from attakit.errors import SettingError, StateError
 from attakit.report.jsonlines import STEPS_FILE
-from attakit.report.lines import as_json, read_lines
+from attakit.report.lines import as_json, read_json_lines
 
 # Two runs that differ only in these are the same experiment done twice. "counts" is how many labels
 # a control run takes at each step to match another run of the same seed.
 _NOT_SETTINGS = frozenset({"seed", "report", "folder", "weights", "device", "threads", "counts"})
 _SHOWN_DIFFERENCES = 3
+
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def read_run(path: Path) -> RunRecord:
     A torn last line, as a live or killed run may have, is left out.
     """
     file = path / STEPS_FILE if path.is_dir() else path
-    lines = read_lines(file, "run")
+    lines = read_json_lines(file, "run")
     first = lines[0][1]
     for name, wanted in (("experiment", dict), ("environment", dict), ("segments", list)):
         if not isinstance(first.get(name), wanted):
@@ -113,6 +116,18 @@ def find_runs(folders: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(runs))
 
 
+def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    """Items with the same key together, in order of appearance.
+
+    >>> grouped([1, 2, 3], lambda number: number % 2)
+    {1: [1, 3], 0: [2]}
+    """
+    found: dict[_Key, list[_Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
 @dataclass(frozen=True)
 class Group:
     """The same experiment with several seeds."""
@@ -133,13 +148,9 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     >>> [(group.label, len(group.runs)) for group in group_runs(runs)]
     [('tent (method.lr=0.1)', 2), ('tent (method.lr=0.2)', 2)]
     """
-    groups: dict[tuple[str, str], list[RunRecord]] = {}
-    for run in runs:
-        groups.setdefault((run.label, as_json(run.settings)), []).append(run)
-    return [
-        Group(_distinct_label(members[0], [other[0] for other in groups.values()]), tuple(members))
-        for members in groups.values()
-    ]
+    groups = grouped(runs, lambda run: (run.label, as_json(run.settings))).values()
+    first = [members[0] for members in groups]
+    return [Group(_distinct_label(members[0], first), tuple(members)) for members in groups]
 
 
 def _settings(experiment: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from attakit.report.lines import read_lines
+from attakit.report.curves import spread
+from attakit.report.lines import read_json_lines
 from attakit.report.pictures import PICTURES_FILE
 
-COLOURS = 8
+COLOUR_COUNT = 8
 MAX_FRAMES = 40
 VERDICTS = ("right", "wrong", "skipped", "waiting")
 _COARSE_SIDE = 32  # pixels
@@ -33,7 +34,7 @@ def read_pictures(folder: Path) -> PictureRecord:
     file = folder / PICTURES_FILE
     if not file.is_file():
         return PictureRecord()
-    lines = [line for _, line in read_lines(file, "pictures")]
+    lines = [line for _, line in read_json_lines(file, "pictures")]
     answers = {(a["sample"], a["asked"]): a for a in lines if a["kind"] == "answer"}
     asked = [
         {**line, "answer": answers.get((line["sample"], line["step"]))}
@@ -42,19 +43,6 @@ def read_pictures(folder: Path) -> PictureRecord:
     ]
     frames = [line for line in lines if line["kind"] == "clusters"]
     return PictureRecord([str(name) for name in lines[0].get("classes") or []], asked, frames)
-
-
-def spread(items: Sequence[Any], limit: int) -> list[Any]:
-    """At most `limit` items, evenly spread over the sequence.
-
-    >>> spread("abcdefg", 3)
-    ['a', 'd', 'g']
-    """
-    if len(items) <= limit:
-        return list(items)
-    if limit < 2:
-        return list(items[:limit])
-    return [items[round(n * (len(items) - 1) / (limit - 1))] for n in range(limit)]
 
 
 def clustering(pictures: PictureRecord) -> dict[str, Any] | None:
@@ -99,7 +87,7 @@ class _Colouring:
         used = Counter(self._tones[number] for number in lasting.values())
         for cluster in members:
             if cluster not in lasting:
-                tone = min(range(COLOURS), key=lambda colour: used[colour])
+                tone = min(range(COLOUR_COUNT), key=lambda colour: used[colour])
                 used[tone] += 1
                 lasting[cluster] = len(self._tones)
                 self._tones.append(tone)

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from attakit.report.lines import as_json
-from attakit.report.runs import RunRecord
+from attakit.report.runs import RunRecord, grouped
 
 DOMAIN_WISE = "domain_after_domain"
 # What the paper calls the orders of a stream.
 STREAM_NAMES = {DOMAIN_WISE: "domain-wise", "random": "random"}
 
-BUDGET = "labels.budget"
+BUDGET_SETTING = "labels.budget"
 _STREAM = "stream."
 # Of the stream's settings the one that a method may have for itself, as in the paper's protocol.
 _OF_THE_METHOD = "stream.batch_size"
-_OF_THE_ORDER = ("stream.order", "stream.order_settings.")
+_OF_THE_ORDER = re.compile(r"stream\.order(_settings\..*)?")
 _FEW = 3  # differing settings that are named, if they are enough to distinguish all
 
 
 @dataclass(frozen=True, slots=True)
 class SameConditions:
-    """Runs on one data set under the same conditions, in whichever order of the stream.
-
-    Parameters
-    ----------
-    data_set
-        Its name.
-    description
-        How the conditions differ from others on this data set; empty where there are no others.
-    runs
-        All of them.
-    """
+    """Runs on one data set under the same conditions, with any order of the stream."""
 
     data_set: str
-    description: str
+    description: str  # how the conditions differ from others on this data set, if there are others
     runs: list[RunRecord]
 
 
@@ -49,8 +40,8 @@ def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
     [('share = 0.5', 2), ('share = 1.0', 1)]
     """
     found: list[SameConditions] = []
-    for data_set in dict.fromkeys(data_set_of(run) for run in runs):
-        parts = _parts([run for run in runs if data_set_of(run) == data_set])
+    for data_set, own_runs in grouped(runs, data_set_of).items():
+        parts = grouped(own_runs, lambda run: as_json(conditions_of(run))).values()
         conditions = [conditions_of(part[0]) for part in parts]
         names = differing(conditions)
         found += [
@@ -58,13 +49,6 @@ def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
             for own, part in zip(conditions, parts, strict=True)
         ]
     return found
-
-
-def _parts(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
-    parts: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        parts.setdefault(as_json(conditions_of(run)), []).append(run)
-    return list(parts.values())
 
 
 def conditions_of(run: RunRecord) -> dict[str, Any]:
@@ -77,7 +61,7 @@ def conditions_of(run: RunRecord) -> dict[str, Any]:
         for name, value in run.settings.items()
         if name.startswith(_STREAM)
         and name != _OF_THE_METHOD
-        and not _is_of_the_order(name)
+        and not _OF_THE_ORDER.fullmatch(name)
         and value is not None
     }
 
@@ -87,12 +71,8 @@ def own_settings(run: RunRecord) -> dict[str, Any]:
     return {
         name: value
         for name, value in run.settings.items()
-        if name != BUDGET and (name == _OF_THE_METHOD or not name.startswith(_STREAM))
+        if name != BUDGET_SETTING and (name == _OF_THE_METHOD or not name.startswith(_STREAM))
     }
-
-
-def _is_of_the_order(name: str) -> bool:
-    return name == _OF_THE_ORDER[0] or name.startswith(_OF_THE_ORDER[1])
 
 
 def differing(found: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -126,15 +106,15 @@ def describe_settings(
     ]
 
 
-def without_repeats(runs: Sequence[RunRecord], *, whatever: str = "") -> list[RunRecord]:
+def without_repeats(runs: Sequence[RunRecord], *, ignoring: str = "") -> list[RunRecord]:
     """Runs that repeat another's label, settings, seed and source model left out.
 
-    Of those that repeat each other the first that is finished stays. `whatever` names a setting
+    Of those that repeat each other the first that is finished stays. `ignoring` names a setting
     that may differ in a repeat.
     """
     kept: dict[str, RunRecord] = {}
     for run in runs:
-        settings = {name: value for name, value in run.settings.items() if name != whatever}
+        settings = {name: value for name, value in run.settings.items() if name != ignoring}
         key = as_json([run.label, settings, run.seed, run.environment.get("model")])
         if key not in kept or (run.is_finished and not kept[key].is_finished):
             kept[key] = run

@@ -32,24 +32,16 @@ class MeanStd:
         return MeanStd(statistics.fmean(known), deviation)
 
 
+def mean_of_all(values: Iterable[float | None]) -> float | None:
+    """The plain mean of some values; None unless there are some and all are known."""
+    known = list(values)
+    numbers = [value for value in known if value is not None]
+    return statistics.fmean(numbers) if numbers and len(numbers) == len(known) else None
+
+
 @dataclass(frozen=True, slots=True)
 class MethodSummary:
     """The results of one method, averaged over its runs; accuracies in percent.
-
-    Parameters
-    ----------
-    label
-        Name of the method, with settings where one method was run with several.
-    runs, unfinished
-        How many runs the figures come from, and how many of them are not finished.
-    stream, segments
-        Accuracy over the whole stream, and over each of its segments.
-    source, source_before
-        Accuracy on held-out source samples after and before the run.
-    labels, seconds, memory_mb
-        Labels received, time of the method, and peak memory of the process.
-    after
-        Accuracy of the model, as the run left it, on each domain.
 
     Examples
     --------
@@ -59,17 +51,17 @@ class MethodSummary:
     (MeanStd(mean=12.0, deviation=None), None)
     """
 
-    label: str
+    label: str  # of the method, with settings where it was run with several
     runs: int
-    unfinished: int
-    stream: MeanStd | None
-    segments: Mapping[str, MeanStd]
-    source: MeanStd | None
-    source_before: MeanStd | None
-    labels: MeanStd | None
-    seconds: MeanStd | None
-    memory_mb: MeanStd | None
-    after: Mapping[str, MeanStd]
+    unfinished: int  # among them
+    stream: MeanStd | None  # over the whole stream
+    segments: Mapping[str, MeanStd]  # over each segment of it
+    source: MeanStd | None  # on held-out source samples after the run
+    source_before: MeanStd | None  # and before it
+    labels: MeanStd | None  # received
+    seconds: MeanStd | None  # of the method
+    memory_mb: MeanStd | None  # peak of the process
+    after: Mapping[str, MeanStd]  # of the model that the run left, on each domain
 
 
 def summarise(runs: Sequence[RunRecord]) -> list[MethodSummary]:

@@ -13,12 +13,12 @@ from itertools import groupby
 from typing import Any, Literal
 
 from attakit.errors import check_choice
-from attakit.report.tables import MEMORY, ResultTable, TableCell, TableColumn, table_texts
+from attakit.report.tables import MEMORY_TITLE, ResultTable, TableCell, TableColumn, table_texts
 from attakit.report.terminal_tables import as_terminal_text
 
 TableForm = Literal["markdown", "csv", "latex", "rich"]
 
-_PLAIN_RANKS = {"stream": -1, "source": 1, "labels": 2, "seconds": 3, MEMORY: 4}
+_PLAIN_RANKS = {"stream": -1, "source": 1, "labels": 2, "seconds": 3, MEMORY_TITLE: 4}
 TABLE_FORMS = ("markdown", "csv", "latex", "rich")
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -12,7 +12,7 @@ from typing import Literal
 from attakit.report.summaries import MeanStd, MethodSummary
 
 MISSING = "–"
-MEMORY = "MB"
+MEMORY_TITLE = "MB"
 PAPER_ROW = "paper"
 _PAPER_DECIMALS = 2
 
@@ -224,7 +224,7 @@ def method_table(
         ("source", 1, True, [summary.source for summary in summaries]),
         ("labels", 0, False, [summary.labels for summary in summaries]),
         ("seconds", 1, False, [summary.seconds for summary in summaries]),
-        (MEMORY, 0, False, [summary.memory_mb for summary in summaries]),
+        (MEMORY_TITLE, 0, False, [summary.memory_mb for summary in summaries]),
     ]
     known = [column for column in columns if any(figure is not None for figure in column[3])]
     rows = (

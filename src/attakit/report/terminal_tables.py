@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from attakit.report.tables import MEMORY, ResultTable, table_texts
+from attakit.report.tables import MEMORY_TITLE, ResultTable, table_texts
 
 _WIDE = 200
 _ENDLESS = 10_000
@@ -39,9 +39,9 @@ def _plain_table(table: ResultTable, *, is_narrow: bool) -> Table:
     """A plain table; a narrow one has deviations for the stream only, and no memory."""
     shown = table
     if is_narrow:
-        kept = [n for n, column in enumerate(table.columns) if column.title != MEMORY]
+        kept = [n for n, column in enumerate(table.columns) if column.title != MEMORY_TITLE]
         shown = table.only(kept).without_deviations(keep=[0])
-    has_memory = any(column.title == MEMORY for column in shown.columns)
+    has_memory = any(column.title == MEMORY_TITLE for column in shown.columns)
     # Runs in one process, such as those of the demo, share its peak.
     memory = ["MB: peak memory of the process"] if has_memory else []
     found = _empty_table(

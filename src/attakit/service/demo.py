@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attakit.build.data import Task, load_task
+from attakit.build.data import load_task
 from attakit.build.demo_methods import DEMO_METHODS
 from attakit.build.models import weights_file
+from attakit.build.task import Task
 from attakit.client import Client
 from attakit.errors import ServiceError
 from attakit.randomness import generator
@@ -51,19 +52,11 @@ def demo_tables(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def simulated_traffic(address: str, *, rate: float = RATE) -> Iterator[None]:
-    """Inside, simulated clients send digits to a service, and simulated people answer it.
-
-    Parameters
-    ----------
-    address
-        The service's address.
-    rate
-        Images per second.
-    """
+def simulated_traffic(address: str) -> Iterator[None]:
+    """Inside, simulated clients send digits to a service, and simulated people answer it."""
     task = load_task(StreamTable())
     with Client(address) as sender, Client(address, annotator="simulated") as answerer:
-        visitors = Visitors(sender, task, rate=rate)
+        visitors = SimulatedClients(sender, task)
         with visitors, SimulatedPeople(answerer, visitors.truth, len(task.classes)):
             yield
 
@@ -78,19 +71,10 @@ class _Simulated(Worker):
             super().on_failure(error)
 
 
-class Visitors(_Simulated):
+class SimulatedClients(_Simulated):
     """A thread that sends digits to a service, domain after domain, and records their classes.
 
-    Parameters
-    ----------
-    client
-        The client that sends the images.
-    task
-        The digits.
-    rate
-        Images per second.
-    seed
-        Seed of the order.
+    It sends `rate` images per second.
     """
 
     def __init__(self, client: Client, task: Task, *, rate: float = RATE, seed: int = 0) -> None:
@@ -123,22 +107,10 @@ class Visitors(_Simulated):
 
 
 class SimulatedPeople(_Simulated):
-    """A thread that answers one question after the other, with a delay and some wrong answers.
+    """A thread that answers one question after the other.
 
-    Parameters
-    ----------
-    client
-        The client that leases and answers questions.
-    truth
-        The classes of the samples, as far as they are known.
-    classes
-        The number of classes.
-    wrong
-        Share of wrong answers.
-    delay
-        Seconds before each answer.
-    seed
-        Seed of the wrong answers.
+    It knows the true classes of some samples, waits `delay` seconds before each answer, and gives
+    a share of `wrong` answers.
     """
 
     def __init__(

@@ -9,25 +9,19 @@ from torch import nn
 from attakit.build.exportable import Exportable
 from attakit.errors import SettingError, StateError
 from attakit.nn.export import ModelFacts
+from attakit.service.inputs import Inputs
 from attakit.service.models import version_model, version_path
 from attakit.service.saved_settings import find_settings, open_service
 from attakit.service.storage import Storage, Version
-from attakit.settings.service import InputTable, ServiceSettings
+from attakit.settings.service import ServiceSettings
 
 
 def service_model(
     place: Path, number: int | None = None, database: str | None = None
 ) -> Exportable:
-    """A version of a service's model, with what one must know to use it.
+    """A version of a service's model, by default the one that answers, and how to use it.
 
-    Parameters
-    ----------
-    place
-        Folder or file of the service.
-    number
-        Of the version; by default the one that answers requests.
-    database
-        URL, where it is not the one in the settings.
+    `place` is the service's folder or file; `database` replaces the URL in the settings.
     """
     settings = find_settings(place)
     with open_service(settings, database) as storage:
@@ -62,14 +56,10 @@ def _describe(settings: ServiceSettings, version: Version) -> ModelFacts:
     return ModelFacts(
         model=settings.model.name,
         classes=settings.classes,
-        shape=_shape(table),
+        shape=Inputs(table).shape,
         image_size=settings.model.image_size,
         mean=table.mean[: table.channels] if is_image else None,
         std=table.std[: table.channels] if is_image else None,
         origin=f"version {version.number} of a service, after {version.labels} labels",
         version=version.number,
     )
-
-
-def _shape(table: InputTable) -> tuple[int, ...]:
-    return table.shape if table.kind == "array" else (table.channels, table.size, table.size)

@@ -23,16 +23,8 @@ class Follower(Worker):
     If the file of a promoted version cannot be read, the present model continues to answer. If
     there is no model yet, the version promoted before it answers, or the source model.
 
-    Parameters
-    ----------
-    versions
-        The store that records promotions.
-    predictor
-        The predictor whose model is swapped.
-    load
-        A function that turns a version into a model that is ready to answer.
-    unreadable
-        A callback that gets the number of a promoted version that cannot be read, once.
+    `load` turns a version into a model that is ready to answer. `unreadable` is called once with
+    the number of a promoted version that cannot be read.
     """
 
     def __init__(

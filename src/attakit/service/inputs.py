@@ -14,7 +14,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from attakit.errors import SettingError, StreamError
-from attakit.service.image_limits import FORMATS, open_image
+from attakit.service.images import FORMATS, open_image, to_png
 from attakit.settings.service import InputTable
 from attakit.stream.decode import DAMAGE, explain_damage, read_pixels
 
@@ -22,7 +22,6 @@ _PIXELS = 20_000_000
 _TOGETHER = 10  # the images of one request may have this many times the pixels of one image
 _LARGE = 1_000_000  # pixels; decoding a larger image takes tens of megabytes
 _LARGE_AT_ONCE = 4
-_SHOWN_SIZE = 1024  # pictures for people are scaled down to this
 
 
 class Inputs:
@@ -109,11 +108,7 @@ class Inputs:
         """
         if self.table.kind != "image":
             return None
-        image = Image.fromarray(self._pixels(content, None))
-        image.thumbnail((_SHOWN_SIZE, _SHOWN_SIZE))
-        file = BytesIO()
-        image.save(file, "PNG")
-        return file.getvalue()
+        return to_png(Image.fromarray(self._pixels(content, None)))
 
     def _pixels(self, content: bytes, size: int | None) -> NDArray[np.uint8]:
         with _as_stream_error(), open_image(content, self.pixels) as image:

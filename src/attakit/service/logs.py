@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import IO
 
 # uvicorn adds color_message for terminals.
 _PLAIN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
@@ -45,11 +43,6 @@ class JsonLines(logging.Formatter):
         return json.dumps({**line, **extra}, default=str, ensure_ascii=False)
 
 
-def log_as_json(level: int = logging.INFO, file: IO[str] | None = None) -> None:
-    """Write the logs of the whole process as JSON lines to a file, or to the error stream."""
-    _log_with(logging.StreamHandler(file or sys.stderr), level)
-
-
 @contextmanager
 def logging_to(path: Path | None) -> Iterator[None]:
     """Inside, append logs as JSON lines to a file; None is the error stream.
@@ -60,7 +53,14 @@ def logging_to(path: Path | None) -> Iterator[None]:
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
     writer = _open(path)
-    _log_with(writer, logging.INFO)
+    root.handlers[:] = [writer]
+    root.setLevel(logging.INFO)
+    # The service logs requests itself, with the route and the caller.
+    logging.getLogger("uvicorn.access").disabled = True
+    for name in ("uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
     try:
         yield
     finally:
@@ -70,24 +70,13 @@ def logging_to(path: Path | None) -> Iterator[None]:
 
 
 def _open(path: Path | None) -> logging.Handler:
-    if path is None:
-        return logging.StreamHandler()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return RotatingFileHandler(path, maxBytes=LARGEST, backupCount=OLDER, encoding="utf-8")
-
-
-def _log_with(writer: logging.Handler, level: int) -> None:
+    writer: logging.Handler = logging.StreamHandler()
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writer = RotatingFileHandler(path, maxBytes=LARGEST, backupCount=OLDER, encoding="utf-8")
     writer.setFormatter(JsonLines())
     writer.addFilter(_is_wanted)
-    root = logging.getLogger()
-    root.handlers[:] = [writer]
-    root.setLevel(level)
-    # The service logs requests itself, with the route and the caller.
-    logging.getLogger("uvicorn.access").disabled = True
-    for name in ("uvicorn", "uvicorn.error"):
-        logger = logging.getLogger(name)
-        logger.handlers.clear()
-        logger.propagate = True
+    return writer
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:

@@ -20,7 +20,7 @@ Model = Callable[[Tensor], Prediction]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ServedPrediction:
     """A model's answer to one request."""
 
     logits: Tensor  # (inputs, classes)
@@ -31,7 +31,7 @@ class Answered:
 @dataclass(frozen=True, slots=True)
 class _Request:
     inputs: Tensor
-    answer: Future[Answered]
+    answer: Future[ServedPrediction]
     at: float
 
 
@@ -95,16 +95,11 @@ class Predictor(Worker):
         """The version of the model that answers the next request."""
         return self._serving[1]
 
-    @property
-    def waiting(self) -> int:
-        """The number of requests that are not in a forward pass yet."""
-        return self._requests.qsize()
-
     def swap(self, model: Model, version: int) -> None:
         """Answer with another model from the next forward pass on."""
         self._serving = (model, version)
 
-    def submit(self, inputs: Tensor) -> Future[Answered]:
+    def submit(self, inputs: Tensor) -> Future[ServedPrediction]:
         """Add a request to the queue, and return the future of its answer."""
         request = _Request(inputs, Future(), time.monotonic())
         with self._submitting:
@@ -113,7 +108,7 @@ class Predictor(Worker):
             self._requests.put(request)
         return request.answer
 
-    def predict(self, inputs: Tensor) -> Answered:
+    def predict(self, inputs: Tensor) -> ServedPrediction:
         """Answer a request, and wait for the answer."""
         return self.submit(inputs).result()
 
@@ -128,8 +123,9 @@ class Predictor(Worker):
 
     def run_once(self) -> None:
         """Answer the requests that wait, in one forward pass."""
-        if requests := self._gather():
-            self._answer(requests)
+        requests = [one for one in self._gather() if one.answer.set_running_or_notify_cancel()]
+        if requests:
+            self._answer(requests, *self._serving)
 
     def _run(self) -> None:
         if self._threads:
@@ -154,36 +150,24 @@ class Predictor(Worker):
             count += len(request.inputs)
         return requests
 
-    def _answer(self, requests: Sequence[_Request]) -> None:
-        model, version = self._serving
-        running = [one for one in requests if one.answer.set_running_or_notify_cancel()]
+    def _answer(self, requests: Sequence[_Request], model: Model | None, version: int) -> None:
         try:
-            answers = self._pass([one.inputs for one in running], model, version)
+            answers = self._pass([one.inputs for one in requests], model, version)
         except Exception as error:
-            if len(running) > 1:  # one of them is at fault: the others shall not pay for it
-                for one in running:
-                    self._answer_alone(one, model, version)
-            elif running:
-                running[0].answer.set_exception(error)
+            if len(requests) == 1:
+                requests[0].answer.set_exception(error)
+                return
+            for one in requests:  # the error may be due to one request: answer each alone
+                self._answer([one], model, version)
             return
-        for one, answer in zip(running, answers, strict=True):
+        for one, answer in zip(requests, answers, strict=True):
             one.answer.set_result(answer)
-
-    def _answer_alone(self, request: _Request, model: Model | None, version: int) -> None:
-        try:
-            (answer,) = self._pass([request.inputs], model, version)
-        except Exception as error:
-            request.answer.set_exception(error)
-        else:
-            request.answer.set_result(answer)
 
     def _pass(
         self, inputs: Sequence[Tensor], model: Model | None, version: int
-    ) -> Sequence[Answered]:
+    ) -> Sequence[ServedPrediction]:
         if model is None:
             raise StateError("Predictor: no model is loaded yet. Try again in a moment.")
-        if not inputs:
-            return []
         if not all(len(one) for one in inputs):
             raise ModelError("Predictor: a request holds no inputs. Send at least one.")
         with torch.inference_mode():
@@ -193,7 +177,7 @@ class Predictor(Worker):
             features = torch.cat([part.features for part in parts])
             sizes = [len(one) for one in inputs]
             return [
-                Answered(*rows, version)
+                ServedPrediction(*rows, version)
                 for rows in zip(
                     torch.split(logits, sizes), torch.split(features, sizes), strict=True
                 )

@@ -6,15 +6,15 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attakit.errors import SettingError, StateError
-from attakit.files import atomic_write
+from attakit.files import atomic_write, make_private_folder, write_private_text
 from attakit.service.storage import LabelRules, Storage, open_storage
 from attakit.service.storage.database import database_url
-from attakit.service.storage.permissions import make_private_folder, write_private_text
-from attakit.settings.load import load_service, parse_service
-from attakit.settings.service import ServiceSettings
+
+if TYPE_CHECKING:
+    from attakit.settings.service import ServiceSettings
 
 SETTINGS_FILE = "settings.json"
 _HIDDEN = "***"  # SQLAlchemy writes this in place of a password
@@ -43,6 +43,9 @@ def find_settings(place: Path) -> ServiceSettings:
     attakit.errors.SettingError: There is no service in nowhere. Name the folder of one that was
     started with `attakit serve`, or its TOML file.
     """
+    # Building the tables takes a tenth of the start-up of `attakit token`, which needs none.
+    from attakit.settings.load import load_service, parse_service  # noqa: PLC0415
+
     if place.is_file() and place.name != SETTINGS_FILE:
         return load_service(place)
     tables = _read_saved(place)
@@ -77,17 +80,7 @@ def open_service(
     *,
     clock: Callable[[], float] = time.time,
 ) -> Storage:
-    """Open the storage of a service.
-
-    Parameters
-    ----------
-    settings
-        The service's settings.
-    database
-        A URL to use instead of the one in the settings.
-    clock
-        A function that returns the time of day.
-    """
+    """Open the storage of a service; `database` is a URL to use instead of that in the settings."""
     url = database or settings.database
     check_password(url)
     return open_storage(settings.folder, url, labels=label_rules(settings), clock=clock)

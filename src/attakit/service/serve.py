@@ -17,9 +17,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from attakit.errors import SettingError
+from attakit.files import is_shared
 from attakit.nn.classifier import Classifier
 from attakit.processes.interrupt import Interrupted, ignoring_ctrl_c, stoppable
-from attakit.service.compatibility import check_compatible
+from attakit.service.checks import check_compatible, check_model_fits, check_open_address
 from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import VersionFiles
@@ -27,14 +28,11 @@ from attakit.service.lock import exclusive_lock
 from attakit.service.logs import logging_to
 from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
-from attakit.service.preflight import check_model_fits
 from attakit.service.saved_settings import open_service, save_settings
 from attakit.service.storage import Storage
-from attakit.service.storage.permissions import is_shared
 from attakit.service.storage.storage import make_folder
 from attakit.service.supervisor import Supervisor
 from attakit.service.web.app import create_app
-from attakit.service.web.security import is_loopback
 from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
@@ -98,7 +96,7 @@ def serve(
 def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    config = configure(app)
+    config = uvicorn_config(app)
     # uvicorn raises the signal that stopped it again, after the last request has ended.
     with suppress(Interrupted), stoppable("Stopped.", at_once=True):
         _Server(config, lambda: started(address)).run(sockets=[listener])
@@ -130,7 +128,7 @@ def running_service(
         stack.enter_context(follower)
         supervisor = stack.enter_context(
             Supervisor(
-                partial(learn, settings, os.getpid(), log_file),
+                partial(run_learner_process, settings, os.getpid(), log_file),
                 died=partial(_record_death, storage),
             )
         )
@@ -151,7 +149,9 @@ def _record_unreadable(storage: Storage, number: int) -> None:
     storage.events.add("alarm", "server", what="serving", text=text)
 
 
-def learn(settings: ServiceSettings, parent: int, log_file: Path | None = None) -> None:
+def run_learner_process(
+    settings: ServiceSettings, parent: int, log_file: Path | None = None
+) -> None:
     """Run the learner until the service ends; the main function of the learner process.
 
     Parameters
@@ -184,8 +184,8 @@ def _warn_if_shared(folder: Path) -> None:
         )
 
 
-def configure(app: FastAPI) -> uvicorn.Config:
-    """Return uvicorn's config for an app.
+def uvicorn_config(app: FastAPI) -> uvicorn.Config:
+    """The configuration of the web server.
 
     By default uvicorn trusts the header X-Forwarded-For from any program on this machine, which
     could then use any number of addresses. So the header counts only if the operator names proxies.
@@ -224,16 +224,3 @@ def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
                 f"with --port or --host; --port 0 takes any free one."
             ) from error
         yield listener
-
-
-def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
-    """Raise `SettingError` if other machines could reach a service that has no token."""
-    host = settings.server.host
-    if not is_loopback(host) and not storage.tokens.any():
-        elsewhere = settings.database is not None
-        place = "--database URL" if elsewhere else f"--folder {settings.folder}"
-        raise SettingError(
-            f"server.host: {host} can be reached from other machines, and there is no token yet: "
-            f"everybody could do everything. Make one with `attakit token create NAME --role "
-            f"admin {place}`, or listen on 127.0.0.1."
-        )

@@ -23,6 +23,16 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class OpenTable(BaseModel):
+    """A table with a few keys of its own; every other key is a setting of what it names."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
 class StreamTable(Table):
     """[stream]: which data, in which order."""
 
@@ -51,17 +61,11 @@ class ModelTable(Table):
     precision: Literal["full", "mixed"] = "full"
 
 
-class MethodTable(BaseModel):
+class MethodTable(OpenTable):
     """[method]: which method; every other key is one of its own settings."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str = "simatta"
     label: str | None = None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
 
 
 class LabelsTable(Table):

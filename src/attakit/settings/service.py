@@ -56,7 +56,7 @@ class InputTable(Table):
     shape: tuple[Positive, ...] = ()  # of one array, for kind = "array"
 
 
-class LabelTable(Table):
+class ServiceLabelsTable(Table):
     """[labels]: how many questions may be put, and when an answer counts."""
 
     budget: Count | Literal["unlimited"] = 300
@@ -66,7 +66,7 @@ class LabelTable(Table):
     policy: Literal["first", "majority", "newest"] = "first"
     answers: Positive = 1  # people who answer each question, for policy = "majority"
     lease_seconds: Seconds = 60.0
-    settle_seconds: Seconds = 5.0  # an answer can be undone for so long
+    settle_seconds: Seconds = 5.0  # an answer can be undone for this time
     expiry_seconds: Seconds = 86_400.0
     webhook: WebAddress | None = None
 
@@ -89,7 +89,7 @@ class LearningTable(Table):
     """[learning]: when the learner takes a turn, and how much of the machine it takes."""
 
     batch_size: Positive = 50
-    batch_seconds: Seconds = 30.0  # a smaller batch is taken after so long
+    batch_seconds: Seconds = 30.0  # a smaller batch is taken after this time
     backlog: Positive = 1000  # if more samples wait, a batch is drawn and the others passed over
     checkpoint_every: Positive = 5  # turns
     threads: Positive = 1
@@ -140,7 +140,7 @@ class ServerTable(Table):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     threads: Positive = 1
-    batch_size: Positive = 32  # concurrent requests share one forward pass up to so many inputs
+    batch_size: Positive = 32  # inputs of concurrent requests that share one forward pass
     batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0
     request_megabytes: Annotated[float, Field(gt=0)] = 20.0
     held_megabytes: Annotated[float, Field(gt=0)] = 200.0  # of all requests together
@@ -165,7 +165,7 @@ class ServiceSettings(Table):
     model: ModelTable = ModelTable()
     input: InputTable = InputTable()
     method: MethodTable = MethodTable()
-    labels: LabelTable = LabelTable()
+    labels: ServiceLabelsTable = ServiceLabelsTable()
     learning: LearningTable = LearningTable()
     gate: GateTable = GateTable()
     drift: DriftTable = DriftTable()

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from attakit.errors import SettingError, unknown_name
-from attakit.settings.experiment import Count, Positive, Table
+from attakit.settings.experiment import Count, OpenTable, Positive, Table
 from attakit.settings.load import apply_overrides, parse_experiment, parse_tables, read_tables
 
 Protocol = Literal["fair", "paper"]
@@ -20,46 +20,22 @@ NonEmptyText = Annotated[str, Field(min_length=1)]
 PLAIN = "plain"  # the layout of plain tables, one per stream
 
 
-class StreamEntry(BaseModel):
+class StreamEntry(OpenTable):
     """[[grid.streams]]: a label; every other key is one of [stream]."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     label: NonEmptyText | None = None
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
-
 
 class MethodEntry(Table):
-    """[[grid.methods]]: a label, the [method] table, and what is special about its cells.
+    """[[grid.methods]]: a label, the [method] table, and what is special about its cells."""
 
-    Parameters
-    ----------
-    label
-        What tables call it; part of the folder's name.
-    method
-        The [method] table; that of the base where it is left out.
-    batch_size
-        Of the stream, under the protocol "paper" only.
-    seeds
-        Instead of those of the grid.
-    budgets
-        Whether the budgets of the grid multiply it; None for "if it asks for labels".
-    match
-        Label of another method whose number of labels it gets, spread evenly over the stream.
-    changes
-        Any further settings by their dotted name; `set` in the file.
-    """
-
-    label: NonEmptyText
-    method: dict[str, Any] = Field(default={})
-    batch_size: Positive | None = None
-    seeds: tuple[Seed, ...] | None = None
-    budgets: bool | None = None
-    match: str | None = None
-    changes: dict[str, Any] = Field(default={}, alias="set")
+    label: NonEmptyText  # its name in tables, and part of the folder's name
+    method: dict[str, Any] = Field(default={})  # the [method] table; by default that of the base
+    batch_size: Positive | None = None  # of the stream, under the protocol "paper" only
+    seeds: tuple[Seed, ...] | None = None  # instead of those of the grid
+    budgets: bool | None = None  # whether it has a cell per budget; None: if it asks for labels
+    match: str | None = None  # the method whose number of labels it gets, spread evenly
+    changes: dict[str, Any] = Field(default={}, alias="set")  # further settings by dotted name
 
 
 class GridTable(Table):

@@ -18,8 +18,8 @@ from torch import Tensor
 from attakit.errors import StateError
 from attakit.files import atomic_write
 
-FORMAT = "attakit state 2"
-_READABLE = ("attakit state 1", FORMAT)
+_FORMAT = "attakit state 2"
+_READABLE = ("attakit state 1", _FORMAT)
 
 _Tensors = dict[str, Tensor]
 
@@ -43,7 +43,7 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
     {'turn': 3, 'at': [tensor([1.]), None]}
     """
     tensors: _Tensors = {}
-    header = {"format": FORMAT, "state": json.dumps(_pack(state, tensors))}
+    header = {"format": _FORMAT, "state": json.dumps(_pack(state, tensors))}
     try:
         with atomic_write(path, sync=True) as draft:
             save_file(tensors, draft, metadata=header)
@@ -67,7 +67,7 @@ def load_state(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]
     if header.get("format") not in _READABLE:
         raise StateError(
             f"{path} was written as {header.get('format', 'something else')!r}; this version "
-            f"reads {FORMAT!r}. Continue with the version that wrote it, or start again."
+            f"reads {_FORMAT!r}. Continue with the version that wrote it, or start again."
         )
     try:
         return dict(_unpack(json.loads(header["state"]), tensors))

@@ -1,12 +1,11 @@
 """Where batches come from: data sets, orders, and streams that hide the labels."""
 
-from attakit.stream.batches import Stream
-from attakit.stream.corrupted_set import Recipe, Written, write_corrupted
+from attakit.stream.batches import Rounds, Stream, Truth
+from attakit.stream.corrupted_set import Recipe, WrittenCounts, write_corrupted
 from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS, corrupt_image
 from attakit.stream.digits import Digits, digits
 from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD, ImageFolders, ImageSamples
 from attakit.stream.iterables import from_iterable
-from attakit.stream.joined import Joined
 from attakit.stream.order import (
     ORDERS,
     Arrangement,
@@ -19,10 +18,8 @@ from attakit.stream.order import (
     random_splits,
     recurring,
 )
-from attakit.stream.rounds import Rounds
-from attakit.stream.samples import ArraySamples, Domains, Samples, Subset
+from attakit.stream.samples import ArraySamples, Domains, Joined, Samples, Subset
 from attakit.stream.toy import blobs
-from attakit.stream.truth import Truth
 
 __all__ = [
     "CORRUPTIONS",
@@ -45,7 +42,7 @@ __all__ = [
     "Stream",
     "Subset",
     "Truth",
-    "Written",
+    "WrittenCounts",
     "arrange",
     "blobs",
     "correlated",

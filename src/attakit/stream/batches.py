@@ -1,20 +1,54 @@
-"""Streams: batches of inputs and sample names, without labels and without domains."""
+"""Streams: batches of inputs and sample names. Labels and domains are in `Truth`, kept apart."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from attakit.errors import StreamError, check_count
 from attakit.queries import SampleId
 from attakit.records import Batch
-from attakit.stream.order import Arrangement, Place
-from attakit.stream.samples import Domains
-from attakit.stream.truth import Truth
+from attakit.stream.order import Arrangement, Place, domain_after_domain
+from attakit.stream.samples import Domains, Joined, load_from
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is true about the samples of a stream. For oracle and scorer, never for methods.
+
+    Parameters
+    ----------
+    labels
+        Class index of each sample.
+    domains
+        Domain each sample comes from.
+    segments
+        Stretch of the stream in which each sample appears: a domain, a split, a visit.
+    classes
+        Class names, by index.
+
+    Examples
+    --------
+    >>> truth = Truth({"a": 1}, {"a": "night"}, {"a": "night@2"}, ("cat", "dog"))
+    >>> truth.classes[truth.labels["a"]]
+    'dog'
+    """
+
+    labels: Mapping[SampleId, int]
+    domains: Mapping[SampleId, str]
+    segments: Mapping[SampleId, str]
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.labels.keys() == self.domains.keys() == self.segments.keys():
+            raise StreamError(
+                f"Truth: labels, domains and segments must name the same samples, got "
+                f"{len(self.labels)}, {len(self.domains)} and {len(self.segments)} of them."
+            )
 
 
 class Stream:
@@ -81,21 +115,8 @@ class Stream:
 
     def _batch(self, step: int) -> Batch:
         part = slice(step * self.batch_size, (step + 1) * self.batch_size)
-        return Batch(step, self._names[part], self._load(self._places[part]))
-
-    def _load(self, places: Sequence[Place]) -> Tensor:
-        rows: dict[str, list[int]] = {}
-        for row, place in enumerate(places):
-            rows.setdefault(place.domain, []).append(row)
-        loaded = [
-            self._domains.parts[domain].load([places[row].position for row in group])
-            for domain, group in rows.items()
-        ]
-        if len(loaded) == 1:
-            return loaded[0]
-        together = torch.cat(loaded)
-        order = torch.tensor([row for group in rows.values() for row in group])
-        return together[order.argsort().to(together.device)]
+        places = [(place.domain, place.position) for place in self._places[part]]
+        return Batch(step, self._names[part], load_from(self._domains.parts, places))
 
     def _build_truth(self) -> Truth:
         parts = self._domains.parts
@@ -114,6 +135,39 @@ class Stream:
                 f"Stream: every sample may appear once, but '{name}' appears {times} times. "
                 f"Places that repeat a sample must count their visit: visit=2, 3, …"
             )
+
+
+class Rounds(Stream):
+    """A stream of empty batches, one per round; the samples are in `pool`, all from the start.
+
+    Parameters
+    ----------
+    domains
+        The samples of the pool.
+    rounds
+        The number of steps.
+
+    Examples
+    --------
+    >>> from attakit.stream import blobs
+    >>> stream = Rounds(blobs(), 5)
+    >>> len(stream), len(next(iter(stream))), len(stream.pool)
+    (5, 0, 600)
+    """
+
+    def __init__(self, domains: Domains, rounds: int) -> None:
+        # For names and labels only: in a pool, no sample comes before another.
+        super().__init__(domains, domain_after_domain(domains), batch_size=1)
+        check_count("Rounds", "rounds", rounds)
+        self._rounds = rounds
+        self.pool = Joined(list(domains.parts.values()))
+
+    def __len__(self) -> int:
+        """Number of rounds."""
+        return self._rounds
+
+    def _batch(self, step: int) -> Batch:
+        return Batch(step, (), torch.zeros((0, *self.pool.shape)))
 
 
 def _name(domains: Domains, place: Place) -> SampleId:

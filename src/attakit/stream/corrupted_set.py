@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from attakit.errors import SettingError, StreamError, check_choice, check_count
+from attakit.errors import SettingError, StreamError, check_choice, check_count, unknown_name
 from attakit.files import atomic_write
 from attakit.randomness import derived_seed
-from attakit.stream.clean_images import find_clean
 from attakit.stream.corruptions import (
     CORRUPTIONS,
     MOST_SEVERE,
@@ -24,9 +24,11 @@ from attakit.stream.corruptions import (
     import_corruptions,
 )
 from attakit.stream.decode import decode_image
+from attakit.stream.folders import find_images, find_places
 
 RECIPE_FILE = "corrupted.json"
 
+_LAYOUT = "The layout must be CLEAN/class/image.jpg or CLEAN/domain/class/image.jpg"
 _BEST_QUALITY = 95  # above it, JPEG files grow and look the same
 _PILLOW_NAMES = {"png": "PNG", "jpg": "JPEG"}
 
@@ -85,7 +87,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenCounts:
     """What `write_corrupted` did: the images it wrote, and those that were there before."""
 
     images: int
@@ -101,7 +103,7 @@ def write_corrupted(
     domains: Sequence[str] = (),
     recipe: Recipe | None = None,
     progress: Report | None = None,
-) -> Written:
+) -> WrittenCounts:
     """Write OUT/corruption/severity/class/image from CLEAN/class/image or CLEAN/domain/class/image.
 
     Files that are there already are kept, so that a call that was stopped can be made again.
@@ -122,7 +124,7 @@ def write_corrupted(
     clean, out, recipe = Path(clean), Path(out), recipe or Recipe()
     kinds = _kinds(corruptions, severities)
     _check_apart(clean, out)
-    sources = find_clean(clean, domains)
+    sources = _find_clean(clean, domains)
     import_corruptions()
     _keep_recipe(out, recipe)
     total, written = len(sources) * len(kinds), 0
@@ -134,7 +136,7 @@ def write_corrupted(
             written += len(missing)
         if progress is not None:
             progress(number * len(kinds), total, name)
-    return Written(written, total - written)
+    return WrittenCounts(written, total - written)
 
 
 def _write_kinds(
@@ -188,4 +190,56 @@ def _keep_recipe(out: Path, recipe: Recipe) -> None:
         told = ", ".join(f"{name}={value!r}" for name, value in changed.items())
         raise SettingError(
             f"corrupt: {out} was begun with {told}. Go on with the same, or choose another folder."
+        )
+
+
+def _find_clean(clean: Path, domains: Sequence[str] = ()) -> dict[str, Path]:
+    """Files below the clean folder, by the name class/…/image that they get in a new set.
+
+    A domain becomes a folder below the class, so that images of two domains have two names.
+    """
+    if not clean.is_dir():
+        raise StreamError(f"corrupt: there is no folder {clean.absolute()}. {_LAYOUT}.")
+    places = find_places(clean, None)
+    for domain in domains:
+        if domain not in places:
+            raise unknown_name("domain", domain, places)
+    files = [path.relative_to(clean) for path in find_images(list(places.values()))]
+    if domains or _has_domains(files):
+        files = [path for path in files if len(path.parts) > 2 and _is_in(path, domains)]
+        named = [(Path(path.parts[1], path.parts[0], *path.parts[2:]), path) for path in files]
+    else:
+        named = [(path, path) for path in files]
+    _check_classes(clean, sorted({name.parts[0] for name, _ in named}))
+    return _short_names(named)
+
+
+def _has_domains(files: Sequence[Path]) -> bool:
+    """Whether the first folders are domains: the second ones hold all images, and differ.
+
+    Where they do not differ they are no classes: Tiny-ImageNet has class/images/image.JPEG.
+    """
+    return all(len(path.parts) > 2 for path in files) and len({path.parts[1] for path in files}) > 1
+
+
+def _is_in(path: Path, domains: Sequence[str]) -> bool:
+    return not domains or path.parts[0] in domains
+
+
+def _short_names(named: Sequence[tuple[Path, Path]]) -> dict[str, Path]:
+    """Names without extension, except where two images differ in nothing else."""
+    short = Counter(name.with_suffix("") for name, _ in named)
+    return {
+        (name if short[name.with_suffix("")] > 1 else name.with_suffix("")).as_posix(): path
+        for name, path in named
+    }
+
+
+def _check_classes(clean: Path, classes: Sequence[str]) -> None:
+    if not classes:
+        raise StreamError(f"corrupt: no images found under {clean.absolute()}. {_LAYOUT}.")
+    if len(classes) == 1:
+        raise StreamError(
+            f"corrupt: all images under {clean.absolute()} are of one class, {classes[0]!r}. "
+            f"{_LAYOUT}, with at least two classes."
         )

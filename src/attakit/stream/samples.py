@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +15,8 @@ from attakit.queries import SampleId
 from attakit.stream.arrays import ArrayLike, as_inputs, check_array, first_bad_row
 
 Labels = Sequence[int] | ArrayLike
+
+_Part = TypeVar("_Part")  # names a set among several
 
 
 class Samples(Protocol):
@@ -118,6 +120,61 @@ class Subset:
 
     def load(self, positions: Sequence[int]) -> Tensor:
         return self._samples.load([self._positions[position] for position in positions])
+
+
+class Joined:
+    """Sets of samples one after another, each still loaded only when it is needed.
+
+    Parameters
+    ----------
+    parts
+        The sets; their inputs have one shape.
+
+    Examples
+    --------
+    >>> day = ArraySamples(torch.zeros(2, 3), [0, 1], prefix="day/")
+    >>> night = ArraySamples(torch.ones(1, 3), [1], prefix="night/")
+    >>> both = Joined([day, night])
+    >>> both.names, both.load([2, 0])[:, 0].tolist()
+    (('day/0', 'day/1', 'night/0'), [1.0, 0.0])
+    """
+
+    def __init__(self, parts: Sequence[Samples]) -> None:
+        shapes = {tuple(part.shape) for part in parts}
+        if len(shapes) != 1:
+            raise StreamError(
+                f"Joined: the sets must have inputs of one shape, got {sorted(shapes) or 'no set'}."
+            )
+        self.names = tuple(name for part in parts for name in part.names)
+        self.labels = tuple(label for part in parts for label in part.labels)
+        self.shape = shapes.pop()
+        self._parts = dict(enumerate(parts))
+        self._places = tuple(
+            (number, position) for number, part in enumerate(parts) for position in range(len(part))
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def load(self, positions: Sequence[int]) -> Tensor:
+        """Inputs at these positions, in this order, one request per set."""
+        if len(positions) == 0:
+            return torch.zeros((0, *self.shape))
+        places = [self._places[position] for position in positions]
+        return load_from(self._parts, places)
+
+
+def load_from(parts: Mapping[_Part, Samples], places: Sequence[tuple[_Part, int]]) -> Tensor:
+    """Inputs at (part, position) places, in this order, one request per part."""
+    rows: dict[_Part, list[int]] = {}
+    for row, (part, _) in enumerate(places):
+        rows.setdefault(part, []).append(row)
+    loaded = [parts[part].load([places[row][1] for row in group]) for part, group in rows.items()]
+    if len(loaded) == 1:
+        return loaded[0]
+    order = torch.tensor([row for group in rows.values() for row in group]).argsort()
+    together = torch.cat(loaded)
+    return together[order.to(together.device)]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import contextlib
 import copy
 import inspect
 import io
-import random
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -22,7 +21,7 @@ from attakit.protocols import Asks, Method, ShowsModel
 from attakit.queries import Allowance, Answer, Query
 from attakit.records import Batch, Step
 from attakit.store.tensor_file import load_state, save_state
-from attakit.testing.tiny import CLASSES, tiny_batch, tiny_classifier
+from attakit.testing.tiny import CLASSES, global_randomness, tiny_batch, tiny_classifier
 
 Factory = Callable[[nn.Module], Method]
 
@@ -168,13 +167,10 @@ def check_resumed_run_equals_unbroken(factory: Factory) -> None:
 
 
 def check_global_randomness_is_left_alone(factory: Factory) -> None:
-    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()
-    python_state = random.getstate()
+    before = global_randomness()
     first = _turns(factory(tiny_classifier()))
-    assert torch.equal(torch_state, torch.get_rng_state()), "torch's global randomness was used"
-    after = np.random.get_state()
-    assert same_state(list(numpy_state), list(after)), "numpy's global randomness was used"
-    assert python_state == random.getstate(), "Python's global randomness was used"
+    for library, state in global_randomness().items():
+        assert state == before[library], f"{library}'s global randomness was used"
     second = _turns(factory(tiny_classifier()))
     for one, other in zip(first, second, strict=True):
         assert torch.equal(one.prediction.logits, other.prediction.logits), "two runs differ"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import copy
-import pickle
-import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-import numpy as np
-
 from attakit.queries import Answer, Oracle, Query, SampleId
+from attakit.testing.tiny import global_randomness
 
 Result = TypeVar("Result")
 Script = list[list[Query] | None]  # questions to ask, or None for a collect
@@ -47,7 +44,7 @@ def check_oracle(
     >>> check_oracle(lambda: KnownLabels(dict.fromkeys(samples, 0)), samples)
     """
     _demand(len(set(samples)) >= 2, "check_oracle needs the names of two different samples.")
-    randomness = _global_randomness()
+    randomness = global_randomness()
     _check_silence(_Watched(factory(), patience))
     script = _script(samples)
     expected = _play(_Watched(factory(), patience), script)
@@ -56,8 +53,8 @@ def check_oracle(
     for cut in range(len(script) + 1):
         _check_resume(factory, script[:cut], script[cut:], expected, patience)
     _demand(
-        randomness == _global_randomness(),
-        "The oracle changed Python's or NumPy's global random state; "
+        randomness == global_randomness(),
+        "The oracle changed the global random state of Python, NumPy or torch; "
         "it must use attakit.randomness.generator.",
     )
 
@@ -217,11 +214,6 @@ def _without_waiting(name: str, call: Callable[[], Result], patience: float) -> 
     if errors:
         raise errors[0]
     return results[0]
-
-
-def _global_randomness() -> bytes:
-    # As bytes, because NumPy's state holds an array, which does not compare to one truth value.
-    return pickle.dumps((random.getstate(), np.random.get_state()))
 
 
 def _demand(condition: bool, sentence: str) -> None:

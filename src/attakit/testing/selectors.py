@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +13,7 @@ from attakit.protocols import Selector
 from attakit.queries import SampleId
 from attakit.randomness import generator
 from attakit.records import Rows, Selection
+from attakit.testing.tiny import global_randomness
 
 STEPS = (0, 1, 7)
 LIMITS = (1, 3, 1000)
@@ -78,14 +78,14 @@ def _check_pure(
     factory: Callable[[], Selector], candidates: Rows, known: Rows, limit: int, step: int
 ) -> Selection:
     before = [tensor.clone() for tensor in _tensors(candidates, known)]
-    chance = _global_randomness()
+    chance = global_randomness()
     selector = factory()
     selection = selector.select(candidates, known, limit, step)
     again = selector.select(candidates, known, limit, step)
-    anew = factory().select(candidates, known, limit, step)
+    other = factory().select(candidates, known, limit, step)
     assert selection == again, "the same arguments must give the same choice twice"
-    assert selection == anew, "two selectors with the same settings must choose the same"
-    assert chance == _global_randomness(), "global random state must be left alone"
+    assert selection == other, "two selectors with the same settings must choose the same"
+    assert chance == global_randomness(), "global random state must be left alone"
     after = _tensors(candidates, known)
     unchanged = all(map(torch.equal, before, after))
     assert unchanged, "candidates and known samples must not be changed"
@@ -116,10 +116,3 @@ def _check_weights(selection: Selection, candidates: Rows, known: Rows, where: s
 
 def _tensors(*several: Rows) -> list[Tensor]:
     return [tensor for rows in several for tensor in (rows.features, rows.logits, rows.weights)]
-
-
-def _global_randomness() -> tuple[bytes, bytes, int]:
-    words = np.random.get_state(legacy=False)
-    assert isinstance(words, dict)
-    state = words["state"]
-    return bytes(torch.get_rng_state().numpy()), state["key"].tobytes(), state["pos"]

@@ -1,7 +1,11 @@
-"""A tiny model and tiny batches, for tests and examples that run in milliseconds."""
+"""What the checks share: a tiny model, tiny batches, and a look at global random state."""
 
 from __future__ import annotations
 
+import pickle
+import random
+
+import numpy as np
 import torch
 from torch import nn
 
@@ -24,6 +28,16 @@ def tiny_classifier(seed: int = 0, width: int = WIDTH, classes: int = CLASSES) -
 
 def tiny_batch(step: int = 0, size: int = 8, width: int = WIDTH) -> Batch:
     """A batch of random vectors; other steps hold other samples."""
-    random = torch.Generator().manual_seed(derived_seed(0, "tiny batch", step))
+    draws = torch.Generator().manual_seed(derived_seed(0, "tiny batch", step))
     samples = tuple(SampleId(f"{step}-{number}") for number in range(size))
-    return Batch(step, samples, torch.randn(size, width, generator=random))
+    return Batch(step, samples, torch.randn(size, width, generator=draws))
+
+
+def global_randomness() -> dict[str, bytes]:
+    """The state of every global generator, to see whether one was used."""
+    # As bytes, because NumPy's state holds an array, which does not compare to one truth value.
+    return {
+        "Python": pickle.dumps(random.getstate()),
+        "numpy": pickle.dumps(np.random.get_state()),
+        "torch": torch.get_rng_state().numpy().tobytes(),
+    }

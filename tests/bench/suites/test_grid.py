@@ -9,9 +9,9 @@ import pytest
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.suites.cells import FAILED, cell_state, differences, expand
 from attakit.bench.suites.grid import Grid, with_partners
-from attakit.bench.suites.sources import NoSource, SourceModel, prepare_sources
-from attakit.bench.suites.work import BESIDE, CellEnd, CellProgress, CellResult, do_job
-from attakit.errors import SettingError, StateError
+from attakit.bench.suites.sources import SourceModel, prepare_sources
+from attakit.bench.suites.work import BETWEEN_STEPS, CellEnd, CellProgress, CellResult, do_job
+from attakit.errors import SettingError, StateError, StreamError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
 from attakit.settings.experiment import MethodTable
@@ -61,10 +61,10 @@ class Inline:
         self.was_stopped = True
 
 
-def run(cells, *, anew=False, threads=1, **options):
+def run(cells, *, restart=False, threads=1, **options):
     """Run cells here; return the workplace and what became of each."""
     executor = Inline(**options)
-    grid = Grid(cells, prepare_sources(cells), anew=anew, threads=threads)
+    grid = Grid(cells, prepare_sources(cells), restart=restart, threads=threads)
     grid.run(executor)
     return executor, {name: end for name, (end, _) in grid.outcomes.items()}
 
@@ -110,7 +110,9 @@ def test_a_cell_that_was_stopped_goes_on_where_it_stopped(small_grid, results, t
     Grid([cell], prepare_sources([cell])).run(Inline(), callbacks=seen.append)
 
     steps = [
-        event for event in seen if isinstance(event, CellProgress) and event.note not in BESIDE
+        event
+        for event in seen
+        if isinstance(event, CellProgress) and event.note not in BETWEEN_STEPS
     ]
     assert [event.done for event in steps] == [3, 4]
     assert results(cell.folder) == results(whole.folder)
@@ -143,7 +145,7 @@ def test_changed_settings_are_refused_or_run_anew(small_grid):
     assert differences(tent) == ["labels.budget"]
     with pytest.raises(StateError, match=r"tent-0 \(labels\.budget\).*--replace"):
         run([tent, cells[1]])
-    executor, ends = run([tent, cells[1]], anew=True)
+    executor, ends = run([tent, cells[1]], restart=True)
 
     assert executor.started == [tent.name]
     assert ends == {tent.name: "finished", cells[1].name: "skipped"}
@@ -216,7 +218,7 @@ def test_a_matched_cell_is_run_anew_when_its_partner_had_other_labels(small_grid
     run(cells)
     fewer = small_grid("SimATTA", "Random", base={"labels": {"budget": 3}})
 
-    _, ends = run(fewer, anew=True)
+    _, ends = run(fewer, restart=True)
 
     assert set(ends.values()) == {"finished"}
     assert {read_run(cell.folder).end["labels"] for cell in fewer} == {3}
@@ -309,7 +311,7 @@ def test_damaged_results_are_not_thrown_away_unasked(small_grid):
 
     with pytest.raises(StateError, match="damaged results"):
         run([cell])
-    assert run([cell], anew=True)[1] == {cell.name: "finished"}
+    assert run([cell], restart=True)[1] == {cell.name: "finished"}
     assert (cell.folder / DONE).exists()
 
 
@@ -382,7 +384,7 @@ def test_a_finished_cell_stays_finished_when_its_data_are_gone(small_grid):
     cells = small_grid("SimATTA", "Random")
     run(cells)
 
-    grid = Grid(cells, {cell.name: NoSource("no data") for cell in cells})
+    grid = Grid(cells, {cell.name: StreamError("no data") for cell in cells})
     grid.run(Inline())
 
     assert {end for end, _ in grid.outcomes.values()} == {"skipped"}

@@ -139,7 +139,7 @@ def cluster(monkeypatch, quick_digits):
 
 def run_here(cells):
     for cell in cells:
-        job = Grid(cells, prepare_sources(cells))._job(cell, anew=False)
+        job = Grid(cells, prepare_sources(cells))._job(cell, restart=False)
         assert do_job(job, lambda step: None).result == "finished"
 
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from attakit.build.data import load_task
 from attakit.build.sets.catalogue import FOLDERS, listed, plain
-from attakit.build.sets.places import tell_counts
+from attakit.build.sets.places import warn_of_counts
 from attakit.errors import SettingError, StreamError, UnknownName
 from attakit.settings.experiment import StreamTable
 
@@ -264,7 +264,7 @@ def test_another_number_of_images_than_the_published_one_is_told_in_one_line(dat
 def test_the_published_number_of_images_is_not_worth_a_line(caplog):
     known = FOLDERS["pacs"]
 
-    tell_counts(known, known.images)
+    warn_of_counts(known, known.images)
 
     assert caplog.messages == []
     assert {name: sum(each.images.values()) for name, each in FOLDERS.items()} == {

@@ -10,7 +10,7 @@ from attakit.paper.analysis.run_analysis import analyse_run, complexity_of
 from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory import Divergence, optimal_low_weight, target_bound
 from attakit.report.features import FEATURES_FILE, pack
-from attakit.report.lines import FORMAT, LineFile
+from attakit.report.lines import LineFile
 from attakit.report.runs import RunRecord
 
 NUMBERS = {"low_share": 0.75, "low_weight": 0.8, "low_anchors": 30, "high_anchors": 10}
@@ -24,7 +24,7 @@ def cloud(centre, rows=40, seed=0):
 
 def write_features(folder, steps, *, low=0.0, stream=9.0, high=9.0, low_rows=40):
     """The source lies at 0; the other sets where we say."""
-    lines = LineFile(folder / FEATURES_FILE, {"kind": "features", "format": FORMAT})
+    lines = LineFile(folder / FEATURES_FILE, "features", {})
     lines.write({"kind": "sets", "step": -1, "sets": {"source": pack(cloud(0, seed=99))}})
     for step in steps:
         sets = {
@@ -38,8 +38,8 @@ def write_features(folder, steps, *, low=0.0, stream=9.0, high=9.0, low_rows=40)
 
 def write_steps(folder, count=4, *, finished=True, training=NUMBERS, **tables):
     experiment = {"method": {"name": "simatta"}}
-    first = {"kind": "run", "format": FORMAT, "experiment": experiment | tables}
-    lines = LineFile(folder / "steps.jsonl", {**first, "environment": {}, "segments": []})
+    first = {"experiment": experiment | tables, "environment": {}, "segments": []}
+    lines = LineFile(folder / "steps.jsonl", "run", first)
     for step in range(count):
         told = {"kind": "step", "step": step, "size": 10, "stream_accuracy": 80.0}
         lines.write({**told, "training": training, "source_accuracy": 90.0 if step == 1 else None})

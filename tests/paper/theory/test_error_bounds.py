@@ -7,14 +7,12 @@ from attakit.errors import SettingError
 from attakit.paper.theory import (
     divergence_slack,
     divergence_term,
+    domain_bound,
     empirical_margin,
-    future_domain_bound,
     gain_from_labels,
     gain_from_source_like,
     gap_term,
     optimal_low_weight,
-    past_domain_bound,
-    practical_source_bound,
     source_bound,
     target_bound,
     two_set_source_bound,
@@ -102,9 +100,7 @@ def test_the_past_bound_of_a_case_written_out():
     total = np.sqrt(0.25 / 0.6 + 0.04 / 0.3 + 0.09 / 0.1)
     gap = total * np.sqrt((4 * np.log(800) - np.log(0.05)) / 800)
 
-    bound = past_domain_bound(
-        weights, parts, apart, domain=1, joint=joint, best_error=0.02, **SIZES
-    )
+    bound = domain_bound(weights, parts, apart, domain=1, joint=joint, best_error=0.02, **SIZES)
 
     shift = 0.5 * (0.4 + slack / 2 + 0.1) + 0.3 * (0.2 + slack / 2 + 0.2)
     assert float(bound) == pytest.approx(0.02 + 2 * shift + 2 * gap)
@@ -114,7 +110,7 @@ def test_the_future_bound_of_a_case_written_out():
     weights, apart = [0.5, 0.2, 0.3], [0.8, 0.0, 0.4]
     slack = float(divergence_slack(900, 4, 0.05))
 
-    bound = future_domain_bound(weights, weights, apart, nearest_distance=0.3, joint=0.1, **SIZES)
+    bound = domain_bound(weights, weights, apart, nearest_distance=0.3, joint=0.1, **SIZES)
 
     each = np.array(apart) + slack + 0.3 + 0.2
     gap = float(empirical_margin(weights, weights, **NO_UNLABELLED))
@@ -125,8 +121,8 @@ def test_two_domains_give_equation_4_3():
     weights, parts = [0.3, 0.7], [0.4, 0.6]
     apart, gap = terms(0.8, SIZES, joint=0.1)
 
-    target = past_domain_bound(weights, parts, [0.8, 0.0], domain=1, joint=[0.1, 0], **SIZES)
-    source = past_domain_bound(weights, parts, [0.0, 0.8], domain=0, joint=[0, 0.1], **SIZES)
+    target = domain_bound(weights, parts, [0.8, 0.0], domain=1, joint=[0.1, 0], **SIZES)
+    source = domain_bound(weights, parts, [0.0, 0.8], domain=0, joint=[0, 0.1], **SIZES)
 
     assert float(target) == pytest.approx(float(target_bound(0.3, 0.4, apart, gap)))
     assert float(source) == pytest.approx(float(source_bound(0.3, 0.4, apart, gap)))
@@ -135,7 +131,7 @@ def test_two_domains_give_equation_4_3():
 def test_two_sets_give_corollary_3():
     (low, gap), (target, _) = terms(0.1, SIZES, joint=0.05), terms(0.9, SIZES, joint=0.2)
 
-    whole = practical_source_bound([0.3, 0.7], [0.4, 0.6], [0.1, 0.9], joint=[0.05, 0.2], **SIZES)
+    whole = domain_bound([0.3, 0.7], [0.4, 0.6], [0.1, 0.9], joint=[0.05, 0.2], **SIZES)
 
     assert float(whole) == pytest.approx(float(two_set_source_bound(0.3, 0.4, low, target, gap)))
 
@@ -146,7 +142,7 @@ def test_a_bound_is_lemma_6_twice_and_the_margin_twice():
     shift = weighted_error_margin(weights, apart, domain=1, **NO_SAMPLES)
     gap = empirical_margin(weights, parts, **NO_UNLABELLED)
 
-    bound = past_domain_bound(weights, parts, apart, domain=1, **SIZES)
+    bound = domain_bound(weights, parts, apart, domain=1, **SIZES)
     assert float(bound) == pytest.approx(2 * float(shift) + 2 * float(gap))
 
 
@@ -156,7 +152,7 @@ def test_the_proved_bound_shares_the_risk_among_its_events():
     slack = float(divergence_slack(900, 4, risk["delta"], form="proved"))
     gap = gap_term(400, 4, risk["delta"], form="proved")
 
-    bound = past_domain_bound(weights, weights, apart, domain=1, form="proved", **SIZES)
+    bound = domain_bound(weights, weights, apart, domain=1, form="proved", **SIZES)
 
     assert float(bound) == pytest.approx(0.2 * (0.8 + slack) + 0.5 * (0.4 + slack) + float(gap))
 
@@ -166,15 +162,16 @@ def test_the_proved_bound_shares_the_risk_among_its_events():
 def test_the_proved_bounds_are_above_the_printed_ones(apart, given_sizes, low_share):
     weights = [low_share, 1 - low_share]
 
-    for bound in (practical_source_bound, lambda *a, **k: past_domain_bound(*a, domain=0, **k)):
-        printed = bound(weights, weights, [apart, apart], **given_sizes)
-        assert bound(weights, weights, [apart, apart], form="proved", **given_sizes) > printed
+    for domain in (None, 0):
+        case = {"domain": domain, **given_sizes}
+        printed = domain_bound(weights, weights, [apart, apart], **case)
+        assert domain_bound(weights, weights, [apart, apart], form="proved", **case) > printed
 
 
 def test_with_endless_samples_only_distance_and_joint_error_are_left():
     endless = {"samples": 1e15, "unlabelled": 1e15, "dimension": 4, "delta": 0.05}
 
-    bound = past_domain_bound(
+    bound = domain_bound(
         [0.3, 0.7], [0.3, 0.7], [0.8, 0.0], domain=1, joint=0.1, best_error=0.05, **endless
     )
 
@@ -185,7 +182,7 @@ def test_bounds_broadcast_over_steps_and_sizes():
     weights = np.array([[0.2, 0.8], [0.5, 0.5], [0.8, 0.2]])
     counts = np.array([100, 200, 300])
 
-    together = past_domain_bound(
+    together = domain_bound(
         weights,
         weights,
         [0.5, 0.0],
@@ -194,7 +191,7 @@ def test_bounds_broadcast_over_steps_and_sizes():
     )
 
     for row, count, bound in zip(weights, counts, together, strict=True):
-        alone = past_domain_bound(
+        alone = domain_bound(
             row, row, [0.5, 0.0], domain=1, **(SIZES | {"samples": count, "unlabelled": count})
         )
         assert bound == pytest.approx(float(alone))
@@ -203,7 +200,7 @@ def test_bounds_broadcast_over_steps_and_sizes():
 def test_farther_domains_raise_the_bound():
     apart = np.array([[0.0, 0.0], [0.5, 0.0], [2.0, 0.0]])
 
-    bounds = past_domain_bound([0.3, 0.7], [0.3, 0.7], apart, domain=1, **SIZES)
+    bounds = domain_bound([0.3, 0.7], [0.3, 0.7], apart, domain=1, **SIZES)
 
     assert np.all(np.diff(bounds) > 0)
 
@@ -224,4 +221,4 @@ def test_what_makes_no_sense_is_refused(change, message):
     arguments = {"weights": [0.3, 0.7], "shares": [0.3, 0.7], "distances": [0.8, 0], "domain": 1}
 
     with pytest.raises(SettingError, match=message):
-        past_domain_bound(**(arguments | SIZES | change))
+        domain_bound(**(arguments | SIZES | change))

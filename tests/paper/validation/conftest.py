@@ -2,7 +2,7 @@
 
 import pytest
 
-from attakit.paper.validation import Testbed, load_material
+from attakit.paper.validation import Testbed, load_testbed
 
 
 @pytest.fixture
@@ -11,5 +11,5 @@ def testbed(quick_digits):
 
 
 @pytest.fixture
-def material(testbed):
-    return load_material(testbed)
+def loaded(testbed):
+    return load_testbed(testbed)

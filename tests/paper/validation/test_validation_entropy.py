@@ -10,22 +10,22 @@ QUICK = Fitting(updates=2, batch_size=16)
 
 
 @torch.no_grad()
-def entropy(material, samples):
-    logits = material.source_model(samples.load(range(len(samples)))).logits
+def entropy(loaded, samples):
+    logits = loaded.source_model(samples.load(range(len(samples)))).logits
     return softmax_entropy(logits)
 
 
-def test_kinds_are_the_ends_of_the_same_order(material):
-    low, high = choose(material, "low", 50, seed=0), choose(material, "high", 50, seed=0)
-    drawn = choose(material, "random", 50, seed=0)
+def test_kinds_are_the_ends_of_the_same_order(loaded):
+    low, high = choose(loaded, "low", 50, seed=0), choose(loaded, "high", 50, seed=0)
+    drawn = choose(loaded, "random", 50, seed=0)
 
-    assert entropy(material, low).max() < entropy(material, drawn).median()
-    assert entropy(material, high).min() > entropy(material, drawn).median()
+    assert entropy(loaded, low).max() < entropy(loaded, drawn).median()
+    assert entropy(loaded, high).min() > entropy(loaded, drawn).median()
 
 
-def test_only_random_samples_depend_on_the_seed(material):
+def test_only_random_samples_depend_on_the_seed(loaded):
     for kind, differs in (("low", False), ("high", False), ("random", True)):
-        first, second = [choose(material, kind, 50, seed=seed).names for seed in (0, 1)]
+        first, second = [choose(loaded, kind, 50, seed=seed).names for seed in (0, 1)]
         assert (first != second) == differs
 
 

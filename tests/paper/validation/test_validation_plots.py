@@ -9,8 +9,7 @@ from rich.console import Console
 from attakit.errors import MissingExtra, SettingError
 from attakit.paper.validation.clustering_plot import ClusterStep, draw_clustering
 from attakit.paper.validation.entropy_plot import EntropyRow, draw_entropy_sets, entropy_table
-from attakit.paper.validation.loss_surface import LossSurface
-from attakit.paper.validation.surface_plot import draw_surfaces
+from attakit.paper.validation.surface_plot import LossSurface, draw_surfaces
 from attakit.report.canvas import import_drawing, new_figure, save_figure
 from attakit.report.summaries import MeanStd
 

@@ -36,15 +36,15 @@ def test_equal_share_and_weight_weigh_all_samples_alike():
     assert sample_weights(10, 4, 0.4).tolist() == pytest.approx([1.0] * 10)
 
 
-def test_a_mixture_has_its_share_and_grows_with_it(material):
-    few, count = mixture(material, 40, 0.25, seed=0)
-    more, _ = mixture(material, 40, 0.5, seed=0)
+def test_a_mixture_has_its_share_and_grows_with_it(loaded):
+    few, count = mixture(loaded, 40, 0.25, seed=0)
+    more, _ = mixture(loaded, 40, 0.5, seed=0)
 
     assert (len(few), count) == (40, 10)
     assert set(few.names[:10]) < set(more.names[:20])
     assert set(more.names[20:]) < set(few.names[10:])
-    assert set(few.names[:10]) <= set(material.source_train.names)
-    assert set(few.names[10:]) <= set(material.target_train.names)
+    assert set(few.names[:10]) <= set(loaded.source_train.names)
+    assert set(few.names[10:]) <= set(loaded.target_train.names)
 
 
 def test_a_cell_depends_on_nothing_but_itself(testbed):
@@ -63,8 +63,8 @@ def test_a_surface_has_no_cell_where_an_empty_set_would_carry_weight(compute):
     assert np.isfinite(losses).tolist() == there
 
 
-def test_a_surface_has_no_cell_that_the_data_cannot_fill(compute, material):
-    too_many = len(material.source_train) + 10
+def test_a_surface_has_no_cell_that_the_data_cannot_fill(compute, loaded):
+    too_many = len(loaded.source_train) + 10
     settings = SurfaceSettings(points=3, large=too_many, small=40)
 
     losses = compute("target-large", settings=settings)["target-large"].losses

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from attakit.service.exchange import read_answers, write_questions
-from attakit.service.storage import LabelRules, Question, Served, open_storage
+from attakit.service.storage import LabelRules, Question, ServedSample, open_storage
 
 CLASSES = ("cat", "größer; Hund", "=SUM(1)", "三毛猫")
 
@@ -25,7 +25,7 @@ def service(tmp_path, clock):
         contents = [picture("red"), None, picture("blue")]
         storage.samples.add(
             [
-                Served(f"=s{number}", content, 0, number, 0.6, 0.9, clock.now + number)
+                ServedSample(f"=s{number}", content, 0, number, 0.6, 0.9, clock.now + number)
                 for number, content in enumerate(contents)
             ]
         )

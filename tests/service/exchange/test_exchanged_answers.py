@@ -6,7 +6,7 @@ import pytest
 
 from attakit.errors import LabelError, SettingError
 from attakit.service.exchange import choose_file_format, read_answers, write_questions
-from attakit.service.storage import Question, Served
+from attakit.service.storage import Question, ServedSample
 
 
 def line(question=1, **said):
@@ -126,7 +126,7 @@ def test_the_ending_of_a_file_says_its_format(tmp_path):
 
 def test_both_databases_exchange_the_same(storage):
     """The fixture `storage` comes once with SQLite and once with PostgreSQL."""
-    storage.samples.add([Served("s", None, 0, 0, 0.5, 0.5, 1.0)])
+    storage.samples.add([ServedSample("s", None, 0, 0, 0.5, 0.5, 1.0)])
     storage.questions.put([Question(0, "s", 0, "audit", 0, 0.5, ((0, 0.5),), 1.0)])
     answer = '{"question": 1, "answer": "猫"}'
 

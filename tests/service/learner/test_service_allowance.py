@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from attakit.service.learner.allowance import (
-    AskedCounts,
     PlannedBudget,
-    TurnQuestions,
+    PurposeCounts,
     hourly_limit,
     question_limit,
     share_out,
 )
-from attakit.settings.service import LabelTable
+from attakit.settings.service import ServiceLabelsTable
 
 
 def generator(seed=0):
@@ -22,7 +21,7 @@ def generator(seed=0):
 
 
 def test_the_audit_gets_its_share_on_average():
-    asked = AskedCounts(learn=5, audit=0)
+    asked = PurposeCounts(learn=5, audit=0)
     drawn = [share_out(0.2, 100, 50, asked, generator(seed)).audit for seed in range(400)]
 
     assert set(drawn) == {1, 2}
@@ -31,42 +30,44 @@ def test_the_audit_gets_its_share_on_average():
 
 def test_a_whole_number_is_not_rounded():
     drawn = {
-        share_out(0.2, 100, 50, AskedCounts(8, 0), generator(seed)).audit for seed in range(200)
+        share_out(0.2, 100, 50, PurposeCounts(8, 0), generator(seed)).audit for seed in range(200)
     }
 
     assert drawn == {2}
 
 
 def test_the_method_leaves_the_audit_its_share_of_what_is_left():
-    assert share_out(0.2, 10, 50, AskedCounts(), generator()) == TurnQuestions(learn=8, audit=0)
-    assert share_out(0.2, 2, 50, AskedCounts(8, 0), generator()) == TurnQuestions(learn=0, audit=2)
-    assert share_out(0.2, 1, 50, AskedCounts(), generator()) == TurnQuestions(learn=1, audit=0)
+    assert share_out(0.2, 10, 50, PurposeCounts(), generator()) == PurposeCounts(learn=8, audit=0)
+    assert share_out(0.2, 2, 50, PurposeCounts(8, 0), generator()) == PurposeCounts(
+        learn=0, audit=2
+    )
+    assert share_out(0.2, 1, 50, PurposeCounts(), generator()) == PurposeCounts(learn=1, audit=0)
 
 
 def test_nothing_is_allowed_when_nothing_is_left():
-    assert share_out(0.2, 0, 50, AskedCounts(8, 0), generator()) == TurnQuestions(0, 0)
+    assert share_out(0.2, 0, 50, PurposeCounts(8, 0), generator()) == PurposeCounts(0, 0)
 
 
 def test_without_a_limit_a_turn_may_ask_about_all_its_samples():
-    assert share_out(0.2, math.inf, 50, AskedCounts(8, 0), generator()) == TurnQuestions(48, 2)
+    assert share_out(0.2, math.inf, 50, PurposeCounts(8, 0), generator()) == PurposeCounts(48, 2)
 
 
 def test_without_an_audit_everything_is_the_methods():
-    assert share_out(0.0, 7, 50, AskedCounts(8, 0), generator()) == TurnQuestions(7, 0)
+    assert share_out(0.0, 7, 50, PurposeCounts(8, 0), generator()) == PurposeCounts(7, 0)
 
 
 @pytest.mark.parametrize(("share", "asks"), [(1.0, True), (0.2, False)])
 def test_where_the_method_does_not_ask_the_audit_has_its_own_pace(share, asks):
-    assert share_out(share, 10, 50, AskedCounts(), generator(), method_asks=asks).audit == 1
+    assert share_out(share, 10, 50, PurposeCounts(), generator(), method_asks=asks).audit == 1
 
 
 def test_a_question_to_several_people_costs_several_labels():
-    table = LabelTable(budget=10, per_hour=7, policy="majority", answers=3)
+    table = ServiceLabelsTable(budget=10, per_hour=7, policy="majority", answers=3)
 
     assert question_limit(table) == 3
     assert hourly_limit(table) == 2
-    assert question_limit(LabelTable(budget="unlimited")) is None
-    assert hourly_limit(LabelTable()) == math.inf
+    assert question_limit(ServiceLabelsTable(budget="unlimited")) is None
+    assert hourly_limit(ServiceLabelsTable()) == math.inf
 
 
 def test_a_planned_budget_pays_even_beyond_its_limit():

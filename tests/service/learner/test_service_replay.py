@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from attakit.service.learner import checkpoint, turns
+from attakit.service.learner import memory, turns
 from attakit.service.learner.gate import Gatekeeper
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
@@ -96,7 +96,7 @@ PLACES = [
     (turns.People, "ask"),
     (turns.People, "collect"),
     (turns.VersionFiles, "write"),
-    (checkpoint, "save_state"),
+    (memory, "save_state"),
     (TurnStore, "plan"),
     (TurnStore, "finish"),
     (Gatekeeper, "_judge"),

@@ -6,14 +6,14 @@ import pytest
 
 from attakit.service.storage import LabelRules, open_storage
 from attakit.service.storage.asking import MOST_LEASES
-from attakit.service.storage.rows import Question, Served
+from attakit.service.storage.rows import Question, ServedSample
 
 
 @pytest.fixture
 def storage(tmp_path):
     opened = open_storage(tmp_path, labels=LabelRules(), clock=lambda: 100.0)
     for name in "abcdefgh":
-        opened.samples.add([Served(name, b"x", 0, 0, 0.5, 1.0, 100.0)])
+        opened.samples.add([ServedSample(name, b"x", 0, 0, 0.5, 1.0, 100.0)])
         opened.questions.put([Question(0, name, 0, "learn", 0, 1.0, ((0, 0.5),), 100.0)])
     yield opened
     opened.close()

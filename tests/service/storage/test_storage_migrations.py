@@ -9,7 +9,6 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -18,10 +17,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 
 from attakit.errors import StateError
-from attakit.service.storage import LabelRules, migrations, open_storage, schema, sqlite
+from attakit.service.storage import migrations, open_storage, schema, sqlite
 from attakit.service.storage.tables import metadata, revisions
 from first_database import TOKEN, make_first_database, read_all
-from service_records import ask, say
+from service_records import ask, open_at_once, say
 
 MIGRATIONS = Path(migrations.__file__).parent
 REPEATS = {8: "learn repeat 1", 9: "learn repeat 2"}
@@ -166,21 +165,8 @@ def test_a_process_that_dies_in_an_upgrade_changes_nothing(first, open_database)
 
 def test_of_several_that_open_an_old_database_one_upgrades_it(first, tmp_path, caplog):
     caplog.set_level(logging.INFO, schema.__name__)
-    errors = []
 
-    def open_it():
-        try:
-            open_storage(tmp_path, first, labels=LabelRules()).close()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [Thread(target=open_it) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert errors == []
+    assert open_at_once(tmp_path, first) == []
     assert len([one for one in caplog.messages if one.startswith("upgraded the tables")]) == 1
     assert len(read_all(first)["answers"]) == 10
 

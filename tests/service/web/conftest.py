@@ -13,7 +13,14 @@ from torch import nn
 from attakit.nn import Classifier, seeded
 from attakit.service.models import version_path
 from attakit.service.predictor import Predictor
-from attakit.service.storage import LabelRules, Question, Served, Storage, Version, open_storage
+from attakit.service.storage import (
+    LabelRules,
+    Question,
+    ServedSample,
+    Storage,
+    Version,
+    open_storage,
+)
 from attakit.service.web import create_app
 from attakit.settings.service import ServiceSettings
 from live_site import DESKTOP, open_site
@@ -94,7 +101,7 @@ class Live:
 
     def sample(self, name="s1", content=None):
         """Keep a sample that was answered in some other way."""
-        self.storage.samples.add([Served(name, content, 0, 1, 0.9, 0.3, self.clock())])
+        self.storage.samples.add([ServedSample(name, content, 0, 1, 0.9, 0.3, self.clock())])
         return name
 
 

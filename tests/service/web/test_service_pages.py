@@ -8,7 +8,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from attakit.service.web.pages import Pages, Visitor, login_page, pages_router
+from attakit.service.web.pages import Pages, login_page, pages_router
+from attakit.service.web.security import Caller
 
 
 def client_of(visitor):
@@ -22,7 +23,7 @@ def client_of(visitor):
     return TestClient(app, follow_redirects=False)
 
 
-ADA = Visitor("ada", "label", csrf="secret-of-the-session")
+ADA = Caller("ada", "label", "session", csrf="secret-of-the-session")
 
 
 @pytest.mark.parametrize("path", ["/", "/label"])
@@ -37,7 +38,7 @@ def test_who_is_not_logged_in_is_sent_to_log_in(path):
     ("path", "led"), [("/login", "/"), ("/login?next=/label", "/label"), ("/login?next=//x", "/")]
 )
 def test_on_an_open_server_there_is_no_page_to_log_in(path, led):
-    response = client_of(Visitor("local", "admin")).get(path)
+    response = client_of(Caller("local", "admin", "local")).get(path)
 
     assert (response.status_code, response.headers["location"]) == (303, led)
 
@@ -51,7 +52,7 @@ def test_on_a_closed_server_there_is_a_page_to_log_in(visitor):
 
 
 def test_a_token_for_predictions_opens_no_page():
-    response = client_of(Visitor("robot", "predict", csrf="x")).get("/label")
+    response = client_of(Caller("robot", "predict", "session", csrf="x")).get("/label")
 
     assert response.status_code == 403
     assert "may only ask for predictions" in response.text
@@ -87,11 +88,11 @@ def test_a_session_tells_its_pages_the_token_and_nobody_keeps_them():
 
     assert '<meta name="csrf-token" content="secret-of-the-session">' in response.text
     assert response.headers["cache-control"] == "no-store"
-    assert "csrf-token" not in client_of(Visitor("local", "admin")).get("/label").text
+    assert "csrf-token" not in client_of(Caller("local", "admin", "local")).get("/label").text
 
 
 def test_names_are_text_not_markup():
-    text = client_of(Visitor('<b onclick="x">', "label", csrf="x")).get("/").text
+    text = client_of(Caller('<b onclick="x">', "label", "session", csrf="x")).get("/").text
 
     assert "<b onclick" not in text
     assert "&lt;b onclick=&#34;x&#34;&gt;" in text

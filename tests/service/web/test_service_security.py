@@ -3,7 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
-from attakit.service.serve import configure
+from attakit.service.serve import uvicorn_config
 from attakit.service.web.sessions import COOKIE, Sessions
 
 
@@ -193,7 +193,7 @@ def guess_through(app, count=6):
 
 def served(app):
     """The app as the server calls it."""
-    config = configure(app)
+    config = uvicorn_config(app)
     config.load()
     return config.loaded_app
 

@@ -2,12 +2,12 @@
 
 import threading
 
-from attakit.service.storage.rows import Served
+from attakit.service.storage.rows import ServedSample
 from attakit.service.web.writer import SampleWriter
 
 
 def served(name, size=1):
-    return Served(name, b"x" * size, 0, 0, 0.5, 0.5, 0.0)
+    return ServedSample(name, b"x" * size, 0, 0, 0.5, 0.5, 0.0)
 
 
 class Store:

@@ -6,14 +6,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from attakit.bench.matching import ask_at_steps
 from attakit.bench.run_folder import DONE, changed_settings, has_begun, make_folder
-from attakit.bench.suites.early_checks import check_parts, complaining_of
 from attakit.build.data import check_stream
-from attakit.build.methods import asks_for_labels
+from attakit.build.methods import asks_for_labels, check_method_table, check_pool
 from attakit.errors import SettingError, StateError
 from attakit.report.runs import read_run
 from attakit.settings.experiment import Experiment
@@ -27,27 +28,15 @@ State = Literal["new", "interrupted", "finished", "failed", "changed"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a suite.
+    """One run of a suite, with its place in the grid."""
 
-    Parameters
-    ----------
-    name
-        Unique in the suite; its folder below that of the suite.
-    stream, method, budget, seed
-        Where it stands in the grid; no budget where budgets make no difference.
-    experiment
-        What is run.
-    match
-        Name of the cell whose number of labels it gets; None once it has got them.
-    """
-
-    name: str
+    name: str  # unique in the suite; its folder below that of the suite
     stream: str
     method: str
-    budget: BudgetSetting | None
+    budget: BudgetSetting | None  # None where budgets make no difference
     seed: int
     experiment: Experiment
-    match: str | None = None
+    match: str | None = None  # the cell whose number of labels it gets; None once it has got them
 
     @property
     def folder(self) -> Path:
@@ -64,7 +53,7 @@ def expand(suite: Suite) -> tuple[Cell, ...]:
     """All cells of a suite, in the order of the file.
 
     Names and settings of all are checked as far as that can be done without data and models, so
-    that a slip of the pen is values before anything is run.
+    that a wrong one is an error before anything is run.
 
     >>> from attakit.settings.suite import parse_suite
     >>> suite = parse_suite({"name": "small", "grid": {"budgets": [50, 100], "methods": [
@@ -92,12 +81,8 @@ def expand(suite: Suite) -> tuple[Cell, ...]:
 def cell_state(cell: Cell, model: str | None = None) -> State:
     """What has become of a cell, judged by its folder.
 
-    Parameters
-    ----------
-    cell
-        The cell.
-    model
-        Fingerprint of the source model; a run that started from another one counts as changed.
+    `model` is the fingerprint of the source model: a run that started from another one counts as
+    changed.
     """
     failed = (cell.folder / FAILED).exists()
     if not has_begun(cell.folder):
@@ -138,10 +123,10 @@ def _cell(
     name = _name(label, budget, entry.label, seed)
     put_value(tables, ["report", "folder"], str(suite.results / name), where=name)
     experiment = parse_experiment(tables, where=f"{suite.name}: {name}")
-    with complaining_of(f"{suite.name}: stream {label!r}"):
+    with _naming(f"{suite.name}: stream {label!r}"):
         check_stream(experiment.stream)
-    with complaining_of(f"{suite.name}: grid.methods: {entry.label!r}"):
-        check_parts(experiment, is_matched=entry.match is not None)
+    with _naming(f"{suite.name}: grid.methods: {entry.label!r}"):
+        _check_parts(experiment, is_matched=entry.match is not None)
     return Cell(
         name=name,
         stream=label,
@@ -193,7 +178,7 @@ def _budgets(suite: Suite, entry: MethodEntry) -> tuple[BudgetSetting | None, ..
     # Budgets make a difference to what asks for labels.
     wanted = entry.budgets
     if wanted is None:
-        with complaining_of(f"{suite.name}: grid.methods: {entry.label!r}"):
+        with _naming(f"{suite.name}: grid.methods: {entry.label!r}"):
             wanted = pools or asks_for_labels(table.get("name", Experiment().method.name))
     return suite.grid.budgets if wanted and suite.grid.budgets else (None,)
 
@@ -213,3 +198,25 @@ def _slug(label: str) -> str:
     if not slug:
         raise SettingError(f"The label {label!r} has no letter or digit to name a folder by.")
     return slug
+
+
+@contextmanager
+def _naming(who: str) -> Iterator[None]:
+    """Say in an error about a setting whose setting it is."""
+    try:
+        yield
+    except SettingError as error:
+        raise type(error)(f"{who}: {error}") from error
+
+
+def _check_parts(experiment: Experiment, *, is_matched: bool) -> None:
+    """Raise `SettingError` where the method or the pool of a cell cannot be."""
+    if experiment.pool is not None:
+        if is_matched:
+            raise SettingError("a pool asks in rounds, so it cannot be matched. Leave out match.")
+        check_pool(experiment, experiment.pool)
+        return
+    check_method_table(experiment.method)
+    if is_matched:
+        with _naming("match tells a method when to ask, so it must take a selector"):
+            check_method_table(ask_at_steps(experiment, [0]).method)

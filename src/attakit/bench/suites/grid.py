@@ -6,20 +6,30 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from attakit.bench.matching import match_labels
 from attakit.bench.run_folder import has_begun, read_end
 from attakit.bench.suites.cells import FAILED, Cell, cell_state, differences
-from attakit.bench.suites.sources import NoSource, Source
+from attakit.bench.suites.sources import Source
 from attakit.bench.suites.work import CellEnd, CellEvent, CellResult, Executor, Job, failure
-from attakit.errors import StateError
-from attakit.report.runs import read_run
+from attakit.errors import StateError, StreamError
+from attakit.report.fairness import check_fairness
+from attakit.report.runs import RunRecord, read_run
+from attakit.settings.suite import Suite
 
 End = Literal["finished", "skipped", "failed", "stopped"]
-PAUSE = 0.2  # seconds until a request to stop is noticed
+_PAUSE = 0.2  # seconds until a request to stop is noticed
 CHANCES = 2  # a cell whose process is killed from outside gets a second one
 _SHOWN = 3
+_FIGURES = (
+    "stream_accuracy",
+    "source_accuracy",
+    "labels",
+    "seconds",
+    "setup_seconds",
+    "peak_memory_mb",
+)
 
 
 class Grid:
@@ -33,7 +43,7 @@ class Grid:
         The source model of each cell, by the cell's name. A cell without one fails.
     threads
         CPU threads of a cell that does not say how many it wants and was not begun with some.
-    anew
+    restart
         Run cells whose settings have changed from their beginning, instead of refusing.
 
     Examples
@@ -48,16 +58,18 @@ class Grid:
         sources: Mapping[str, Source],
         *,
         threads: int = 1,
-        anew: bool = False,
+        restart: bool = False,
     ) -> None:
         self.cells = {cell.name: cell for cell in cells}
         self.sources = sources
         self.threads = threads
-        self.anew = anew
+        self.restart = restart
         self.outcomes: dict[str, tuple[End, CellResult]] = {}
         self._chances = dict.fromkeys(self.cells, CHANCES)
         self._running: set[str] = set()
-        self._check_unchanged()
+        changed = [cell for cell in cells if self._state(cell) == "changed"]
+        if changed and not restart:
+            raise self._refusal(changed)
         self._waiting = self._plan()
 
     def run(
@@ -75,7 +87,7 @@ class Grid:
                 executor.stop()
             if not stopping:
                 self._start_ready(executor, callbacks)
-            for event in executor.wait(PAUSE):
+            for event in executor.wait(_PAUSE):
                 self._receive(event, callbacks)
 
     def _start_ready(self, executor: Executor, callbacks: Callable[[CellEvent], None]) -> None:
@@ -94,7 +106,8 @@ class Grid:
             if isinstance(job, Job):
                 self._waiting.remove(name)
                 self._running.add(name)
-                _forget_failure(self.cells[name])
+                with suppress(OSError):
+                    (self.cells[name].folder / FAILED).unlink()
                 executor.start(job)
             else:
                 self._end(name, "skipped" if job.result == "finished" else "failed", job, callbacks)
@@ -102,18 +115,19 @@ class Grid:
     def _next(self, cell: Cell) -> Job | CellResult:
         """The job that a cell is ready for, or how it ends without one."""
         source = self.sources[cell.name]
-        if isinstance(source, NoSource):
+        if isinstance(source, StreamError):
             is_finished = self._state(cell) == "finished"
-            return _finished(cell) if is_finished else CellResult("failed", source.message)
+            return _finished(cell) if is_finished else CellResult("failed", str(source))
         if cell.match is not None and self.outcomes[cell.match][0] not in ("finished", "skipped"):
-            return _unmatched(cell.match)
+            message = f"Not run: its labels are matched to {cell.match}, which failed."
+            return CellResult("failed", message)
         cell = self._matched(cell)
         state = self._state(cell)
         if state == "finished":
             return _finished(cell)
-        if state == "changed" and not self.anew:
+        if state == "changed" and not self.restart:
             return CellResult("failed", str(self._refusal([cell])))
-        return self._job(cell, anew=state == "changed")
+        return self._job(cell, restart=state == "changed")
 
     def _receive(self, event: CellEvent, callbacks: Callable[[CellEvent], None]) -> None:
         if not isinstance(event, CellEnd):
@@ -154,25 +168,20 @@ class Grid:
         labels = int(read_end(self.cells[cell.match].folder)["labels"])
         return replace(cell, experiment=match_labels(cell.experiment, labels), match=None)
 
-    def _job(self, cell: Cell, *, anew: bool) -> Job:
+    def _job(self, cell: Cell, *, restart: bool) -> Job:
         threads = cell.experiment.threads or self.threads
-        if has_begun(cell.folder) and not anew:
+        if has_begun(cell.folder) and not restart:
             # Another number of threads would round differently: go on as it was begun.
             threads = read_run(cell.folder).experiment.get("threads", threads)
         experiment = cell.experiment.model_copy(update={"threads": threads})
-        return Job(cell.name, experiment, anew=anew)
+        return Job(cell.name, experiment, restart=restart)
 
     def _state(self, cell: Cell) -> str:
         return cell_state(cell, self._fingerprint(cell))
 
     def _fingerprint(self, cell: Cell) -> str | None:
         source = self.sources[cell.name]
-        return None if isinstance(source, NoSource) else source.fingerprint
-
-    def _check_unchanged(self) -> None:
-        changed = [cell for cell in self.cells.values() if self._state(cell) == "changed"]
-        if changed and not self.anew:
-            raise self._refusal(changed)
+        return None if isinstance(source, StreamError) else source.fingerprint
 
     def _refusal(self, changed: Sequence[Cell]) -> StateError:
         names = [
@@ -196,10 +205,6 @@ def _finished(cell: Cell) -> CellResult:
     return CellResult("finished", end=read_end(cell.folder))
 
 
-def _unmatched(partner: str) -> CellResult:
-    return CellResult("failed", f"Not run: its labels are matched to {partner}, which failed.")
-
-
 def _write_failure(cell: Cell, outcome: CellResult) -> None:
     text = "\n".join(part for part in (outcome.message, outcome.details) if part)
     with suppress(OSError):  # the folder itself may be what failed
@@ -207,6 +212,39 @@ def _write_failure(cell: Cell, outcome: CellResult) -> None:
         (cell.folder / FAILED).write_text(text + "\n", encoding="utf-8")
 
 
-def _forget_failure(cell: Cell) -> None:
-    with suppress(OSError):
-        (cell.folder / FAILED).unlink()
+def summarise_grid(
+    suite: Suite, cells: Sequence[Cell], outcomes: Mapping[str, tuple[End, CellResult]]
+) -> dict[str, Any]:
+    """One object about a suite that was run: every cell, and whether they are comparable."""
+    done = [cell for cell in cells if outcomes[cell.name][0] in ("finished", "skipped")]
+    runs = {cell.name: read_run(cell.folder) for cell in done}
+    fairness = check_fairness(
+        [(cell.stream, runs[cell.name]) for cell in done],
+        own_batch_sizes=suite.protocol == "paper",
+    )
+    ends = [end for end, _ in outcomes.values()]
+    return {
+        "suite": suite.name,
+        "folder": str(suite.results),
+        "layout": suite.layout,
+        "protocol": suite.protocol,
+        **{end: ends.count(end) for end in ("finished", "skipped", "failed")},
+        "fairness": {"shared": list(fairness.shared), "warnings": list(fairness.warnings)},
+        "cells": [_line(cell, outcomes[cell.name], runs.get(cell.name)) for cell in cells],
+    }
+
+
+def _line(cell: Cell, outcome: tuple[End, CellResult], run: RunRecord | None) -> dict[str, Any]:
+    line: dict[str, Any] = {**cell.description, "state": outcome[0]}
+    if outcome[1].message:
+        line["message"] = outcome[1].message
+    if run is None or run.end is None:
+        return line
+    return {
+        **line,
+        "model": run.environment.get("model"),
+        "stream_order": run.environment.get("stream"),
+        "batch_size": run.experiment["stream"]["batch_size"],
+        "threads": run.environment.get("threads"),
+        **{name: run.end.get(name) for name in _FIGURES},
+    }

@@ -17,10 +17,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from attakit.bench.run_folder import RUN_FILES
-from attakit.bench.suites.sources import NoSource, Source
+from attakit.bench.suites.sources import Source
 from attakit.bench.suites.work import CellEnd, CellEvent, CellProgress, CellResult, Job, do_job
-from attakit.build.data import DATA_VARIABLE
-from attakit.errors import MissingExtra, SettingError
+from attakit.build.sets.places import DATA_VARIABLE
+from attakit.errors import MissingExtra, SettingError, StreamError
 from attakit.processes.interrupt import Interrupted
 
 Files = dict[str, bytes]
@@ -73,14 +73,14 @@ class RayExecutor:
 
     def start(self, job: Job) -> None:
         source = self._sources[job.cell]
-        assert not isinstance(source, NoSource), "a cell without a source model is not started"
+        assert not isinstance(source, StreamError), "a cell without a source model is not started"
         if source.file not in self._sent:
             self._sent[source.file] = self._ray.put(source.file.read_bytes())
         task = self._task.options(num_cpus=job.experiment.threads or 1, name=job.cell).remote(
             job,
             source.file.suffix,
             self._sent[source.file],
-            {} if job.anew else read_files(job.experiment.report.folder),
+            {} if job.restart else read_files(job.experiment.report.folder),
             _Surroundings.here(),
             self._board,
         )
@@ -196,7 +196,7 @@ def write_files(folder: Path, files: Files) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def check_answers(address: str, *, patience: float = _PATIENCE) -> None:
+def check_answers(address: str) -> None:
     """Raise `SettingError` where nobody listens at HOST:PORT; Ray itself would try for minutes.
 
     Words that Ray knows, such as "auto", are left to Ray.
@@ -205,7 +205,7 @@ def check_answers(address: str, *, patience: float = _PATIENCE) -> None:
     if not host or not port.isdecimal():
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=patience).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
     except (OSError, OverflowError) as error:
         raise _no_cluster(address, error) from error
 

@@ -25,14 +25,7 @@ class SourceModel:
     fingerprint: str
 
 
-@dataclass(frozen=True)
-class NoSource:
-    """Why there is no source model: the data of the stream are not there."""
-
-    message: str
-
-
-Source = SourceModel | NoSource
+Source = SourceModel | StreamError  # the error says why there is none: the data are missing
 
 
 def prepare_sources(
@@ -57,7 +50,7 @@ def _prepare(experiment: Experiment, progress: TrainingCallback | None) -> Sourc
     try:
         task = load_task(experiment.stream)
     except StreamError as error:
-        return NoSource(str(error))
+        return error
     _check_weights(experiment)
     model = source_classifier(experiment, task, progress)
     return SourceModel(weights_file(experiment, task), weights_hash(model))

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from attakit.bench.callbacks import RunCallbacks
-from attakit.bench.run import run_experiment
+from attakit.bench.run import RunCallbacks, run_experiment
 from attakit.bench.run_folder import has_begun, has_run
 from attakit.messages import explain, is_user_error
 from attakit.processes.interrupt import Interrupted
@@ -22,25 +21,13 @@ CellState = Literal["finished", "failed", "stopped", "lost"]
 
 @dataclass(frozen=True)
 class Job:
-    """A cell that is ready to be run.
+    """A cell that is ready to be run."""
 
-    Parameters
-    ----------
-    cell
-        Name of the cell.
-    experiment
-        What to run.
-    anew
-        Throw away what is in the folder; otherwise a run that was begun there goes on.
-    folder, weights
-        Where results go and the source model is, away from where the experiment says.
-    """
-
-    cell: str
+    cell: str  # its name
     experiment: Experiment
-    anew: bool = False
-    folder: Path | None = None
-    weights: Path | None = None
+    restart: bool = False  # throw away what is in the folder, instead of resuming it
+    folder: Path | None = None  # for results, away from where the experiment says
+    weights: Path | None = None  # of the source model, likewise
 
 
 @dataclass(frozen=True)
@@ -72,7 +59,7 @@ class CellEnd:
 
 
 CellEvent = CellProgress | CellEnd
-CHECKING, SCORING = BESIDE = ("checking", "scoring")  # work beside the steps of a run
+CHECKING, SCORING = BETWEEN_STEPS = ("checking", "scoring")  # work that is not a step of a run
 CellCallback = Callable[[CellProgress], None]
 
 
@@ -98,11 +85,11 @@ def run_cell(job: Job, on_progress: CellCallback) -> dict[str, Any]:
     The one place that knows what kinds of runs there are.
     """
     folder = job.folder or job.experiment.report.folder
-    goes_on = has_begun(folder) and not job.anew
+    resumes = has_begun(folder) and not job.restart
     return run_experiment(
         job.experiment,
-        resume=goes_on,
-        replace=has_run(folder) and not goes_on,
+        resume=resumes,
+        replace=has_run(folder) and not resumes,
         folder=job.folder,
         weights=job.weights,
         callbacks=RunCallbacks(

@@ -33,50 +33,25 @@ def listed(names: Iterable[str], most: int = 10) -> str:
 class ImageSet:
     """A data set of images: what it holds, and how the paper streams it.
 
-    Parameters
-    ----------
-    title, summary
-        What people call it, and one line about it.
-    folders
-        Names its folder may have, the usual one first, in any spelling.
-    layout
-        Where an image is below that folder.
-    source
-        Domain that a model is trained on; None where that is not among the domains.
-    targets
-        Domains of the stream, in order.
-    extras
-        Domains that are streamed on request only.
-    class_count, classes
-        How many classes there are, and their names where they are known.
-    images
-        How many images each domain has as published, where that is known.
-    files
-        What its files are, where images are not files of their own.
-    spellings
-        Other names of domains.
-    unchecked
-        Data set of the same layout that may hold any classes.
-
     Examples
     --------
     >>> FOLDERS["office_home"].domain("RealWorld")
     'Real World'
     """
 
-    title: str
-    summary: str
-    folders: tuple[str, ...]
-    layout: str = "domain/class/image.jpg"
-    source: str | None
-    targets: tuple[str, ...]
-    extras: tuple[str, ...] = ()
+    title: str  # what people call it
+    summary: str  # one line about it
+    folders: tuple[str, ...]  # names its folder may have in any spelling, the usual one first
+    layout: str = "domain/class/image.jpg"  # where an image is below that folder
+    source: str | None  # domain to train a model on; None where that is not among the domains
+    targets: tuple[str, ...]  # domains of the stream, in order
+    extras: tuple[str, ...] = ()  # domains that are streamed on request only
     class_count: int
-    classes: tuple[str, ...] = ()
-    images: dict[str, int] = field(default_factory=dict)
-    files: str = ""
-    spellings: dict[str, str] = field(default_factory=dict)
-    unchecked: str = "folders"
+    classes: tuple[str, ...] = ()  # names, where they are known
+    images: dict[str, int] = field(default_factory=dict)  # how many each domain has as published
+    files: str = ""  # what its files are, where images are not files of their own
+    spellings: dict[str, str] = field(default_factory=dict)  # other names of domains
+    unchecked: str = "folders"  # data set of the same layout that may hold any classes
 
     @property
     def domains(self) -> tuple[str, ...]:

@@ -7,19 +7,20 @@ clean images come from `clean.npy` and `clean_labels.npy`, which docs/data-sets.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attakit.build.sets.catalogue import CIFAR, ImageSet
 from attakit.build.sets.corruptions import CLEAN, choose_corruptions, without_clean
-from attakit.build.sets.places import check_domains, find_root, tell_counts
+from attakit.build.sets.places import check_domains, find_root, warn_of_counts
 from attakit.build.task import ProgressCallback, Task, image_task, refuse_settings
 from attakit.errors import StreamError
 from attakit.settings.experiment import StreamTable
 from attakit.stream.corruptions import MOST_SEVERE
+from attakit.stream.decode import resize_pixels
 from attakit.stream.images import ImageSamples
-from attakit.stream.pixel_arrays import pixel_samples, read_labels, read_pixels
 from attakit.stream.samples import Domains
 
 LABELS_FILE = "labels.npy"
@@ -38,7 +39,7 @@ def cifar_c(table: StreamTable, _checking: ProgressCallback) -> Task:
     found = {path.name: path for path in sorted(root.glob("*.npy"))}
     check_domains(root, known, found, [LABELS_FILE, *(f"{name}.npy" for name in corruptions)])
     labels = _read_labels(root, known)
-    tell_counts(known, dict.fromkeys(corruptions, len(labels)))
+    warn_of_counts(known, dict.fromkeys(corruptions, len(labels)))
     parts = {name: _corrupted(root, name, labels, table) for name in corruptions}
     if source == CLEAN:
         parts[CLEAN] = _clean(root, known, table)
@@ -48,7 +49,7 @@ def cifar_c(table: StreamTable, _checking: ProgressCallback) -> Task:
 
 def _read_labels(root: Path, known: ImageSet) -> NDArray[np.int64]:
     """Labels of all severities, which must be the same images each time."""
-    labels = read_labels(root / LABELS_FILE, known.class_count)
+    labels = _map_labels(root / LABELS_FILE, known.class_count)
     count = len(labels) // MOST_SEVERE
     if not np.array_equal(labels, np.tile(labels[:count], MOST_SEVERE)):
         raise StreamError(
@@ -62,11 +63,11 @@ def _corrupted(
     root: Path, name: str, labels: NDArray[np.int64], table: StreamTable
 ) -> ImageSamples[int]:
     path = root / f"{name}.npy"
-    pixels = read_pixels(path)
+    pixels = _map_pixels(path)
     _check_lengths(path, pixels, labels)
     count = len(labels) // MOST_SEVERE  # severity 1 comes first, then 2, and so on
     rows = range((table.severity - 1) * count, table.severity * count)
-    return pixel_samples(pixels, labels, prefix=f"{name}/", rows=rows, size=table.size)
+    return _pixel_samples(pixels, labels, prefix=f"{name}/", rows=rows, size=table.size)
 
 
 def _clean(root: Path, known: ImageSet, table: StreamTable) -> ImageSamples[int]:
@@ -77,11 +78,11 @@ def _clean(root: Path, known: ImageSet, table: StreamTable) -> ImageSamples[int]
                 f"{CLEAN_LABELS_FILE} from the training images of {known.title.removesuffix('-C')} "
                 f"as docs/data-sets.md says; its pickles are not read, because they can run code."
             )
-    pixels = read_pixels(root / CLEAN_FILE)
-    labels = read_labels(root / CLEAN_LABELS_FILE, known.class_count)
+    pixels = _map_pixels(root / CLEAN_FILE)
+    labels = _map_labels(root / CLEAN_LABELS_FILE, known.class_count)
     _check_lengths(root / CLEAN_FILE, pixels, labels)
     rows = range(len(labels))
-    return pixel_samples(pixels, labels, prefix=f"{CLEAN}/", rows=rows, size=table.size)
+    return _pixel_samples(pixels, labels, prefix=f"{CLEAN}/", rows=rows, size=table.size)
 
 
 def _check_lengths(path: Path, pixels: NDArray[np.uint8], labels: NDArray[np.int64]) -> None:
@@ -90,3 +91,69 @@ def _check_lengths(path: Path, pixels: NDArray[np.uint8], labels: NDArray[np.int
             f"{path} has {len(pixels):,} images, and there are {len(labels):,} labels for it. "
             f"Download the set again."
         )
+
+
+def _map_pixels(path: Path) -> NDArray[np.uint8]:
+    """Images (count, side, side, 3) in bytes, left on disk until they are asked for."""
+    pixels = _map_file(path)
+    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[3] != 3:
+        raise StreamError(
+            f"{path}: images must be bytes (count, height, width, 3), got {pixels.dtype} of shape "
+            f"{pixels.shape}. Download the file again."
+        )
+    return pixels
+
+
+def _map_labels(path: Path, class_count: int) -> NDArray[np.int64]:
+    """Class numbers; every class must appear."""
+    labels = _map_file(path)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise StreamError(
+            f"{path}: labels must be one row of whole numbers, got {labels.dtype} of shape "
+            f"{labels.shape}. Download the file again."
+        )
+    found = np.unique(labels)
+    if not np.array_equal(found, np.arange(class_count)):
+        told = f"{len(found)} from {found[0]} to {found[-1]}" if len(found) else "none"
+        raise StreamError(
+            f"{path}: there should be the {class_count} classes 0 to {class_count - 1}, and there "
+            f"are {told}. This is another data set, or a part of it."
+        )
+    return np.asarray(labels, dtype=np.int64)
+
+
+def _pixel_samples(
+    pixels: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    *,
+    prefix: str,
+    rows: range,
+    size: int | None = None,
+) -> ImageSamples[int]:
+    """Some rows of an array as samples, scaled where their size is another.
+
+    >>> pixels, labels = np.zeros((4, 32, 32, 3), dtype=np.uint8), np.array([0, 1, 0, 1])
+    >>> samples = _pixel_samples(pixels, labels, prefix="fog/", rows=range(2, 4))
+    >>> samples.names, samples.load([0]).shape
+    (('fog/2', 'fog/3'), torch.Size([1, 3, 32, 32]))
+    """
+    side = size or pixels.shape[1]
+    return ImageSamples(
+        rows,
+        [f"{prefix}{row}" for row in rows],
+        labels[rows.start : rows.stop].tolist(),
+        size=side,
+        decode=lambda row: resize_pixels(np.asarray(pixels[row]), side),
+    )
+
+
+def _map_file(path: Path) -> NDArray[Any]:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise StreamError(
+            f"{path} cannot be read as a NumPy file: {error}. Download it again."
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise StreamError(f"{path} holds several arrays; there must be one, written by np.save.")
+    return array

@@ -7,18 +7,17 @@ from pathlib import Path
 
 from attakit.build.sets.catalogue import TINY_IMAGENET_C, ImageSet, listed
 from attakit.build.sets.places import (
-    check_classes,
+    check_domain_classes,
     find_root,
     missing_setting,
     place_domains,
-    tell_counts,
+    warn_of_counts,
 )
-from attakit.build.task import IMAGE_SIZE, ProgressCallback, Task, image_task
+from attakit.build.task import ProgressCallback, Task, image_folders, image_task
 from attakit.errors import SettingError, StreamError, unknown_name
 from attakit.settings.experiment import StreamTable
 from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS
 from attakit.stream.folders import subfolders
-from attakit.stream.images import ImageFolders
 
 CLEAN = "clean"  # a source beside the corruptions: images as they were
 
@@ -86,16 +85,10 @@ def _task(
     if source == CLEAN:
         _check_clean(root)
         places[CLEAN] = CLEAN
-    domains = ImageFolders(
-        root,
-        domains=places,
-        size=table.size or IMAGE_SIZE,
-        skip_corrupt=table.skip_corrupt,
-        checking=checking,
-    )
-    check_classes(root, domains, known)
+    domains = image_folders(table, root, places, checking)
+    check_domain_classes(root, domains, known)
     if known is not None:
-        tell_counts(known, {name: len(samples) for name, samples in domains.parts.items()})
+        warn_of_counts(known, {name: len(samples) for name, samples in domains.parts.items()})
     if not table.skip_corrupt:
         _check_counts(root, {name: len(domains.parts[name].names) for name in wanted})
     return image_task(

@@ -7,16 +7,15 @@ from pathlib import Path
 from attakit.build.sets.catalogue import FOLDERS, ImageSet
 from attakit.build.sets.places import (
     DATA_VARIABLE,
-    check_classes,
+    check_domain_classes,
     find_root,
     missing_setting,
     place_domains,
-    tell_counts,
+    warn_of_counts,
 )
-from attakit.build.task import IMAGE_SIZE, ProgressCallback, Task, image_task, refuse_settings
+from attakit.build.task import ProgressCallback, Task, image_folders, image_task, refuse_settings
 from attakit.errors import SettingError, StreamError
 from attakit.settings.experiment import StreamTable
-from attakit.stream.images import ImageFolders
 
 
 def known_folders(table: StreamTable, checking: ProgressCallback) -> Task:
@@ -25,15 +24,10 @@ def known_folders(table: StreamTable, checking: ProgressCallback) -> Task:
     known = FOLDERS[table.name]
     root = find_root(table, known)
     source, targets = _choose(table, known)
-    domains = ImageFolders(
-        root,
-        domains=place_domains(root, known, (source, *targets)),
-        size=table.size or IMAGE_SIZE,
-        skip_corrupt=table.skip_corrupt,
-        checking=checking,
-    )
-    check_classes(root, domains, known)
-    tell_counts(known, {name: len(samples) for name, samples in domains.parts.items()})
+    places = place_domains(root, known, (source, *targets))
+    domains = image_folders(table, root, places, checking)
+    check_domain_classes(root, domains, known)
+    warn_of_counts(known, {name: len(samples) for name, samples in domains.parts.items()})
     return image_task(domains.only(*targets), domains.parts[source], table, root)
 
 
@@ -44,13 +38,8 @@ def own_folders(table: StreamTable, checking: ProgressCallback) -> Task:
     if source is None:
         raise missing_setting(table, "source", "the domain that the model was trained on")
     _check_apart(source, table.targets)
-    domains = ImageFolders(
-        root,
-        domains=(source, *table.targets) if table.targets else None,
-        size=table.size or IMAGE_SIZE,
-        skip_corrupt=table.skip_corrupt,
-        checking=checking,
-    )
+    named = (source, *table.targets) if table.targets else None
+    domains = image_folders(table, root, named, checking)
     targets = table.targets or tuple(name for name in domains.parts if name != source)
     samples = domains.only(source).parts[source]
     if not targets:

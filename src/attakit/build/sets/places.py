@@ -39,9 +39,9 @@ def find_root(table: StreamTable, known: ImageSet) -> Path:
         else f"There is no folder {usual} for the data set {table.name!r}."
     )
     raise StreamError(
-        f"{problem} Put {known.title} there as {usual}/{known.layout}: {told_content(known)}. Or "
-        f"say where it is with stream.root or, for the folder that holds all data sets, "
-        f"${DATA_VARIABLE}. {_PAGE}"
+        f"{problem} Put {known.title} there as {usual}/{known.layout}: "
+        f"{_describe_content(known)}. Or say where it is with stream.root or, for the folder that "
+        f"holds all data sets, ${DATA_VARIABLE}. {_PAGE}"
     )
 
 
@@ -60,7 +60,7 @@ def _candidates(table: StreamTable, known: ImageSet) -> Iterator[Path]:
             yield from (inside for inside in subfolders(place) if known.is_folder(inside.name))
 
 
-def told_content(known: ImageSet) -> str:
+def _describe_content(known: ImageSet) -> str:
     """What a set must hold, in words."""
     classes = f"{known.class_count} classes"
     if known.classes:
@@ -95,7 +95,7 @@ def check_domains(
         )
 
 
-def tell_counts(known: ImageSet, found: Mapping[str, int]) -> None:
+def warn_of_counts(known: ImageSet, found: Mapping[str, int]) -> None:
     """Log where domains have more or fewer images than the published set, which is no error."""
     published = {name: known.images[name] for name in found if name in known.images}
     others = [
@@ -113,7 +113,7 @@ def tell_counts(known: ImageSet, found: Mapping[str, int]) -> None:
         )
 
 
-def check_classes(root: Path, domains: Domains, known: ImageSet | None = None) -> None:
+def check_domain_classes(root: Path, domains: Domains, known: ImageSet | None = None) -> None:
     """Raise `StreamError` unless every domain has every class, and no more than there should be."""
     wanted = domains.classes
     if known is not None:

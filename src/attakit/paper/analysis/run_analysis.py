@@ -11,15 +11,14 @@ import numpy as np
 
 from attakit.errors import SettingError, check_count
 from attakit.paper.analysis.analysis_records import Analysis, Distances, StepAnalysis
+from attakit.paper.theory.bounds import two_set_source_bound
 from attakit.paper.theory.divergence import Divergence, Hypotheses, estimate_divergence
-from attakit.paper.theory.gains import two_set_source_bound
 from attakit.paper.theory.terms import divergence_term, gap_term
 from attakit.randomness import generator
-from attakit.report.curves import samples_seen
+from attakit.report.curves import samples_seen, spread
 from attakit.report.features import HIGH, LOW, STREAM, Array, FeatureRecord, read_features
 from attakit.report.runs import RunRecord, read_run
-from attakit.report.scenes import spread
-from attakit.train.optimal_weight import optimal_low_weight, target_bound
+from attakit.train.optimal_weight import FloatArray, optimal_low_weight, target_bound
 from attakit.train.weighting import Weighting
 
 DELTA = 0.05
@@ -139,70 +138,51 @@ def _analysed(
     line = run.steps[place]
     numbers = line.get("training") or {}
     low, high = numbers.get("low_anchors"), numbers.get("high_anchors")
-    share, weight = numbers.get("low_share"), numbers.get("low_weight")
-    best, working = _best_weight(share, weight, low, high, distances, complexity_of(run))
-    target, source = _bounds(share, weight, low, high, distances, dimension)
     return StepAnalysis(
         step=line["step"],
         samples=samples_seen(run)[place],
         low_count=None if low is None else int(low),
         high_count=None if high is None else int(high),
-        low_share=share,
-        low_weight=weight,
-        best_weight=best,
+        low_share=numbers.get("low_share"),
+        low_weight=numbers.get("low_weight"),
         distances=distances,
-        working_bound=working,
-        target_bound=target,
-        source_bound=source,
         target_error=_error(line.get("stream_accuracy")),
         source_error=_error(_last_source_accuracy(run, place)),
+        **_bounds(numbers, distances, complexity_of(run), dimension),
     )
 
 
-OptionalNumber = float | None
-
-
-def _best_weight(
-    share: OptionalNumber,
-    weight: OptionalNumber,
-    low: OptionalNumber,
-    high: OptionalNumber,
+def _bounds(
+    numbers: Mapping[str, float],
     distances: Distances,
     complexity: float,
-) -> tuple[OptionalNumber, OptionalNumber]:
-    """w₀*, and the bound that it minimises at the weight that was used."""
-    if share is None or weight is None or low is None or high is None or low + high == 0:
-        return None, None
-    if distances.low_stream is None:
-        return None, None
-    apart, gap = distances.low_stream.value, math.sqrt(complexity / (low + high))
-    best = float(optimal_low_weight(share, apart, gap))
-    return best, _finite(float(target_bound(weight, share, apart, gap)))
-
-
-def _bounds(
-    share: OptionalNumber,
-    weight: OptionalNumber,
-    low: OptionalNumber,
-    high: OptionalNumber,
-    distances: Distances,
     dimension: int | None,
-) -> tuple[OptionalNumber, OptionalNumber]:
-    """Bounds on target and source error above their best, with every constant of the paper."""
-    if share is None or weight is None or low is None or high is None or dimension is None:
-        return None, None
+) -> dict[str, float | None]:
+    """w₀*, the bound that it minimises, and the bounds with every constant of the paper.
+
+    All but the first are at the weight that was used.
+    """
+    bounds = ("best_weight", "working_bound", "target_bound", "source_bound")
+    found: dict[str, float | None] = dict.fromkeys(bounds)
+    names = ("low_share", "low_weight", "low_anchors", "high_anchors")
+    if any(numbers.get(name) is None for name in names):
+        return found
+    share, weight, low, high = (numbers[name] for name in names)
+    apart, near, far = distances.low_stream, distances.source_low, distances.source_stream
+    if apart is not None and low + high > 0:
+        rough_gap = math.sqrt(complexity / (low + high))
+        found["best_weight"] = float(optimal_low_weight(share, apart.value, rough_gap))
+        found["working_bound"] = _finite(target_bound(weight, share, apart.value, rough_gap))
+    if dimension is None:
+        return found
     gap = gap_term(max(1, low + high), dimension, DELTA)
-    target = source = None
-    if distances.low_stream is not None:
-        apart = term(distances.low_stream, dimension)
-        target = _finite(float(target_bound(weight, share, apart, gap)))
-    if distances.source_low is not None and distances.source_stream is not None:
-        near, far = (
-            term(distance, dimension)
-            for distance in (distances.source_low, distances.source_stream)
-        )
-        source = _finite(float(two_set_source_bound(weight, share, near, far, gap)))
-    return target, source
+    if apart is not None:
+        bound = target_bound(weight, share, term(apart, dimension), gap)
+        found["target_bound"] = _finite(bound)
+    if near is not None and far is not None:
+        terms = term(near, dimension), term(far, dimension)
+        found["source_bound"] = _finite(two_set_source_bound(weight, share, *terms, gap))
+    return found
 
 
 def term(distance: Divergence, dimension: int) -> float:
@@ -214,15 +194,15 @@ def term(distance: Divergence, dimension: int) -> float:
     )
 
 
-def _error(accuracy: OptionalNumber) -> OptionalNumber:
+def _error(accuracy: float | None) -> float | None:
     return None if accuracy is None else 1 - accuracy / 100
 
 
-def _finite(value: float) -> OptionalNumber:
-    return value if math.isfinite(value) else None
+def _finite(bound: FloatArray) -> float | None:
+    return float(bound) if math.isfinite(bound) else None
 
 
-def _last_source_accuracy(run: RunRecord, place: int) -> OptionalNumber:
+def _last_source_accuracy(run: RunRecord, place: int) -> float | None:
     """On held-out source samples, at the step or the last time before that it was measured."""
     lines: Sequence[Mapping[str, Any]] = [run.before, *run.steps[: place + 1]]
     known = [line["source_accuracy"] for line in lines if line.get("source_accuracy") is not None]

@@ -9,7 +9,7 @@ from attakit.paper.tables.measures import letter_of, row_title, segments_of, tar
 from attakit.paper.tables.notes import READ_COMPLETE, legend, paper_note
 from attakit.paper.tables.numbers import PaperTable, find_table
 from attakit.report.fairness import fairness_notes
-from attakit.report.lineup import Entrant, final_of, orders_of, several_budgets
+from attakit.report.lineup import Entrant, final, orders_of, several_budgets
 from attakit.report.runs import RunRecord
 from attakit.report.streams import stream_name
 from attakit.report.summaries import MeanStd, final_figures
@@ -95,16 +95,16 @@ def _printed(table: PaperTable | None, row: str, order: str, segment: str) -> Pa
 def _read(run: RunRecord, row: str, segment: str) -> float | None:
     """A figure of a run at the end of a segment, or before the first step."""
     if row == "current":
-        return None if segment == BEFORE else final_of("segments", segment)(run)
+        return None if segment == BEFORE else final("segments", segment)(run)
     result = run.before if segment == BEFORE else _known(run, segment)
-    if row == "labels":
-        received: float | None = result.get("received")
-        return received
-    if row in ("source_accuracy", "source_accuracy_whole"):
-        accuracy: float | None = result.get(row)
-        return accuracy
-    measured: float | None = (result.get("domains") or {}).get(row)
-    return measured
+    figures = {
+        **(result.get("domains") or {}),
+        "labels": result.get("received"),
+        "source_accuracy": result.get("source_accuracy"),
+        "source_accuracy_whole": result.get("source_accuracy_whole"),
+    }
+    found: float | None = figures.get(row)
+    return found
 
 
 def _known(run: RunRecord, segment: str) -> Mapping[str, Any]:

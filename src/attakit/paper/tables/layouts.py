@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from attakit.errors import SettingError, unknown_name
 from attakit.paper.tables.complete_layout import complete
@@ -11,10 +12,10 @@ from attakit.paper.tables.measures import (
     Measure,
     cost_measures,
     in_paper_order,
-    labels_measure,
     letter_of,
     mean_of,
     memory_measures,
+    new_measure,
     printed_at,
     printed_labels,
     row_title,
@@ -35,7 +36,7 @@ from attakit.report.curves import step_segments
 from attakit.report.fairness import fairness_notes
 from attakit.report.lineup import (
     Entrant,
-    final_of,
+    final,
     line_up,
     orders_of,
     several_budgets,
@@ -43,7 +44,7 @@ from attakit.report.lineup import (
 )
 from attakit.report.runs import RunRecord
 from attakit.report.streams import by_conditions, is_pool, stream_name
-from attakit.report.tables import MEMORY, ResultTable, TableColumn, TableRow
+from attakit.report.tables import MEMORY_TITLE, ResultTable, TableRow
 from attakit.settings.suite import PLAIN, Suite
 
 Layout = Callable[[str, Sequence[Entrant]], list[ResultTable]]
@@ -95,25 +96,15 @@ def _without_pools(
     return [run for run in runs if not is_pool(run)], (note,)
 
 
-def tta(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
-    """TTA comparison: accuracy along the stream and after it, domain-wise and random."""
-    return _comparison("tta", data_set, entrants)
-
-
-def enhanced(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
-    """The same for TTA methods that are given randomly chosen labels."""
-    return _comparison("enhanced", data_set, entrants)
-
-
 def _comparison(layout: str, data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
+    """TTA methods: accuracy along the stream and after it, domain-wise and random."""
     table = find_table(layout, data_set)
     columns: list[Measure] = []
     for order in orders_of(entrants):
-        part = stream_name(order)
         columns += _now_measures(entrants, table, order)
-        columns += source_measures(entrants, table, part, order)
-        columns += target_measures(entrants, table, part, order)
-        columns += cost_measures(entrants, part, order, printed_labels(order))
+        columns += source_measures(entrants, table, order)
+        columns += target_measures(entrants, table, order)
+        columns += cost_measures(entrants, order, printed_labels(order))
     title = table.title if table is not None else f"Comparison on {data_set}"
     return [_result_table(title, columns, entrants, table, READ_COMPARISON)]
 
@@ -122,33 +113,26 @@ def _now_measures(
     entrants: Sequence[Entrant], table: PaperTable | None, order: str
 ) -> list[Measure]:
     """Accuracy along the stream, per segment, and the plain mean of the segments."""
-    part, names = stream_name(order), segments_of(entrants, order)
+    names = segments_of(entrants, order)
     letters = [letter_of(table, name) for name in names]
-    paths = [f"{part}/{letter}" for letter in letters]
+    paths = [f"{stream_name(order)}/{letter}" for letter in letters]
     columns = [
-        _now_measure(part, letter, name, order, path)
+        new_measure(order, "now", letter, final("segments", name), printed_at(path))
         for name, letter, path in zip(names, letters, paths, strict=True)
     ]
-    mean = Measure(
-        TableColumn(part, "now", "mean"), mean_of("segments", names), order, printed_at(*paths)
-    )
-    return [*columns, mean] if len(names) > 1 else columns
-
-
-def _now_measure(
-    part: str, letter: str, segment: str, order: str, path: str | None = None
-) -> Measure:
-    head, read = TableColumn(part, "now", letter), final_of("segments", segment)
-    return Measure(head, read, order, printed_at(letter if path is None else path))
+    if len(names) < 2:
+        return columns
+    mean = mean_of("segments", names)
+    return [*columns, new_measure(order, "now", "mean", mean, printed_at(*paths))]
 
 
 def ada(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]:
     """Active domain adaptation: mean (deviation) on whole domains after adaptation."""
     table = find_table("ada", data_set)
     columns = [
-        *source_measures(entrants, table, "", None),
-        *target_measures(entrants, table, "", None),
-        *cost_measures(entrants, "", None),
+        *source_measures(entrants, table, None),
+        *target_measures(entrants, table, None),
+        *cost_measures(entrants, None),
     ]
     title = table.title if table is not None else f"Active domain adaptation on {data_set}"
     return [_result_table(title, columns, entrants, table, READ_POOL, pooled=True)]
@@ -159,17 +143,17 @@ def corruptions(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]
     table = find_table("corruptions", data_set)
     columns: list[Measure] = []
     for order in orders_of(entrants):
-        part = stream_name(order)
         names = segments_of(entrants, order)
         # The paper streams brightness, its source, but leaves it out of its table and average.
         counted = [name for name in names if table is None or table.letter(name)] or names
-        seconds = TableColumn(part, "", "s/10,000", is_accuracy=False)
-        columns.append(Measure(seconds, seconds_per_images, order, printed_at("seconds")))
-        columns += [_now_measure(part, letter_of(table, name), name, order) for name in names]
-        mean = TableColumn(part, "now", "mean")
-        columns.append(Measure(mean, mean_of("segments", counted), order, printed_at("average")))
-        columns.append(labels_measure(part, order, printed_labels(order)))
-        columns += memory_measures(entrants, part, order)
+        seconds, mean = printed_at("seconds"), mean_of("segments", counted)
+        columns.append(new_measure(order, "", "s/10,000", seconds_per_images, seconds))
+        for name in names:
+            letter, read = letter_of(table, name), final("segments", name)
+            columns.append(new_measure(order, "now", letter, read, printed_at(letter)))
+        columns.append(new_measure(order, "now", "mean", mean, printed_at("average")))
+        columns.append(new_measure(order, "", "labels", final("labels"), printed_labels(order), 0))
+        columns += memory_measures(entrants, order)
     title = table.title if table is not None else f"Corruptions of {data_set}"
     return [_result_table(title, columns, entrants, table, READ_CORRUPTIONS)]
 
@@ -203,7 +187,7 @@ def _result_table(
         rows.append(TableRow(row_title(entrant, table, with_budget=with_budget), cells))
     columns = tuple(measure.column for measure in measures)
     has_paper = any(row.has_paper for row in rows)
-    memory = [READ_MEMORY] if any(column.title == MEMORY for column in columns) else []
+    memory = [READ_MEMORY] if any(column.title == MEMORY_TITLE for column in columns) else []
     notes = [reading, *memory, *legend(table), *paper_note(table if has_paper else None)]
     return ResultTable(
         title,
@@ -215,8 +199,8 @@ def _result_table(
 
 
 LAYOUTS: dict[str, Layout] = {
-    "tta": tta,
-    "enhanced": enhanced,
+    "tta": partial(_comparison, "tta"),
+    "enhanced": partial(_comparison, "enhanced"),  # by randomly chosen labels
     "corruptions": corruptions,
     "ada": ada,
     "complete": complete,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from attakit.paper.tables.numbers import PaperTable
-from attakit.report.lineup import Entrant, RunReader, final, final_of, with_remark
+from attakit.report.lineup import Entrant, RunReader, final, with_remark
 from attakit.report.runs import RunRecord
 from attakit.report.streams import setting, stream_name
-from attakit.report.summaries import MeanStd, final_figures
-from attakit.report.tables import MEMORY, PaperNumber, TableCell, TableColumn
+from attakit.report.summaries import MeanStd, final_figures, mean_of_all
+from attakit.report.tables import MEMORY_TITLE, PaperNumber, TableCell, TableColumn
 
 Printed = Callable[[PaperTable, str], PaperNumber | None]  # table, row
 
@@ -24,19 +23,6 @@ def _nothing(_table: PaperTable, _row: str) -> None:
 class Measure:
     """One column of a layout.
 
-    Parameters
-    ----------
-    column
-        Its titles.
-    read
-        Takes our figure from a run.
-    order
-        The stream order whose runs count; None takes all.
-    printed
-        Takes the paper's number from its table and row.
-    decimals
-        How many to show.
-
     Examples
     --------
     >>> column = TableColumn("", "", "labels", is_accuracy=False)
@@ -47,28 +33,24 @@ class Measure:
     """
 
     column: TableColumn
-    read: RunReader
-    order: str | None = None
-    printed: Printed = _nothing
+    read: RunReader  # our figure
+    order: str | None = None  # of the streams that count; None takes all
+    printed: Printed = _nothing  # the paper's number
     decimals: int = 1
 
     def cell(self, entrant: Entrant, table: PaperTable | None) -> TableCell:
         """The cell of a method in this column."""
         row = table.row_name(entrant.label, entrant.budget) if table is not None else None
         paper = self.printed(table, row) if table is not None and row is not None else None
-        return TableCell(self._figure(entrant), paper, self.decimals)
-
-    def _figure(self, entrant: Entrant) -> MeanStd | None:
-        if self.order is not None:
-            return entrant.figure(self.order, self.read)
-        return MeanStd.of(self.read(run) for run in entrant.all_runs)
+        runs = entrant.all_runs if self.order is None else entrant.runs.get(self.order, ())
+        return TableCell(MeanStd.of(self.read(run) for run in runs), paper, self.decimals)
 
 
 def mean_of(name: str, keys: Sequence[str]) -> RunReader:
     """Reads the plain mean over domains or segments; None unless all are there."""
 
     def read(run: RunRecord) -> float | None:
-        return _mean(final_of(name, key)(run) for key in keys)
+        return mean_of_all(final(name, key)(run) for key in keys)
 
     return read
 
@@ -80,7 +62,7 @@ def printed_at(*columns: str) -> Printed:
         numbers = [table.number(row, column) for column in columns]
         if len(numbers) == 1:
             return numbers[0]
-        mean = _mean(None if number is None else number.value for number in numbers)
+        mean = mean_of_all(None if number is None else number.value for number in numbers)
         return None if mean is None else PaperNumber(mean)
 
     return printed
@@ -95,12 +77,6 @@ def printed_labels(order: str) -> Printed:
         return PaperNumber(counts[place]) if place < len(counts) else None
 
     return printed
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    numbers = [value for value in known if value is not None]
-    return statistics.fmean(numbers) if numbers and len(numbers) == len(known) else None
 
 
 def letter_of(table: PaperTable | None, domain: str) -> str:
@@ -125,66 +101,74 @@ def is_known(entrants: Sequence[Entrant], read: RunReader) -> bool:
     return any(read(run) is not None for entrant in entrants for run in entrant.all_runs)
 
 
+def new_measure(
+    order: str | None,
+    group: str,
+    title: str,
+    read: RunReader,
+    printed: Printed = _nothing,
+    decimals: int = 1,
+) -> Measure:
+    """A column of accuracies during or after the stream; without a group, of what it cost."""
+    part = "" if order is None else stream_name(order)
+    column = TableColumn(part, group, title, is_accuracy=bool(group))
+    return Measure(column, read, order, printed, decimals)
+
+
 def source_measures(
-    entrants: Sequence[Entrant], table: PaperTable | None, part: str, order: str | None
+    entrants: Sequence[Entrant], table: PaperTable | None, order: str | None
 ) -> list[Measure]:
     """Accuracy on the source: on all of it, as in the paper, and on what was never trained on."""
     named = [setting(run, "stream", "source") for e in entrants for run in e.all_runs]
     own = next((name for name in named if name), None)
     letter = (table.source if table is not None else None) or own or "source"
-    printed = printed_at(f"{part}/after/{letter}" if part else letter)
+    printed = _printed_after(order, letter)
     whole, held_out = final("source_accuracy_whole"), final("source_accuracy")
     columns = []
     if is_known(entrants, whole):
-        columns.append(Measure(TableColumn(part, "after", letter), whole, order, printed))
+        columns.append(new_measure(order, "after", letter, whole, printed))
         printed = _nothing
     if is_known(entrants, held_out):
-        head = TableColumn(part, "after", f"{letter} held out")
-        columns.append(Measure(head, held_out, order, printed))
+        columns.append(new_measure(order, "after", f"{letter} held out", held_out, printed))
     return columns
 
 
 def target_measures(
-    entrants: Sequence[Entrant], table: PaperTable | None, part: str, order: str | None
+    entrants: Sequence[Entrant], table: PaperTable | None, order: str | None
 ) -> list[Measure]:
     """Accuracy on each whole target domain, and their mean without the labelled samples."""
     names = targets_of(entrants)
     columns = []
     for name in names:
-        letter = letter_of(table, name)
-        printed = printed_at(f"{part}/after/{letter}" if part else letter)
-        head = TableColumn(part, "after", letter)
-        columns.append(Measure(head, final_of("post_adaptation", name), order, printed))
+        letter, read = letter_of(table, name), final("post_adaptation", name)
+        printed = _printed_after(order, letter)
+        columns.append(new_measure(order, "after", letter, read, printed))
     unlabelled = mean_of("post_adaptation_unlabelled", names)
     if is_known(entrants, unlabelled):
-        columns.append(Measure(TableColumn(part, "after", "no label"), unlabelled, order))
+        columns.append(new_measure(order, "after", "no label", unlabelled))
     return columns
 
 
+def _printed_after(order: str | None, letter: str) -> Printed:
+    return printed_at(letter if order is None else f"{stream_name(order)}/after/{letter}")
+
+
 def cost_measures(
-    entrants: Sequence[Entrant], part: str, order: str | None, printed: Printed = _nothing
+    entrants: Sequence[Entrant], order: str | None, printed: Printed = _nothing
 ) -> list[Measure]:
     """Labels used, seconds taken and, where it was measured, peak memory."""
-    seconds = TableColumn(part, "", "seconds", is_accuracy=False)
     return [
-        labels_measure(part, order, printed),
-        Measure(seconds, final("seconds"), order, decimals=0),
-        *memory_measures(entrants, part, order),
+        new_measure(order, "", "labels", final("labels"), printed, decimals=0),
+        new_measure(order, "", "seconds", final("seconds"), decimals=0),
+        *memory_measures(entrants, order),
     ]
 
 
-def labels_measure(part: str, order: str | None, printed: Printed = _nothing) -> Measure:
-    """Labels used."""
-    head = TableColumn(part, "", "labels", is_accuracy=False)
-    return Measure(head, final("labels"), order, printed, decimals=0)
-
-
-def memory_measures(entrants: Sequence[Entrant], part: str, order: str | None) -> list[Measure]:
+def memory_measures(entrants: Sequence[Entrant], order: str | None) -> list[Measure]:
     """Peak memory of the process in megabytes, where any run knows it."""
     memory = final("peak_memory_mb")
-    head = TableColumn(part, "", MEMORY, is_accuracy=False)
     known = is_known(entrants, memory)
-    return [Measure(head, memory, order, decimals=0)] if known else []
+    return [new_measure(order, "", MEMORY_TITLE, memory, decimals=0)] if known else []
 
 
 def row_title(entrant: Entrant, table: PaperTable | None, *, with_budget: bool) -> str:

@@ -16,28 +16,13 @@ from typing import Any
 from attakit.errors import unknown_name
 from attakit.report.tables import PaperNumber
 
-FILE = "paper.toml"
+_FILE = "paper.toml"
 _WITHOUT_NUMBERS = ("figure-13",)  # the ablation, which a suite may repeat all the same
 
 
 @dataclass(frozen=True)
 class PaperTable:
     """One table of the paper.
-
-    Parameters
-    ----------
-    name, title
-        Its name in the file, such as `table-2-pacs`, and what it is about.
-    layout, data_set
-        The layout that shows the same thing, and the data set.
-    columns, rows
-        Names of the columns, and the numbers of each row in their order.
-    source, domains
-        The letter of the source domain, and the domain that each letter stands for.
-    labels
-        How many labels a row used, on the domain-wise and on the random stream.
-    method
-        For complete results: the method that the whole table is about.
 
     Examples
     --------
@@ -48,16 +33,16 @@ class PaperTable:
     PaperNumber(value=54.26, deviation=None)
     """
 
-    name: str
+    name: str  # in the file, such as `table-2-pacs`
     title: str
-    layout: str
+    layout: str  # that shows the same thing
     data_set: str
     columns: tuple[str, ...]
-    rows: Mapping[str, Sequence[Any]]
-    source: str | None = None
-    domains: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    method: str | None = None
+    rows: Mapping[str, Sequence[Any]]  # numbers in the order of the columns
+    source: str | None = None  # letter of the source domain
+    domains: Mapping[str, str] = field(default_factory=dict)  # by their letters
+    labels: Mapping[str, Sequence[int]] = field(default_factory=dict)  # domain-wise and random
+    method: str | None = None  # for complete results: what the whole table is about
 
     def number(self, row: str, column: str) -> PaperNumber | None:
         """A number of the table; None where it has none."""
@@ -85,7 +70,7 @@ class PaperTable:
 @cache
 def paper_tables() -> Mapping[str, PaperTable]:
     """All tables of the paper, by their names."""
-    text = files("attakit.paper.tables").joinpath(FILE).read_text(encoding="utf-8")
+    text = files("attakit.paper.tables").joinpath(_FILE).read_text(encoding="utf-8")
     return {
         name: PaperTable(name=name, **{**table, "columns": tuple(table["columns"])})
         for name, table in tomllib.loads(text).items()

@@ -1,17 +1,13 @@
 """What the paper proves, in numbers: bounds, their best weights, and divergences of samples."""
 
 from attakit.paper.theory.bounds import (
-    future_domain_bound,
-    past_domain_bound,
-    practical_source_bound,
-    weighted_error_margin,
-)
-from attakit.paper.theory.divergence import Divergence, estimate_divergence
-from attakit.paper.theory.gains import (
+    domain_bound,
     gain_from_labels,
     gain_from_source_like,
     two_set_source_bound,
+    weighted_error_margin,
 )
+from attakit.paper.theory.divergence import Divergence, estimate_divergence
 from attakit.paper.theory.terms import (
     divergence_slack,
     divergence_term,
@@ -28,17 +24,15 @@ __all__ = [
     "Divergence",
     "divergence_slack",
     "divergence_term",
+    "domain_bound",
     "empirical_margin",
     "estimate_divergence",
-    "future_domain_bound",
     "gain_from_labels",
     "gain_from_source_like",
     "gap_term",
     "hoeffding_tail",
     "joint_error",
     "optimal_low_weight",
-    "past_domain_bound",
-    "practical_source_bound",
     "source_bound",
     "target_bound",
     "two_set_source_bound",

@@ -1,12 +1,10 @@
-"""Bounds over many domains: Lemma 6, Theorem 1 and Corollary 3. Two domains are in `weights`.
+"""Bounds over many domains (Lemma 6, Theorem 1, Corollary 3), and gains with all targets as one.
 
 The last axis of weights, shares and distances is over domains; all that stands before it
 broadcasts, also with the other arguments. Bounds above 1 are true of any error and say nothing.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,11 +14,12 @@ from attakit.paper.theory.terms import (
     FORMS,
     MOST_DISTANCE,
     BoundForm,
+    check_delta,
+    check_simplex,
     divergence_slack,
     empirical_margin,
 )
-from attakit.paper.theory.theory_checks import check_delta, check_simplex
-from attakit.train.optimal_weight import FloatArray, check_numbers
+from attakit.train.optimal_weight import FloatArray, check_numbers, target_bound
 
 
 def weighted_error_margin(
@@ -64,147 +63,132 @@ def weighted_error_margin(
     return _margin(weights, distances, counted, slack, joint)
 
 
-def past_domain_bound(
+def domain_bound(
     weights: ArrayLike,
     shares: ArrayLike,
     distances: ArrayLike,
     *,
-    domain: int,
     samples: ArrayLike,
     unlabelled: ArrayLike,
     dimension: ArrayLike,
     delta: ArrayLike,
+    domain: int | None = None,
+    nearest_distance: ArrayLike = 0.0,
     joint: ArrayLike = 0.0,
     best_error: ArrayLike = 0.0,
     form: BoundForm = "paper",
 ) -> FloatArray:
-    """Theorem 1 for a domain j that was trained on: ε_j(ĥ) is at most this.
+    """Theorem 1 and Corollary 3: the error of ĥ on one domain is at most this.
 
     Parameters
     ----------
     weights, shares
         w and λ, on the simplex; λ_i = 0 only where w_i = 0.
     distances
-        Estimated HΔH-distance of each domain to domain j.
-    domain
-        j, the position of the domain.
+        Estimated HΔH-distance of each domain to the one in question. For a domain to come: to k',
+        the known domain nearest to it.
     samples, unlabelled, dimension, delta
         N, m, d and δ.
+    domain
+        j, the position of the domain in question if it was trained on. None: it is not among the
+        domains, like one to come, or the source where source-like samples replace it.
+    nearest_distance
+        δ_D, the most that a domain to come may be away from k'.
     joint, best_error
-        γ_i of each domain, and the least error on domain j.
+        γ_i of each domain, and the least error on the domain in question.
     form
         "paper", or "proved" (see `attakit.paper.theory.terms`).
 
     Examples
     --------
     >>> sizes = {"samples": 10_000, "unlabelled": 10_000, "dimension": 5, "delta": 0.05}
-    >>> w, distances = [0.2, 0.8], [0.5, 0.0]
-    >>> round(float(past_domain_bound(w, w, distances, domain=1, **sizes)), 3)
+    >>> w = [0.2, 0.8]
+    >>> round(float(domain_bound(w, w, [0.5, 0.0], domain=1, **sizes)), 3)
     0.284
-    """
-    sizes = _Sizes(samples, unlabelled, dimension, delta)
-    return _bound(weights, shares, distances, sizes, joint, best_error, form, domain=domain)
-
-
-def future_domain_bound(
-    weights: ArrayLike,
-    shares: ArrayLike,
-    distances: ArrayLike,
-    *,
-    nearest_distance: ArrayLike,
-    samples: ArrayLike,
-    unlabelled: ArrayLike,
-    dimension: ArrayLike,
-    delta: ArrayLike,
-    joint: ArrayLike = 0.0,
-    best_error: ArrayLike = 0.0,
-    form: BoundForm = "paper",
-) -> FloatArray:
-    """Theorem 1 for a domain that is still to come: ε_{t+k}(ĥ) is at most this.
-
-    Parameters
-    ----------
-    weights, shares, samples, unlabelled, dimension, delta, joint, best_error, form
-        As for `past_domain_bound`; γ_i and the least error are of the domain to come.
-    distances
-        Estimated HΔH-distance of each domain to k', the known domain nearest to the one to come.
-    nearest_distance
-        δ_D, the most that the domain to come may be away from k'.
-
-    Examples
-    --------
-    >>> sizes = {"samples": 10_000, "unlabelled": 10_000, "dimension": 5, "delta": 0.05}
-    >>> w, distances = [0.2, 0.8], [0.5, 0.0]
-    >>> round(float(future_domain_bound(w, w, distances, nearest_distance=0.1, **sizes)), 3)
+    >>> round(float(domain_bound(w, w, [0.5, 0.0], nearest_distance=0.1, **sizes)), 3)
     0.708
-    """
-    sizes = _Sizes(samples, unlabelled, dimension, delta)
-    away = check_numbers("nearest_distance", nearest_distance, at_most=MOST_DISTANCE)
-    return _bound(weights, shares, distances, sizes, joint, best_error, form, away=away)
-
-
-def practical_source_bound(
-    weights: ArrayLike,
-    shares: ArrayLike,
-    distances: ArrayLike,
-    *,
-    samples: ArrayLike,
-    unlabelled: ArrayLike,
-    dimension: ArrayLike,
-    delta: ArrayLike,
-    joint: ArrayLike = 0.0,
-    best_error: ArrayLike = 0.0,
-    form: BoundForm = "paper",
-) -> FloatArray:
-    """Corollary 3: ε_S(ĥ) is at most this where source-like samples stand in for the source.
-
-    The first of the domains is then the source-like set, and the source is none of them.
-
-    Parameters
-    ----------
-    weights, shares, samples, unlabelled, dimension, delta, joint, best_error, form
-        As for `past_domain_bound`; γ_i and the least error are of the source.
-    distances
-        Estimated HΔH-distance of each domain to the source.
-
-    Examples
-    --------
-    >>> sizes = {"samples": 10_000, "unlabelled": 10_000, "dimension": 5, "delta": 0.05}
-    >>> round(float(practical_source_bound([0.2, 0.8], [0.2, 0.8], [0.1, 0.5], **sizes)), 3)
+    >>> round(float(domain_bound(w, w, [0.1, 0.5], **sizes)), 3)
     0.928
     """
-    sizes = _Sizes(samples, unlabelled, dimension, delta)
-    return _bound(weights, shares, distances, sizes, joint, best_error, form)
-
-
-class _Sizes(NamedTuple):
-    samples: ArrayLike
-    unlabelled: ArrayLike
-    dimension: ArrayLike
-    delta: ArrayLike
-
-
-def _bound(
-    weights: ArrayLike,
-    shares: ArrayLike,
-    distances: ArrayLike,
-    sizes: _Sizes,
-    joint: ArrayLike,
-    best_error: ArrayLike,
-    form: BoundForm,
-    *,
-    domain: int | None = None,
-    away: ArrayLike = 0.0,
-) -> FloatArray:
-    """Best error + 2·(Lemma 6 + half of what lies between) + 2·C: what the three bounds share."""
+    away = check_numbers("nearest_distance", nearest_distance, at_most=MOST_DISTANCE)
     counted = _counted(weights, domain)
-    chance = _each_chance(sizes.delta, int(counted.sum()) + 1, form)
-    slack = divergence_slack(sizes.unlabelled, sizes.dimension, chance, form=form)
-    margin = _margin(weights, distances, counted, slack, joint) + np.asarray(away) / 2
+    chance = _each_chance(delta, int(counted.sum()) + 1, form)
+    slack = divergence_slack(unlabelled, dimension, chance, form=form)
+    margin = _margin(weights, distances, counted, slack, joint) + away / 2
     gap = empirical_margin(
-        weights, shares, samples=sizes.samples, dimension=sizes.dimension, delta=chance, form=form
+        weights, shares, samples=samples, dimension=dimension, delta=chance, form=form
     )
     return np.asarray(check_numbers("best_error", best_error, at_most=1.0) + 2 * margin + 2 * gap)
+
+
+def two_set_source_bound(
+    low_weight: ArrayLike,
+    low_share: ArrayLike,
+    low_divergence: ArrayLike,
+    target_divergence: ArrayLike,
+    gap: ArrayLike,
+) -> FloatArray:
+    """EB_S of Corollary 4: the source error above its best, with all targets as one domain.
+
+    Parameters
+    ----------
+    low_weight, low_share
+        w₀ and λ₀ of the source-like samples, in [0, 1].
+    low_divergence, target_divergence
+        A of the source and the source-like samples, and A of the source and the target.
+    gap
+        B.
+
+    Examples
+    --------
+    >>> float(two_set_source_bound(0.5, 0.5, low_divergence=0.2, target_divergence=1.0, gap=2.0))
+    2.6
+    """
+    apart = check_numbers("target_divergence", target_divergence)
+    weight = check_numbers("low_weight", low_weight, at_most=1.0)
+    return np.asarray(
+        target_bound(low_weight, low_share, low_divergence, gap) + (1 - weight) * apart
+    )
+
+
+def gain_from_labels(
+    low_weight: ArrayLike, low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
+) -> FloatArray:
+    """Theorem 2: by how much labels on the target lower the bound on its error.
+
+    Above 0 for w₀ = λ₀ < 1 wherever A > 0, and at its most for w₀*.
+
+    Examples
+    --------
+    >>> float(gain_from_labels(0.75, 0.75, divergence=1.0, gap=2.0))
+    0.25
+    """
+    without = target_bound(1.0, 1.0, divergence, gap)
+    return np.asarray(without - target_bound(low_weight, low_share, divergence, gap))
+
+
+def gain_from_source_like(
+    low_weight: ArrayLike,
+    low_share: ArrayLike,
+    low_divergence: ArrayLike,
+    target_divergence: ArrayLike,
+    gap: ArrayLike,
+) -> FloatArray:
+    """Corollary 4: by how much source-like samples lower the bound on the source error.
+
+    Above 0 for w₀ = λ₀ > 0 wherever the source-like samples are nearer to the source than the
+    target is: A of the first, with its γ, below A of the second.
+
+    Examples
+    --------
+    >>> round(float(gain_from_source_like(0.5, 0.5, 0.2, 1.0, gap=2.0)), 6)
+    0.4
+    """
+    without = two_set_source_bound(0.0, 0.0, low_divergence, target_divergence, gap)
+    return np.asarray(
+        without
+        - two_set_source_bound(low_weight, low_share, low_divergence, target_divergence, gap)
+    )
 
 
 def _counted(weights: ArrayLike, domain: int | None) -> FloatArray:

@@ -4,11 +4,11 @@ from attakit.paper.validation.clustering_steps import ClusteringSettings, follow
 from attakit.paper.validation.entropy_cells import EntropySettings, compare_entropy_sets
 from attakit.paper.validation.fitting import Fitting
 from attakit.paper.validation.surface_cells import PLANS, SurfaceSettings, compute_surfaces
-from attakit.paper.validation.testbed import USUAL, Testbed, load_material
+from attakit.paper.validation.testbed import DATA_DEFAULTS, Testbed, load_testbed
 
 __all__ = [
+    "DATA_DEFAULTS",
     "PLANS",
-    "USUAL",
     "ClusteringSettings",
     "EntropySettings",
     "Fitting",
@@ -17,5 +17,5 @@ __all__ = [
     "compare_entropy_sets",
     "compute_surfaces",
     "follow_clustering",
-    "load_material",
+    "load_testbed",
 ]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from attakit.errors import StateError
 from attakit.processes.pool import run_in_processes
-from attakit.report.lines import FORMAT, LineFile, as_json
+from attakit.report.lines import LineFile, as_json
 
 CellNumbers = dict[str, float]
 
@@ -39,8 +39,7 @@ class CellFile:
     """
 
     def __init__(self, path: Path, kind: str, settings: Mapping[str, Any]) -> None:
-        first = {"kind": kind, "format": FORMAT, "settings": dict(settings)}
-        self._lines = LineFile(path, first, resume_after=-1)
+        self._lines = LineFile(path, kind, {"settings": dict(settings)}, resume_after=-1)
         kept = self._lines.kept
         if kept and as_json(kept[0]["settings"]) != as_json(settings):
             raise StateError(
@@ -75,18 +74,9 @@ def complete_cells(
 ) -> dict[_Cell, CellNumbers]:
     """Results of all cells: those in the file, and the rest worked out now, side by side.
 
-    Parameters
-    ----------
-    file
-        Where results are, and where they go as soon as they are there.
-    cells
-        What is wanted.
-    work
-        How to work one out; may be a partial of a function at the top level of a module.
-    workers
-        Processes of one thread each; 0 works in this one.
-    progress
-        Called with the numbers of finished and of all cells.
+    `work` is a function at the top level of a module, or a partial of one. It runs in processes of
+    one thread each, with 0 workers in this one. `progress` gets the numbers of finished and of all
+    cells. A result is in the file as soon as it is there.
     """
     found: dict[_Cell, CellNumbers] = {}
     for cell in cells:

@@ -20,31 +20,15 @@ _NEW, _KNOWN = "#e0193c", "#222222"
 
 @dataclass(frozen=True, eq=False)
 class ClusterStep:
-    """One step of incremental clustering in the plane.
+    """One step of incremental clustering in the plane; its points are anchors and new samples."""
 
-    Parameters
-    ----------
-    domain
-        Where the new samples come from.
-    places
-        (points, 2), anchors and new samples.
-    weights
-        Before the step: how many samples each point stands for.
-    new_weights
-        After it; only those of anchors are shown.
-    clusters
-        Cluster number of every point.
-    is_anchor, is_chosen
-        Whether a point was an anchor before, and whether it became one now.
-    """
-
-    domain: str
-    places: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    new_weights: NDArray[np.float64]
+    domain: str  # of the new samples
+    places: NDArray[np.float64]  # (points, 2)
+    weights: NDArray[np.float64]  # before the step: how many samples each point stands for
+    new_weights: NDArray[np.float64]  # after it; only those of anchors are shown
     clusters: NDArray[np.int64]
-    is_anchor: NDArray[np.bool_]
-    is_chosen: NDArray[np.bool_]
+    is_anchor: NDArray[np.bool_]  # before the step
+    is_chosen: NDArray[np.bool_]  # to become an anchor
 
     @property
     def cluster_count(self) -> int:
@@ -52,15 +36,7 @@ class ClusterStep:
 
 
 def draw_clustering(steps: Sequence[ClusterStep], path: Path) -> None:
-    """Draw steps below each other into a file, all on the same axes.
-
-    Parameters
-    ----------
-    steps
-        What to draw, the initial one first.
-    path
-        The file to write: .png, .svg or .pdf.
-    """
+    """Draw steps, the initial one first, below each other into a .png, .svg or .pdf file."""
     if not steps:
         raise SettingError("draw_clustering: no steps given. Give at least one.")
     figure = new_figure(2 * _PANEL[0], _PANEL[1] * len(steps) + 0.3)

@@ -21,7 +21,7 @@ from attakit.errors import SettingError, check_count
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.paper.validation.clustering_plot import ClusterStep
-from attakit.paper.validation.testbed import Material, Testbed, load_material
+from attakit.paper.validation.testbed import LoadedTestbed, Testbed, load_testbed
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed, generator
 from attakit.records import Rows, Selection
@@ -67,18 +67,10 @@ class ClusteringSettings:
 
 
 def follow_clustering(testbed: Testbed, settings: ClusteringSettings) -> list[ClusterStep]:
-    """Cluster the first steps of a stream, and say where everything is.
-
-    Parameters
-    ----------
-    testbed
-        Data and models.
-    settings
-        Steps, samples and clusters.
-    """
-    material = load_material(testbed)
-    model = material.model(pretrained=True).eval()
-    arrivals = _arrivals(material, settings)
+    """Cluster the first steps of a stream, and say where everything is."""
+    loaded = load_testbed(testbed)
+    model = loaded.model(pretrained=True).eval()
+    arrivals = _arrivals(loaded, settings)
     batches = [_rows(model, samples) for _, samples in arrivals]
     together = torch.cat([rows.features for rows in batches])
     names = [name for rows in batches for name in rows.samples]
@@ -120,9 +112,9 @@ def _step(
     )
 
 
-def _arrivals(material: Material, settings: ClusteringSettings) -> list[tuple[str, Samples]]:
+def _arrivals(loaded: LoadedTestbed, settings: ClusteringSettings) -> list[tuple[str, Samples]]:
     """Domain and samples of every step, the domains in turn."""
-    domains = list(material.domains.parts.items())
+    domains = list(loaded.task.targets.parts.items())
     hosts = [number * len(domains) // settings.steps for number in range(settings.steps)]
     batches: list[tuple[str, Samples]] = []
     for number, host in enumerate(hosts):

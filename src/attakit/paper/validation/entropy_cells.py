@@ -21,7 +21,7 @@ from attakit.nn.classifier import Classifier
 from attakit.paper.validation.cell_file import CellFile, CellNumbers, complete_cells
 from attakit.paper.validation.entropy_plot import EntropyRow
 from attakit.paper.validation.fitting import Fitting, fit, measure
-from attakit.paper.validation.testbed import Material, Testbed, load_material
+from attakit.paper.validation.testbed import LoadedTestbed, Testbed, load_testbed
 from attakit.randomness import generator
 from attakit.report.summaries import MeanStd
 from attakit.stream.samples import Samples, Subset
@@ -91,67 +91,49 @@ def compare_entropy_sets(
 ) -> list[EntropyRow]:
     """Train models on samples of low, high and any entropy, those that are not in the file yet.
 
-    Parameters
-    ----------
-    testbed
-        Data and models.
-    path
-        File of JSON lines with one line per finished model.
-    settings, fitting
-        How many samples and models, and how each is trained.
-    workers
-        Processes of one thread each; by default one per core.
-    progress
-        Called with the numbers of finished and of all models.
+    The file at `path` has one JSON line per finished model. Processes have one thread each, one
+    per core by default. `progress` gets the numbers of finished and of all models.
     """
-    material = load_material(testbed)
-    _check_enough(settings, material)
-    material.model(pretrained=False)  # missing weights raise before any work
-    file = CellFile(path, "entropy", {**material.settings(), **asdict(fitting)})
+    loaded = load_testbed(testbed)
+    _check_enough(settings, loaded)
+    loaded.model(pretrained=False)  # missing weights raise before any work
+    file = CellFile(path, "entropy", {**loaded.settings(), **asdict(fitting)})
     work = partial(train_on_kind, testbed, fitting)
     results = complete_cells(file, settings.cells(), work, workers=workers, progress=progress)
-    rows = [
-        _row(KINDS[kind], way, [result for cell, result in results.items() if _is(cell, kind, way)])
-        for way in WAYS
-        for kind in KINDS
-    ]
-    return [*rows, _row("source model", "as it is", [_losses(_source(material), material)])]
+    found: dict[tuple[TrainingWay, EntropyKind], list[CellNumbers]] = {}
+    for cell, result in results.items():
+        found.setdefault((cell.way, cell.kind), []).append(result)
+    rows = [_row(KINDS[kind], way, found[way, kind]) for way in WAYS for kind in KINDS]
+    source = _losses(loaded.model(pretrained=True).eval(), loaded)
+    return [*rows, _row("source model", "as it is", [source])]
 
 
 def train_on_kind(testbed: Testbed, fitting: Fitting, cell: EntropyCell) -> CellNumbers:
     """Train one model and measure its losses on source and target."""
-    material = load_material(testbed)
+    loaded = load_testbed(testbed)
     pretrained = cell.way == "fine-tune"
-    samples = choose(material, cell.kind, cell.samples, cell.seed)
-    model = material.model(pretrained=pretrained)
+    samples = choose(loaded, cell.kind, cell.samples, cell.seed)
+    model = loaded.model(pretrained=pretrained)
     weights = torch.ones(len(samples))
-    norm = material.norm(pretrained=pretrained)
+    norm = loaded.norm(pretrained=pretrained)
     fit(model, samples, weights, fitting, norm=norm, seed=cell.seed)
-    return _losses(model, material)
+    return _losses(model, loaded)
 
 
-def choose(material: Material, kind: EntropyKind, count: int, seed: int) -> Samples:
+def choose(loaded: LoadedTestbed, kind: EntropyKind, count: int, seed: int) -> Samples:
     """Target samples of a kind, by the entropy of what the source model says."""
-    samples = material.target_train
+    samples = loaded.target_train
     if kind == "random":
         order = generator(seed, "validation draw", kind).permutation(len(samples)).tolist()
     else:
         is_high = kind == "high"
-        order = material.target_entropy.argsort(stable=True, descending=is_high).tolist()
+        order = loaded.target_entropy.argsort(stable=True, descending=is_high).tolist()
     return Subset(samples, order[:count])
 
 
-def _source(material: Material) -> Classifier:
-    return material.model(pretrained=True).eval()
-
-
-def _losses(model: Classifier, material: Material) -> CellNumbers:
-    source, target = measure(model, material.source_test), measure(model, material.target_test)
+def _losses(model: Classifier, loaded: LoadedTestbed) -> CellNumbers:
+    source, target = measure(model, loaded.source_test), measure(model, loaded.target_test)
     return {"source_loss": source.loss, "target_loss": target.loss}
-
-
-def _is(cell: EntropyCell, kind: EntropyKind, way: TrainingWay) -> bool:
-    return (cell.kind, cell.way) == (kind, way)
 
 
 def _row(samples: str, way: str, results: Sequence[CellNumbers]) -> EntropyRow:
@@ -162,8 +144,8 @@ def _row(samples: str, way: str, results: Sequence[CellNumbers]) -> EntropyRow:
     return EntropyRow(samples, way, source, target)
 
 
-def _check_enough(settings: EntropySettings, material: Material) -> None:
-    there = len(material.target_train)
+def _check_enough(settings: EntropySettings, loaded: LoadedTestbed) -> None:
+    there = len(loaded.target_train)
     wanted = max(settings.retrain, settings.fine_tune)
     if 2 * wanted > there:
         raise SettingError(

@@ -20,6 +20,7 @@ from attakit.report.canvas import (
     save_figure,
     soften,
 )
+from attakit.report.runs import grouped
 from attakit.report.summaries import MeanStd
 
 _WIDTH, _BETWEEN = 0.36, 0.03  # of a bar, and of the gap to the other of its pair
@@ -49,27 +50,21 @@ def entropy_table(rows: Sequence[EntropyRow], *, title: str | None = None) -> Ta
         table.add_column(name, justify="right")
     for number, row in enumerate(rows):
         last = number + 1 < len(rows) and rows[number + 1].way != row.way
-        table.add_row(row.samples, row.way, _told(row.source), _told(row.target), end_section=last)
+        table.add_row(row.samples, row.way, _text(row.source), _text(row.target), end_section=last)
     return table
 
 
-def _told(figure: MeanStd) -> str:
+def _text(figure: MeanStd) -> str:
     spread = "" if figure.deviation is None else f" ± {figure.deviation:.3f}"
     return f"{figure.mean:.3f}{spread}"
 
 
 def draw_entropy_sets(rows: Sequence[EntropyRow], path: Path) -> None:
-    """Draw the rows as bars, one panel per way of training; a single model is lines across.
+    """Draw rows as bars into a .png, .svg or .pdf file: one panel per way of training.
 
-    Parameters
-    ----------
-    rows
-        What to draw.
-    path
-        The file to write: .png, .svg or .pdf.
+    A single model is drawn as lines across.
     """
-    ways = list(dict.fromkeys(row.way for row in rows))
-    panels = {way: [row for row in rows if row.way == way] for way in ways}
+    panels = grouped(rows, lambda row: row.way)
     levels = [row for group in panels.values() if len(group) == 1 for row in group]
     shown = {way: group for way, group in panels.items() if len(group) > 1}
     figure = new_figure(4.6 * max(1, len(shown)), 3.6)

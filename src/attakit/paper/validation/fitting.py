@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -74,21 +73,8 @@ def fit(
 ) -> None:
     """Minimise the weighted mean of the losses, in place.
 
-    Samples without weight do not matter in any way: they are left out, for they would still move
-    the statistics of batch-norm layers.
-
-    Parameters
-    ----------
-    model
-        Changed, and left in evaluation mode.
-    samples, weights
-        What to learn, and how much each sample counts.
-    fitting
-        Updates, learning rate and batch size.
-    norm
-        "frozen" or "running" statistics of batch-norm layers.
-    seed
-        Of the order of samples.
+    The model is left in evaluation mode. Samples without weight are left out, because they would
+    still move the statistics of batch-norm layers.
     """
     counted = weights.nonzero().flatten().tolist()
     if not counted:
@@ -104,7 +90,11 @@ def fit(
                 logits = model(place(samples.load(rows), model.device)).logits
             losses = F.cross_entropy(logits, labels[rows].to(logits.device), reduction="none")
             loss = (losses * weights[rows].to(losses)).mean()
-            _check_finite(loss.item(), fitting.lr)
+            if not loss.isfinite():
+                raise ModelError(
+                    f"The loss became {loss.item()} in training with lr={fitting.lr}. Lower it "
+                    f"with --lr."
+                )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
@@ -120,8 +110,3 @@ def measure(model: Classifier, samples: Samples) -> Measured:
         loss += float(F.cross_entropy(logits, truth, reduction="sum"))
         right += int((logits.argmax(dim=1) == truth).sum())
     return Measured(loss / len(samples), right / len(samples))
-
-
-def _check_finite(loss: float, lr: float) -> None:
-    if not math.isfinite(loss):
-        raise ModelError(f"The loss became {loss} in training with lr={lr}. Lower it with --lr.")

@@ -28,11 +28,10 @@ import torch
 from attakit.errors import check_choice, check_count
 from attakit.paper.validation.cell_file import CellFile, CellNumbers, complete_cells
 from attakit.paper.validation.fitting import Fitting, fit, measure
-from attakit.paper.validation.loss_surface import LossSurface
-from attakit.paper.validation.testbed import Material, Testbed, load_material
+from attakit.paper.validation.surface_plot import LossSurface
+from attakit.paper.validation.testbed import LoadedTestbed, Testbed, load_testbed
 from attakit.randomness import generator
-from attakit.stream.joined import Joined
-from attakit.stream.samples import Samples, Subset
+from attakit.stream.samples import Joined, Samples, Subset
 
 LossName = Literal["target", "source", "combined"]
 
@@ -123,30 +122,19 @@ def compute_surfaces(
 ) -> dict[str, LossSurface]:
     """Train the models of some surfaces, those that are not in the file yet.
 
-    Parameters
-    ----------
-    testbed
-        Data and models.
-    names
-        Keys of `PLANS`.
-    path
-        File of JSON lines with one line per finished cell.
-    settings, fitting
-        The grid, and how each model is trained.
-    workers
-        Processes of one thread each; by default one per core.
-    progress
-        Called with the numbers of finished and of all cells.
+    `names` are keys of `PLANS`. The file at `path` has one JSON line per finished cell. Processes
+    have one thread each, one per core by default. `progress` gets the numbers of finished and of
+    all cells.
     """
     for name in names:
         check_choice("compute_surfaces", "name", name, PLANS)
-    material = load_material(testbed)
+    loaded = load_testbed(testbed)
     plans = {name: PLANS[name] for name in names}
     for plan in plans.values():
-        material.model(pretrained=plan.pretrained)  # missing weights raise before any work
-    wanted = (cell for plan in plans.values() for cell in _cells(plan, settings, material))
+        loaded.model(pretrained=plan.pretrained)  # missing weights raise before any work
+    wanted = (cell for plan in plans.values() for cell in _cells(plan, settings, loaded))
     cells = list(dict.fromkeys(wanted))  # three of the surfaces are of the same models
-    file = CellFile(path, "surfaces", {**material.settings(), **asdict(fitting)})
+    file = CellFile(path, "surfaces", {**loaded.settings(), **asdict(fitting)})
     work = partial(train_cell, testbed, fitting)
     results = complete_cells(file, cells, work, workers=workers, progress=progress)
     return {name: _surface(plan, settings, results) for name, plan in plans.items()}
@@ -154,18 +142,18 @@ def compute_surfaces(
 
 def train_cell(testbed: Testbed, fitting: Fitting, cell: SurfaceCell) -> CellNumbers:
     """Train one model and measure its losses on source and target."""
-    material = load_material(testbed)
-    model = material.model(pretrained=cell.pretrained)
-    samples, from_source = mixture(material, cell.samples, cell.share, cell.seed)
+    loaded = load_testbed(testbed)
+    model = loaded.model(pretrained=cell.pretrained)
+    samples, from_source = mixture(loaded, cell.samples, cell.share, cell.seed)
     fit(
         model,
         samples,
         sample_weights(len(samples), from_source, cell.weight),
         fitting,
-        norm=material.norm(pretrained=cell.pretrained),
+        norm=loaded.norm(pretrained=cell.pretrained),
         seed=cell.seed,
     )
-    target, source = measure(model, material.target_test), measure(model, material.source_test)
+    target, source = measure(model, loaded.target_test), measure(model, loaded.source_test)
     return {
         "target_loss": target.loss,
         "source_loss": source.loss,
@@ -174,13 +162,13 @@ def train_cell(testbed: Testbed, fitting: Fitting, cell: SurfaceCell) -> CellNum
     }
 
 
-def mixture(material: Material, count: int, share: float, seed: int) -> tuple[Samples, int]:
+def mixture(loaded: LoadedTestbed, count: int, share: float, seed: int) -> tuple[Samples, int]:
     """Samples to train on, those from the source first, and how many these are."""
     from_source = round(share * count)
     parts = []
     for name, samples, wanted in (
-        ("source", material.source_train, from_source),
-        ("target", material.target_train, count - from_source),
+        ("source", loaded.source_train, from_source),
+        ("target", loaded.target_train, count - from_source),
     ):
         order = generator(seed, "validation draw", name).permutation(len(samples)).tolist()
         parts.append(Subset(samples, order[:wanted]))
@@ -200,19 +188,19 @@ def sample_weights(count: int, from_source: int, weight: float) -> torch.Tensor:
     return weights
 
 
-def _cells(plan: Plan, settings: SurfaceSettings, material: Material) -> Iterator[SurfaceCell]:
+def _cells(plan: Plan, settings: SurfaceSettings, loaded: LoadedTestbed) -> Iterator[SurfaceCell]:
     count = settings.samples(plan)
     for share, weight in product(settings.axis, settings.axis):
-        if _can_be_trained(share, weight, count, material):
+        if _can_be_trained(share, weight, count, loaded):
             for seed in range(settings.seeds):
                 yield SurfaceCell(count, plan.pretrained, share, weight, seed)
 
 
-def _can_be_trained(share: float, weight: float, count: int, material: Material) -> bool:
+def _can_be_trained(share: float, weight: float, count: int, loaded: LoadedTestbed) -> bool:
     """Whether the samples are there, and no weight is on a set without any."""
     source = round(share * count)
     target = count - source
-    enough = source <= len(material.source_train) and target <= len(material.target_train)
+    enough = source <= len(loaded.source_train) and target <= len(loaded.target_train)
     return enough and (source > 0 or weight == 0) and (target > 0 or weight == 1)
 
 

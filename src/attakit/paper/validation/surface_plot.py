@@ -1,15 +1,16 @@
-"""Pictures of loss surfaces: colours for losses, marks for the low points."""
+"""Loss surfaces over the share and the weight of source samples: their low points, in pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attakit.errors import SettingError
-from attakit.paper.validation.loss_surface import LossSurface, edges
 from attakit.report.canvas import EMPTY, FAINT, INK, import_drawing, new_figure, save_figure, soften
 
 _LINE, _LOW, _LOWEST = "#ff8c1a", "#e0193c", "#19d219"
@@ -19,16 +20,55 @@ _PANEL = (4.5, 4.1)  # inches
 _COLUMNS = 3
 
 
-def draw_surfaces(surfaces: Sequence[LossSurface], path: Path) -> None:
-    """Draw one surface, or several side by side, into a file.
+@dataclass(frozen=True)
+class Lowest:
+    """A low point of a surface."""
 
-    Parameters
-    ----------
-    surfaces
-        What to draw; each has colours of its own.
-    path
-        The file to write: .png, .svg or .pdf.
+    share: float  # λ₀
+    weight: float  # w₀
+    loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class LossSurface:
+    """Losses of models trained with shares λ₀ and weights w₀, both ascending.
+
+    Examples
+    --------
+    >>> losses = np.array([[1.0, 3.0, 5.0], [4.0, 2.0, 3.0], [5.0, 4.0, 3.0]])
+    >>> surface = LossSurface("loss", (0.25, 0.5, 0.75), (0.25, 0.5, 0.75), losses)
+    >>> surface.lowest()
+    Lowest(share=0.25, weight=0.25, loss=1.0)
+    >>> [low.weight for low in surface.lowest_per_share()]
+    [0.25, 0.5, 0.75]
     """
+
+    title: str
+    shares: tuple[float, ...]
+    weights: tuple[float, ...]
+    losses: NDArray[np.float64]  # (shares, weights); not a number where there is no model
+
+    def lowest(self) -> Lowest:
+        """The lowest point of all."""
+        row, column = np.unravel_index(np.nanargmin(self.losses), self.losses.shape)
+        return self._point(int(row), int(column))
+
+    def lowest_per_share(self) -> list[Lowest]:
+        """The lowest point for each λ₀ that leaves a choice of w₀."""
+        rows = np.flatnonzero(np.isfinite(self.losses).sum(axis=1) > 1)
+        return [self._point(int(row), int(np.nanargmin(self.losses[row]))) for row in rows]
+
+    def mean_shift(self) -> float:
+        """How far the lowest points lie above (below: negative) the line w₀ = λ₀, on average."""
+        shifts = [low.weight - low.share for low in self.lowest_per_share()]
+        return float(np.mean(shifts)) if shifts else float("nan")
+
+    def _point(self, row: int, column: int) -> Lowest:
+        return Lowest(self.shares[row], self.weights[column], float(self.losses[row, column]))
+
+
+def draw_surfaces(surfaces: Sequence[LossSurface], path: Path) -> None:
+    """Draw surfaces side by side, each with its own colours, into a .png, .svg or .pdf file."""
     if not surfaces:
         raise SettingError("draw_surfaces: no surfaces given. Name at least one.")
     columns = min(_COLUMNS, len(surfaces))
@@ -52,7 +92,7 @@ def _draw_surface(figure: Any, axes: Any, surface: LossSurface) -> None:
         )
     soften(axes)
     axes.set_facecolor(EMPTY)
-    x, y = edges(surface.shares), edges(surface.weights)
+    x, y = _edges(surface.shares), _edges(surface.weights)
     colours = _draw_losses(axes, surface, x, y)
     bar = figure.colorbar(colours, ax=axes, extend="max", shrink=0.82, pad=0.02, aspect=26)
     bar.ax.tick_params(colors=FAINT, labelsize=8, length=0)
@@ -122,3 +162,14 @@ def _two_lines(title: str) -> str:
     """What is shown, and below it on what, where the title has commas."""
     first, comma, rest = title.partition(", ")
     return f"{first}\n{rest}" if comma else title
+
+
+def _edges(centres: Sequence[float]) -> NDArray[np.float64]:
+    """Borders between cells, half-way from one centre to the next.
+
+    >>> _edges([0.0, 1.0]).tolist()
+    [-0.5, 0.5, 1.5]
+    """
+    middle = (np.asarray(centres[1:]) + np.asarray(centres[:-1])) / 2
+    first, last = 2 * centres[0] - middle[0], 2 * centres[-1] - middle[-1]
+    return np.concatenate([[first], middle, [last]])

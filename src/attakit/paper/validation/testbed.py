@@ -11,8 +11,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from attakit.build.data import Task, load_task
+from attakit.build.data import load_task
 from attakit.build.models import TrainingCallback, source_classifier, starting_classifier
+from attakit.build.task import Task
 from attakit.errors import ModelError, SettingError, check_count, unknown_name
 from attakit.nn.batched import logits_in_batches
 from attakit.nn.classifier import Classifier
@@ -21,8 +22,7 @@ from attakit.nn.weights import weights_hash
 from attakit.randomness import generator
 from attakit.settings.experiment import Experiment
 from attakit.settings.load import parse_experiment
-from attakit.stream.joined import Joined
-from attakit.stream.samples import Domains, Samples, Subset
+from attakit.stream.samples import Joined, Samples, Subset
 
 Norm = Literal["frozen", "running"]
 
@@ -30,8 +30,8 @@ _BATCH = 250
 
 
 @dataclass(frozen=True)
-class Usual:
-    """What is usual for a data set: its model, where weights are, how it is trained."""
+class DataDefaults:
+    """Defaults for a data set: its model, where weights are, how it is trained."""
 
     model: str
     weights: Path | None  # of the source model; None: trained and cached by us
@@ -43,9 +43,9 @@ class Usual:
 
 # The digits have 2,397 target samples to choose from: low and high entropy must not overlap much.
 # PACS as in experiments/pacs and in Table 1 of the paper.
-USUAL: dict[str, Usual] = {
-    "digits": Usual("small_cnn", None, None, 1e-3, 64, 800),
-    "pacs": Usual(
+DATA_DEFAULTS: dict[str, DataDefaults] = {
+    "digits": DataDefaults("small_cnn", None, None, 1e-3, 64, 800),
+    "pacs": DataDefaults(
         "resnet18",
         Path("checkpoints/pacs-photo.safetensors"),
         Path("weights/resnet18_imagenet.safetensors"),
@@ -67,10 +67,10 @@ class Testbed:
     root
         Folder of the images; None where the data set is looked for anyway.
     weights
-        Source model; None is the usual file, and for digits the model that we train.
+        Source model; None is the default file, and for digits the model that we train.
     start
-        Weights from before the source was seen, such as those of ImageNet; None is the usual file,
-        and for digits random weights.
+        Weights from before the source was seen, such as those of ImageNet; None is the default
+        file, and for digits random weights.
     test_samples
         Target samples that are never trained on, from all target domains.
     device
@@ -78,7 +78,7 @@ class Testbed:
 
     Examples
     --------
-    >>> Testbed().usual.model
+    >>> Testbed().defaults.model
     'small_cnn'
     """
 
@@ -93,44 +93,27 @@ class Testbed:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.data not in USUAL:
-            raise unknown_name("data set for validation", self.data, USUAL)
+        if self.data not in DATA_DEFAULTS:
+            raise unknown_name("data set for validation", self.data, DATA_DEFAULTS)
         check_count("Testbed", "test_samples", self.test_samples)
 
     @property
-    def usual(self) -> Usual:
-        return USUAL[self.data]
+    def defaults(self) -> DataDefaults:
+        return DATA_DEFAULTS[self.data]
 
 
 @dataclass(frozen=True)
-class Material:
-    """A testbed, loaded.
-
-    Parameters
-    ----------
-    testbed, experiment, task
-        Where it comes from.
-    source_model
-        The model as trained on the source. Take copies with `model`.
-    source_train, source_test
-        Samples of the source; models may have seen the first, never the second.
-    target_train, target_test
-        Samples of all target domains together, split at random.
-    """
+class LoadedTestbed:
+    """A testbed, loaded."""
 
     testbed: Testbed
     experiment: Experiment
     task: Task
-    source_model: Classifier
+    source_model: Classifier  # trained on the source; take copies with `model`
     source_train: Samples
-    source_test: Samples
-    target_train: Samples
+    source_test: Samples  # no model has seen them
+    target_train: Samples  # of all target domains together, split at random
     target_test: Samples
-
-    @property
-    def domains(self) -> Domains:
-        """The target domains as they are."""
-        return self.task.targets
 
     def model(self, *, pretrained: bool) -> Classifier:
         """A fresh copy of the model, with or without training on the source."""
@@ -158,7 +141,7 @@ class Material:
 
     @property
     def _start(self) -> Path | None:
-        return self.testbed.start or self.testbed.usual.start
+        return self.testbed.start or self.testbed.defaults.start
 
     @cached_property
     def _start_model(self) -> Classifier:
@@ -170,18 +153,13 @@ class Material:
         return starting_classifier(self.experiment, self.task, self._start)
 
 
-_remembered: dict[Testbed, Material] = {}
+_remembered: dict[Testbed, LoadedTestbed] = {}
 
 
-def load_material(testbed: Testbed, progress: TrainingCallback | None = None) -> Material:
+def load_testbed(testbed: Testbed, progress: TrainingCallback | None = None) -> LoadedTestbed:
     """Read data and models; the last testbed is remembered, for many cells in one process.
 
-    Parameters
-    ----------
-    testbed
-        What to read.
-    progress
-        Called after every update, where the source model is trained first.
+    `progress` is called after every update, where the source model is trained first.
     """
     if testbed not in _remembered:
         _remembered.clear()
@@ -189,10 +167,10 @@ def load_material(testbed: Testbed, progress: TrainingCallback | None = None) ->
     return _remembered[testbed]
 
 
-def _load(testbed: Testbed, progress: TrainingCallback | None) -> Material:
+def _load(testbed: Testbed, progress: TrainingCallback | None) -> LoadedTestbed:
     stream = {"name": testbed.data, **_given(root=testbed.root)}
-    weights = testbed.weights or testbed.usual.weights
-    model = {"name": testbed.usual.model, "device": testbed.device, **_given(weights=weights)}
+    weights = testbed.weights or testbed.defaults.weights
+    model = {"name": testbed.defaults.model, "device": testbed.device, **_given(weights=weights)}
     experiment = parse_experiment({"stream": stream, "model": model})
     task = load_task(experiment.stream)
     if weights is not None and not weights.exists():
@@ -203,7 +181,7 @@ def _load(testbed: Testbed, progress: TrainingCallback | None) -> Material:
     if task.source_train is None or task.source_test is None:
         raise SettingError(f"Testbed: {testbed.data} must have source samples, held-out ones too.")
     train, test = _split(Joined(list(task.targets.parts.values())), testbed.test_samples)
-    return Material(
+    return LoadedTestbed(
         testbed=testbed,
         experiment=experiment,
         task=task,

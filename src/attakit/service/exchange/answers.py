@@ -47,20 +47,8 @@ def read_answers(
     """Take answers from a file, and report what became of each line.
 
     The same file read twice changes nothing: the key of an answer is made from who said what to
-    which question.
-
-    Parameters
-    ----------
-    storage
-        Gets the answers.
-    stream
-        Text; open files with newline="".
-    form
-        "csv", "jsonl" or "label-studio".
-    annotator
-        Who answered, where a line does not say it.
-    classes
-        Names, in the order of the labels. A class is given by name, or else by its number from 0.
+    which question. A line without an annotator counts as said by `annotator`. A class is given by
+    its name or by its number from 0.
     """
     check_choice("read_answers", "form", form, FILE_FORMATS)
     counts: Counter[str] = Counter()

@@ -53,27 +53,7 @@ class LineProblem:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What became of the lines of a file.
-
-    Parameters
-    ----------
-    taken
-        Answers that count now.
-    repeated
-        ReadAnswer before, so nothing changed.
-    late
-        To questions that are closed.
-    conflicting
-        Something else was said before that counts.
-    unknown
-        To questions that were never asked.
-    refused
-        Lines that cannot be understood.
-    blank
-        Lines that are not filled in.
-    problems
-        One for every unknown and refused line, in the order of the file.
-    """
+    """What became of the lines of a file; `ImportBody` describes the counts."""
 
     taken: int = 0
     repeated: int = 0
@@ -82,7 +62,7 @@ class ImportReport:
     unknown: int = 0
     refused: int = 0
     blank: int = 0
-    problems: tuple[LineProblem, ...] = ()
+    problems: tuple[LineProblem, ...] = ()  # for every unknown and refused line, in order
 
 
 def choose_file_format(path: Path, form: str | None = None) -> FileFormat:

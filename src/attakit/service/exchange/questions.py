@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
+from urllib.parse import quote
 
-from attakit.errors import check_choice
-from attakit.service.exchange.images import as_data_url, at_service
+from PIL import Image
+
+from attakit.errors import SettingError, check_choice
 from attakit.service.exchange.json_lines import lines_of
 from attakit.service.exchange.label_studio import tasks_of
 from attakit.service.exchange.lines import FILE_FORMATS, ExportedQuestion, FileFormat
 from attakit.service.exchange.spreadsheet import table_of
-from attakit.service.storage import GivenAnswer, Question, Storage
+from attakit.service.images import open_image, to_png
+from attakit.service.storage import Question, Storage
 
 _TEXTS: dict[str, Callable[[Iterable[ExportedQuestion], Sequence[str]], Iterator[str]]] = {
     "csv": table_of,
@@ -19,6 +23,7 @@ _TEXTS: dict[str, Callable[[Iterable[ExportedQuestion], Sequence[str]], Iterator
     "label-studio": tasks_of,
 }
 _PIECE = 100_000  # characters
+_PIXELS = 50_000_000  # of an image inside a file
 
 
 def write_questions(
@@ -32,38 +37,33 @@ def write_questions(
 ) -> int:
     """Write questions for people who label elsewhere; return how many.
 
-    Whether a question is for learning or for the audit is not told, so that answers stay fair.
+    The file does not say which questions are for the audit, so that answers stay fair.
 
     Parameters
     ----------
-    storage
-        Holds the questions.
     stream
-        Gets text; line ends are written as they should be, so open files with newline="".
-    form
-        "csv", "jsonl" or "label-studio".
-    classes
-        Names, in the order of the labels.
+        The file, opened with newline="", because line ends are written as they should be.
     everything
-        Closed questions and the answers that count too, instead of open questions alone.
+        Also write closed questions, and the answers that count.
     image_url
-        Address of the service. Images are then given as its addresses; otherwise Label Studio's
-        tasks hold them, and other formats name the sample only.
+        The service's address. Images are then links to it; otherwise Label Studio's tasks contain
+        them, and other formats name the sample only.
     """
     check_choice("write_questions", "form", form, FILE_FORMATS)
     if image_url is not None:
         at_service(image_url, "")  # complains before anything is written
-    asked = _Counted(_asked(storage, form, everything=everything, image_url=image_url))
-    for text in _TEXTS[form](asked, classes):
-        stream.write(text)
-    return asked.count
+    found = _find_questions(storage, everything=everything)
+    asked = _exported(storage, found, form, everything=everything, image_url=image_url)
+    stream.writelines(_TEXTS[form](asked, classes))
+    return len(found)
 
 
 def questions_in_pieces(
     storage: Storage, form: FileFormat, *, classes: Sequence[str], everything: bool = False
 ) -> Iterator[str]:
     """What `write_questions` writes, in pieces, of which few are in memory at a time."""
-    asked = _asked(storage, form, everything=everything)
+    found = _find_questions(storage, everything=everything)
+    asked = _exported(storage, found, form, everything=everything)
     waiting: list[str] = []
     size = 0
     for text in _TEXTS[form](asked, classes):
@@ -75,47 +75,55 @@ def questions_in_pieces(
     yield "".join(waiting)
 
 
-class _Counted:
-    """Counts questions while they are taken."""
-
-    def __init__(self, asked: Iterable[ExportedQuestion]) -> None:
-        self.asked = asked
-        self.count = 0
-
-    def __iter__(self) -> Iterator[ExportedQuestion]:
-        for one in self.asked:
-            self.count += 1
-            yield one
+def _find_questions(storage: Storage, *, everything: bool) -> list[Question]:
+    """The oldest first; what was forgotten, and so lost its guesses, never leaves."""
+    newest_first = storage.questions.recent(storage.questions.counts().asked)
+    return [
+        one for one in newest_first[::-1] if one.state == "open" or (everything and one.guesses)
+    ]
 
 
-def _asked(
-    storage: Storage, form: FileFormat, *, everything: bool, image_url: str | None = None
+def _exported(
+    storage: Storage,
+    found: Iterable[Question],
+    form: FileFormat,
+    *,
+    everything: bool,
+    image_url: str | None = None,
 ) -> Iterator[ExportedQuestion]:
     """Questions one after the other: with their images they would not fit into memory."""
-    for question in _questions(storage, everything=everything):
-        votes = _votes(storage, question) if everything else ()
-        image = _image(storage, question, image_url, inside=form == "label-studio")
+    for question in found:
+        image = None
+        if image_url is not None:
+            image = at_service(image_url, question.sample)
+        elif form == "label-studio":
+            image = as_data_url(storage.samples.contents([question.sample]).get(question.sample))
+        given = storage.questions.answers(question.question) if everything else ()
+        votes = tuple(one for one in given if one.outcome == "accepted" and not one.withdrawn)
         yield ExportedQuestion(question, votes, image)
 
 
-def _questions(storage: Storage, *, everything: bool) -> Iterator[Question]:
-    """The oldest first; what was forgotten, and so lost its guesses, never leaves."""
-    newest_first = storage.questions.recent(storage.questions.counts().asked)
-    for question in reversed(newest_first):
-        if question.state == "open" or (everything and question.guesses):
-            yield question
-
-
-def _votes(storage: Storage, question: Question) -> tuple[GivenAnswer, ...]:
-    given = storage.questions.answers(question.question)
-    return tuple(one for one in given if one.outcome == "accepted" and not one.withdrawn)
-
-
-def _image(
-    storage: Storage, question: Question, image_url: str | None, *, inside: bool
-) -> str | None:
-    if image_url is not None:
-        return at_service(image_url, question.sample)
-    if not inside:
+def as_data_url(content: bytes | None) -> str | None:
+    """A PNG inside a URL, made from the pixels; None without content, or if it is no image."""
+    if content is None:
         return None
-    return as_data_url(storage.samples.contents([question.sample]).get(question.sample))
+    try:
+        with open_image(content, _PIXELS) as image:
+            drawn = image.convert("RGB")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+    return "data:image/png;base64," + base64.b64encode(to_png(drawn)).decode("ascii")
+
+
+def at_service(base: str, sample: str) -> str:
+    """The address of a sample's picture at the service.
+
+    >>> at_service("https://labels.example/", "a/b 1")
+    'https://labels.example/v1/samples/a%2Fb%201/image'
+    """
+    if not base.startswith(("http://", "https://")):
+        raise SettingError(
+            f"questions: --image-url must be the address of the service, such as "
+            f"https://labels.example, got {base!r}."
+        )
+    return f"{base.rstrip('/')}/v1/samples/{quote(sample, safe='')}/image"

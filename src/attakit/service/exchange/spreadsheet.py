@@ -6,9 +6,13 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from attakit.errors import LabelError
 from attakit.service.exchange.lines import ExportedQuestion, Line, LineProblem, shortened
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 COLUMNS = (
     "question",
@@ -106,29 +110,15 @@ class _HandingBack:
         return text
 
 
-class _Reader:
-    """Rows of CSV with the number of the line that each ends on."""
-
-    def __init__(self, lines: Iterable[str], delimiter: str) -> None:
-        self._rows = csv.reader(lines, delimiter=delimiter)
-
-    def __next__(self) -> list[str]:
-        return next(self._rows)
-
-    @property
-    def line_num(self) -> int:
-        return self._rows.line_num
-
-
-def _open(stream: Iterable[str]) -> _Reader:
+def _open(stream: Iterable[str]) -> Reader:
     """Read with the delimiter of the first line: spreadsheets use that of their country."""
     lines = iter(stream)
     first = next(lines, "").removeprefix("\ufeff")
     delimiter = max(_DELIMITERS, key=first.count)
-    return _Reader(chain([first], lines), delimiter)
+    return csv.reader(chain([first], lines), delimiter=delimiter)
 
 
-def _read_header(reader: _Reader) -> list[str]:
+def _read_header(reader: Reader) -> list[str]:
     try:
         header = [name.strip().lower() for name in next(reader)]
     except (StopIteration, csv.Error):

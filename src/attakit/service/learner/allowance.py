@@ -11,7 +11,7 @@ import numpy as np
 
 from attakit.label.budget import Budget
 from attakit.label.packing import check_state
-from attakit.settings.service import LabelTable
+from attakit.settings.service import ServiceLabelsTable
 
 HOUR = 3600.0
 _ROUNDING = 1e-9
@@ -23,11 +23,6 @@ class PlannedBudget(Budget):
 
     The planner keeps to what remains. After that the questions of the turn are paid, whatever the
     limit is by then: the turn may be replayed after somebody lowered the limit.
-
-    Parameters
-    ----------
-    limit
-        Questions that may be had in all; None sets no limit.
 
     Examples
     --------
@@ -44,39 +39,31 @@ class PlannedBudget(Budget):
 
     def spend(self, count: int) -> None:
         """Pay for questions of a planned turn."""
-        self._spent += count
+        self.spent += count
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         check_state("PlannedBudget", state, ("spent",))
-        self._spent = state["spent"]
+        self.spent = state["spent"]
 
 
 @dataclass(frozen=True, slots=True)
-class AskedCounts:
-    """Questions put so far, refunds not subtracted."""
+class PurposeCounts:
+    """Numbers of questions by purpose: chosen by the method, and drawn for the audit."""
 
     learn: int = 0
     audit: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TurnQuestions:
-    """Questions that a turn may ask: by choice of the method, and drawn for the audit."""
-
-    learn: int
-    audit: int
-
-
-def question_limit(table: LabelTable) -> int | None:
+def question_limit(table: ServiceLabelsTable) -> int | None:
     """How many questions the budget of labels pays for; None without a limit.
 
-    >>> question_limit(LabelTable(budget=10, policy="majority", answers=3))
+    >>> question_limit(ServiceLabelsTable(budget=10, policy="majority", answers=3))
     3
     """
     return None if table.budget == "unlimited" else table.budget // table.cost
 
 
-def hourly_limit(table: LabelTable) -> float:
+def hourly_limit(table: ServiceLabelsTable) -> float:
     """How many questions may be put within an hour; infinite without a limit."""
     return math.inf if table.per_hour == "unlimited" else table.per_hour // table.cost
 
@@ -85,11 +72,11 @@ def share_out(
     share: float,
     available: float,
     batch_size: int,
-    asked: AskedCounts,
+    asked: PurposeCounts,
     random: np.random.Generator,
     *,
     method_asks: bool = True,
-) -> TurnQuestions:
+) -> PurposeCounts:
     """Divide what a turn may ask between the method and the audit.
 
     The audit follows the method: of all questions put so far, `share` shall be its own. A fraction
@@ -97,33 +84,29 @@ def share_out(
 
     Parameters
     ----------
-    share
-        Of the audit among all questions.
     available
         Questions that may be put now; may be infinite.
     batch_size
-        Samples in the turn: nobody can ask about more.
+        Samples in the turn, about which questions can be put.
     asked
-        So far.
-    random
-        Rounds.
+        Questions put so far, refunds not subtracted.
     method_asks
         Whether the method ever asks. If it does not, the audit sets its own pace.
 
     Examples
     --------
-    >>> share_out(0.2, 10, 50, AskedCounts(learn=8, audit=0), np.random.default_rng(0))
-    TurnQuestions(learn=7, audit=2)
+    >>> share_out(0.2, 10, 50, PurposeCounts(learn=8, audit=0), np.random.default_rng(0))
+    PurposeCounts(learn=7, audit=2)
     """
     due = _audit_due(share, asked, random, method_asks=method_asks)
     audit = int(max(0, min(due, available, batch_size)))
     rest = available - audit
     learn = rest if math.isinf(rest) else math.ceil(rest * (1 - share) - _ROUNDING)
-    return TurnQuestions(int(max(0, min(learn, batch_size - audit))), audit)
+    return PurposeCounts(int(max(0, min(learn, batch_size - audit))), audit)
 
 
 def _audit_due(
-    share: float, asked: AskedCounts, random: np.random.Generator, *, method_asks: bool
+    share: float, asked: PurposeCounts, random: np.random.Generator, *, method_asks: bool
 ) -> int:
     if share == 0:
         return 0

@@ -30,7 +30,7 @@ _CHUNK = 100
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A share that was measured on some samples, with its confidence interval."""
+    """A share, or a difference of shares, measured on some samples, with its interval."""
 
     value: float
     low: float
@@ -75,14 +75,7 @@ class AuditSample:
 class Audit:
     """The newest audit samples whose contents are kept, and what models say about them.
 
-    Parameters
-    ----------
-    storage
-        Holds samples and answers.
-    decode
-        Makes an input of a content.
-    window
-        Newest answers that count.
+    The newest `window` answers count.
     """
 
     def __init__(self, storage: Storage, decode: Decode, window: int) -> None:
@@ -140,21 +133,10 @@ def _judge(model: Classifier, inputs: Tensor) -> list[tuple[int, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far people agree with the source model where it is surest.
-
-    Parameters
-    ----------
-    share
-        Of these samples, on which they agree.
-    beyond_chance
-        Lower end of the interval of the share, on a scale on which somebody who answers at random
-        has 0, and who always agrees has 1.
-    count
-        Of the samples.
-    """
+    """How often people agree with the source model on the samples it is surest about."""
 
     share: float
-    beyond_chance: float
+    beyond_chance: float  # lower bound of the share, scaled: 0 is chance, 1 is full agreement
     count: int
 
 
@@ -165,13 +147,12 @@ def trust(
     classes: int,
     confidence: float,
 ) -> Trust:
-    """How far people can be trusted, told from the samples about which the source model is surest.
+    """How far people can be trusted, judged by the samples that the source model is surest about.
 
-    Somebody who answers at random agrees with it on one of so many samples as there are classes,
-    which would be every second of two classes, and on few samples more by luck. So the lower end
-    of the interval must be above that, and it is told how far it is (Bennett, Alpert and
-    Goldstein's S of 1954). Chance is the same for all classes, not Cohen's: where nearly all
-    samples are of one class, honest people would hardly do better than his.
+    Somebody who answers at random agrees with it by chance: with two classes, on every second
+    sample, and on few samples more often by luck. So the lower end of the interval is compared with
+    chance (Bennett, Alpert and Goldstein's S of 1954). Chance is the same for all classes, unlike
+    in Cohen's kappa: where nearly all samples have one class, honest people could hardly beat that.
 
     >>> trust([1, 0] * 10, [1, 0] * 10, [0.1] * 20, classes=2, confidence=0.9).beyond_chance > 0.5
     True

@@ -20,16 +20,9 @@ _SOURCE_FILE = "source.safetensors"
 
 
 class VersionFiles:
-    """The folder of versions.
+    """The folder with one safetensors file for each version.
 
-    Parameters
-    ----------
-    folder
-        Holds one safetensors file for each version.
-    versions
-        Say which there are.
-    source
-        The source model; versions differ from it in their weights alone.
+    Versions differ from the source model in their weights alone.
     """
 
     def __init__(self, folder: Path, versions: VersionStore, source: Classifier) -> None:
@@ -54,7 +47,7 @@ class VersionFiles:
             self._versions.promote(SOURCE, "It is the source model.", LEARNER, key="source")
 
     def write(self, model: nn.Module, turn: Turn, received: int) -> Version:
-        """Save a candidate, made of so many labels.
+        """Save a candidate that was made with `received` labels.
 
         One of the same turn that is there already stays as it is: it may have been promoted since.
         """
@@ -78,13 +71,9 @@ class VersionFiles:
         return model.eval()
 
     def clean(self, keep: int) -> None:
-        """Delete drafts, and the files of old versions, but not of those that answered last.
+        """Delete drafts and the files of old versions.
 
-        Parameters
-        ----------
-        keep
-            So many of the newest, and of those that answered last, stay; two of the latter at
-            least.
+        The newest `keep` stay, and as many of those that answered last, at least two.
         """
         answered = self._versions.get(promoted_versions(self._versions)[: max(2, keep)])
         kept = {version.file for version in (*self._versions.recent(keep), *answered.values())}

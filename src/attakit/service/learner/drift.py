@@ -74,7 +74,7 @@ class Monitor:
         self._detector = self._fresh()
 
     def update(self, values: Sequence[float]) -> Alarm | None:
-        """Take in values; begin anew after an alarm."""
+        """Take in values; start again after an alarm."""
         alarm = None
         for value in values:
             self._detector.update(value)
@@ -112,10 +112,7 @@ class Monitor:
 class Drift:
     """Watches entropy, prediction mix and features of a stream.
 
-    Parameters
-    ----------
-    delta
-        Of ADWIN: the chance of a false alarm.
+    `delta` is ADWIN's: the chance of a false alarm.
 
     Examples
     --------
@@ -147,7 +144,7 @@ class Drift:
         found = [self._monitors[what].update(several) for what, several in values.items()]
         alarms = tuple(alarm for alarm in found if alarm is not None)
         for alarm in alarms:
-            self._begin_anew(alarm.what)
+            self._reset(alarm.what)
         return Reading(_mean(entropies), self._mix, _mean(distances), alarms)
 
     def state_dict(self) -> dict[str, Any]:
@@ -188,8 +185,8 @@ class Drift:
         scaled: list[float] = (away / (away + self._near.spread).clamp_min(_TINY)).tolist()
         return scaled
 
-    def _begin_anew(self, what: What) -> None:
-        """After an alarm, what comes now is what is usual."""
+    def _reset(self, what: What) -> None:
+        """After an alarm, the next samples say what is usual."""
         if what == "mix":
             self._usual_mix, self._mix = _Sum(), 0.0
         if what == "distance":

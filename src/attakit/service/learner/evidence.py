@@ -7,27 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from attakit.service.learner.audit import estimate, trust
+from attakit.service.learner.audit import Estimate, estimate, trust
 from attakit.service.storage.rows import Gate
 from attakit.settings.service import GateTable
 
 _PSEUDO = 0.5  # of an answer, added to each of the four cells (Agresti and Min 2005)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How much more often one model is right than another, on the same samples."""
-
-    value: float
-    low: float  # bounds that hold with the confidence asked for, each by itself
-    high: float
-    count: int
-
-
 def paired_difference(
     labels: Sequence[int | None], new: Sequence[int], old: Sequence[int], confidence: float
-) -> Difference:
+) -> Estimate:
     """The difference of two accuracies with the interval of Agresti and Min for matched pairs.
+
+    Each bound alone holds with the confidence asked for.
 
     >>> found = paired_difference([0] * 10, [0] * 10, [0] * 5 + [1] * 5, confidence=0.9)
     >>> round(found.value, 2), found.low > 0
@@ -40,7 +32,7 @@ def paired_difference(
     spread = math.sqrt(max(0.0, gained + lost + 2 * _PSEUDO - change**2 / count)) / count
     half = NormalDist().inv_cdf(confidence) * spread
     value = change / len(labels) if labels else 0.0
-    return Difference(value, change / count - half, change / count + half, len(labels))
+    return Estimate(value, change / count - half, change / count + half, len(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +46,16 @@ class SourceLike:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known about a candidate.
+    """What is known about a candidate: labels and guesses for the audit samples, and agreement."""
 
-    Parameters
-    ----------
-    labels
-        What people said about the audit samples; None where no class fits.
-    candidate, serving, source
-        What each model says about them.
-    source_entropies
-        How unsure the source model is about them.
-    source_like
-        Agreement on the source-like samples that the method keeps; None where it keeps none.
-    classes
-        Of the models.
-    since
-        What happened before which answers do not count, for people; empty if all count.
-    """
-
-    labels: Sequence[int | None]
+    labels: Sequence[int | None]  # from people; None where no class fits
     candidate: Sequence[int]
     serving: Sequence[int]
     source: Sequence[int]
     source_entropies: Sequence[float]
-    source_like: SourceLike | None = None
+    source_like: SourceLike | None = None  # None if the method keeps no source-like samples
     classes: int = 2
-    since: str = ""
+    since: str = ""  # the event since which answers count, in words; empty if all count
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,19 +27,7 @@ _CHUNK = 100
 
 
 class Gatekeeper:
-    """Judges candidates, promotes those that pass, and takes back a promotion that went wrong.
-
-    Parameters
-    ----------
-    settings
-        Of the service: what must be proven.
-    versions
-        Records it.
-    files
-        Hold the models.
-    audit
-        What people said about samples drawn at random.
-    """
+    """Judges candidates, promotes those that pass, and takes back a promotion that went wrong."""
 
     def __init__(
         self, settings: ServiceSettings, versions: VersionStore, files: VersionFiles, audit: Audit

@@ -14,10 +14,9 @@ from attakit.nn.devices import prepare
 from attakit.service.learner.allowance import PlannedBudget, question_limit
 from attakit.service.learner.audit import Audit, Decode, served_accuracy
 from attakit.service.learner.candidates import VersionFiles
-from attakit.service.learner.checkpoint import SAVED_TURN, Checkpoints
 from attakit.service.learner.drift import Drift
 from attakit.service.learner.gate import Gatekeeper
-from attakit.service.learner.memory import Memory
+from attakit.service.learner.memory import SAVED_TURN, Checkpoints, Memory
 from attakit.service.learner.planner import Planner
 from attakit.service.learner.turns import TurnTaker
 from attakit.service.models import VERSIONS
@@ -34,20 +33,7 @@ class LiveLearner:
     """Learns from what the service serves and from what people answer.
 
     Its state is a function of the log of turns: stopped at any moment, `resume` brings it back to
-    where it would be.
-
-    Parameters
-    ----------
-    settings
-        Of the service.
-    storage
-        Shared with the server.
-    source
-        The source model; it is copied.
-    decode
-        Makes an input of a stored content.
-    clock
-        Tells the time.
+    where it would be. The source model is copied; `decode` turns a stored content into an input.
     """
 
     def __init__(

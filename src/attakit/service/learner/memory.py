@@ -1,75 +1,50 @@
-"""All that a turn of the learner changes, in one place, so that it can be saved and replayed."""
+"""All that a turn of the learner changes, in one place, and its checkpoints on disk.
+
+Later turns can be replayed from a checkpoint.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from attakit.errors import StateError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Forgets, Method
 from attakit.queries import SampleId
-from attakit.service.learner.allowance import AskedCounts
+from attakit.service.learner.allowance import PurposeCounts
 from attakit.service.learner.drift import Drift
+from attakit.service.storage.storage import KeyValueStore
+from attakit.store.tensor_file import load_state, save_state
 
-_COUNTS = (
-    "turn",
-    "clock",
-    "asked_learn",
-    "asked_audit",
-    "asked_by_class",
-    "boosted_until",
-    "since_candidate",
-    "version",
-    "weights",
-)
+SAVED_TURN = "saved_turn"
+_NAME = "turn-{:09d}.safetensors"
+_ANY = "turn-*.safetensors"
 
 
 @dataclass
 class Memory:
-    """The method, the account of labels, the drift monitors, and some counts.
-
-    Parameters
-    ----------
-    method
-        Adapts.
-    ledger
-        Pays for questions.
-    drift
-        Watches the stream.
-    turn
-        Last one taken.
-    clock
-        Steps of the selector that have passed: more than turns, where alarms hurried it.
-    asked_learn, asked_audit
-        Questions put so far, refunds not subtracted.
-    asked_by_class
-        Questions of the method by guessed class, refunds subtracted.
-    boosted_until
-        Last turn that an alarm hurries.
-    since_candidate
-        Turns with learning since the last version was made.
-    version, weights
-        Number and hash of the version that was made last.
-    """
+    """The method, the account of labels, the drift monitors, and some counts."""
 
     method: Method
     ledger: Ledger
     drift: Drift
-    turn: int = -1
-    clock: float = 0.0
+    turn: int = -1  # the last one taken
+    clock: float = 0.0  # steps of the selector so far: more than turns, after drift alarms
     asked_learn: int = 0
     asked_audit: int = 0
-    asked_by_class: dict[int, int] = field(default_factory=dict)
-    boosted_until: int = -1
-    since_candidate: int = 0
-    version: int = 0
+    asked_by_class: dict[int, int] = field(default_factory=dict)  # by guess, refunds subtracted
+    boosted_until: int = -1  # the last turn in which a drift alarm makes the clock faster
+    since_candidate: int = 0  # turns with learning since the last version
+    version: int = 0  # number and hash of the last version
     weights: str = ""
 
     @property
-    def asked(self) -> AskedCounts:
-        return AskedCounts(self.asked_learn, self.asked_audit)
+    def asked(self) -> PurposeCounts:
+        """Questions put so far, refunds not subtracted."""
+        return PurposeCounts(self.asked_learn, self.asked_audit)
 
     def forget(self, samples: Sequence[SampleId]) -> None:
         """Let go of samples wherever they are kept."""
@@ -102,3 +77,58 @@ class Memory:
                 f"The learner: its checkpoint lacks {error}. Continue with the version that wrote "
                 f"it, or start a new folder."
             ) from error
+
+
+_PARTS = ("method", "ledger", "drift")  # have a state of their own
+_COUNTS = [one.name for one in fields(Memory) if one.name not in _PARTS]
+
+
+class UnusableCheckpoint(StateError):
+    """The learner's memory is lost or does not fit: it would be so again after another start."""
+
+
+class Checkpoints:
+    """Keeps the newest memory of the learner in a folder.
+
+    Once a file is safe, the value `SAVED_TURN` names its turn. What older turns took from the
+    samples is then no longer needed.
+    """
+
+    def __init__(self, folder: Path, key_values: KeyValueStore) -> None:
+        self.folder = folder
+        self._key_values = key_values
+
+    def save(self, memory: Memory) -> None:
+        """Write the memory; older files go once it is safe."""
+        new = self.folder / _NAME.format(memory.turn)
+        save_state(new, memory.state_dict())
+        self._key_values.set(SAVED_TURN, memory.turn)
+        self._remove_all_but(new)
+
+    def load(self, memory: Memory) -> bool:
+        """Bring the memory to the newest checkpoint; False if there was never one."""
+        files = self._files()
+        saved = self._key_values.get(SAVED_TURN, -1)
+        if not files:
+            if saved >= 0:
+                raise UnusableCheckpoint(
+                    f"The learner: its checkpoint after turn {saved} is missing in {self.folder}. "
+                    f"Put it back, or start the service in a new folder."
+                )
+            return False
+        try:
+            memory.load_state_dict(load_state(files[-1]))
+        except StateError as error:
+            raise UnusableCheckpoint(str(error)) from error
+        # A learner that was killed may have left drafts, and older files, which hold what was
+        # forgotten since.
+        self._remove_all_but(files[-1])
+        return True
+
+    def _remove_all_but(self, kept: Path) -> None:
+        for path in (*self._files(), *self.folder.glob(f".{_ANY}*")):
+            if path != kept:
+                path.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob(_ANY))

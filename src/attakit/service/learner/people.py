@@ -18,18 +18,20 @@ GUESSES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What the asking model thinks of a sample."""
+class SamplePrediction:
+    """What the asking model predicts for a sample."""
 
     entropy: float
     guesses: tuple[tuple[int, float], ...]  # class index and probability, likeliest first
 
 
-def views(samples: Sequence[SampleId], prediction: Prediction) -> dict[SampleId, View]:
+def sample_predictions(
+    samples: Sequence[SampleId], prediction: Prediction
+) -> dict[SampleId, SamplePrediction]:
     """What a prediction says about each sample, as it is shown to people.
 
     >>> import torch
-    >>> seen = views(["a"], Prediction(torch.tensor([[0.0, 9.0]]), torch.zeros(1, 1)))
+    >>> seen = sample_predictions(["a"], Prediction(torch.tensor([[0.0, 9.0]]), torch.zeros(1, 1)))
     >>> seen["a"].guesses[0][0]
     1
     """
@@ -42,45 +44,37 @@ def views(samples: Sequence[SampleId], prediction: Prediction) -> dict[SampleId,
         strict=True,
     )
     return {
-        name: View(entropy, tuple(zip(classes, chances, strict=True)))
+        name: SamplePrediction(entropy, tuple(zip(classes, chances, strict=True)))
         for name, entropy, classes, chances in rows
     }
 
 
 class People:
-    """Puts the questions of a turn, and hands over exactly the outcomes that the turn names.
-
-    Parameters
-    ----------
-    questions
-        The table.
-    ledger
-        Knows which questions were put.
-    """
+    """Puts the questions of a turn, and hands over exactly the outcomes that the turn names."""
 
     def __init__(self, questions: QuestionStore, ledger: Ledger) -> None:
         self._questions = questions
         self._ledger = ledger
         self._turn = Turn(-1, (), 0)
         self._version = 0
-        self._views: dict[SampleId, View] = {}
+        self._predictions: dict[SampleId, SamplePrediction] = {}
         self._settled: tuple[Question, ...] = ()
 
     def begin(self, turn: Turn, version: int) -> None:
-        """Say which turn it is, and from which version the asking model was made."""
+        """Start a turn; the asking model was made from the version given."""
         self._turn = turn
         self._version = version
-        self._views = {}
+        self._predictions = {}
         self._settled = self._questions.get(turn.settled)
 
-    def see(self, seen: Mapping[SampleId, View]) -> None:
-        """Say what the asking model thinks of samples, before it asks about them."""
-        self._views.update(seen)
+    def record(self, predictions: Mapping[SampleId, SamplePrediction]) -> None:
+        """Record what the asking model predicts for samples, before it asks about them."""
+        self._predictions.update(predictions)
 
     @property
     def entropies(self) -> list[float]:
         """How unsure the model is about each sample that it saw in this turn."""
-        return [view.entropy for view in self._views.values()]
+        return [one.entropy for one in self._predictions.values()]
 
     @property
     def settled(self) -> tuple[Question, ...]:
@@ -118,15 +112,15 @@ class People:
         self._questions.put([self._question(query, purpose) for query in queries])
 
     def _question(self, query: Query, purpose: Purpose) -> Question:
-        view = self._views[query.sample]
+        prediction = self._predictions[query.sample]
         return Question(
             question=0,
             sample=query.sample,
             turn=query.step,
             purpose=purpose,
             version=self._version,
-            score=view.entropy,
-            guesses=view.guesses,
+            score=prediction.entropy,
+            guesses=prediction.guesses,
             at=self._turn.at,
         )
 

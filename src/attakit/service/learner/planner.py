@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from attakit.protocols import Asks
 from attakit.randomness import generator
-from attakit.service.learner.allowance import HOUR, TurnQuestions, hourly_limit, share_out
+from attakit.service.learner.allowance import HOUR, PurposeCounts, hourly_limit, share_out
 from attakit.service.learner.memory import Memory
 from attakit.service.storage.rows import Question, Turn
 from attakit.service.storage.storage import Storage
@@ -30,21 +30,10 @@ class Planner:
 
     A turn is due when a batch is full or its oldest sample has waited long enough, when outcomes
     of questions wait to be learned from, or when samples must be forgotten. While learning is
-    paused, only forgetting goes on.
+    paused, only forgetting continues.
 
     If too many samples wait, the batch is drawn from all of them with equal chances, and the others
     are passed over: the newest are looked at as often as the oldest.
-
-    Parameters
-    ----------
-    settings
-        Of the service.
-    storage
-        Says what waits.
-    memory
-        Of the learner, after the turn before.
-    clock
-        Tells the time.
     """
 
     def __init__(
@@ -97,7 +86,7 @@ class Planner:
         # One generator, used in one order: first it rounds, then it draws.
         random = generator(self._settings.seed, "audit", number)
         share = self._settings.labels.audit_share
-        allowed = TurnQuestions(0, 0)
+        allowed = PurposeCounts()
         if samples:
             allowed = share_out(
                 share,

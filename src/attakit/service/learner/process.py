@@ -1,4 +1,4 @@
-"""The process of the learner: its loop, its manners towards the machine, and how it ends."""
+"""The learner process: main loop, CPU priority and shutdown."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import torch
 from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.service.learner.audit import Decode
-from attakit.service.learner.checkpoint import UnusableCheckpoint
 from attakit.service.learner.live import LiveLearner
+from attakit.service.learner.memory import UnusableCheckpoint
 from attakit.service.lock import exclusive_lock
 from attakit.service.saved_settings import open_service
 from attakit.service.storage.storage import Storage
@@ -46,22 +46,9 @@ def run_learner(
     stop: threading.Event | None = None,
     parent: int | None = None,
 ) -> None:
-    """Learn until asked to stop: by the event, by SIGTERM, or because the parent has ended.
+    """Learn until the event `stop` is set, SIGTERM comes, or the process `parent` has ended.
 
-    Parameters
-    ----------
-    settings
-        Of the service.
-    source
-        The source model.
-    decode
-        Makes an input of a stored content.
-    clock
-        Tells the time.
-    stop
-        Ends the loop after the present turn.
-    parent
-        Process that started this one; without it there is nobody to learn for.
+    `decode` turns a stored content into an input.
     """
     limit_cpu(settings)
     storage = open_service(settings, clock=clock)
@@ -104,8 +91,8 @@ def ending_on_sigterm() -> Iterator[threading.Event]:
 def giving_up(storage: Storage) -> Iterator[None]:
     """End the process with an alarm if training diverges or the checkpoint does not fit.
 
-    The turn would be taken again in the same way, with the same end; the promoted model goes on
-    answering meanwhile.
+    The turn would be taken again in the same way, with the same end. The promoted model continues
+    to answer.
     """
     try:
         yield

@@ -22,7 +22,7 @@ from attakit.service.learner.audit import Decode
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Reading
 from attakit.service.learner.memory import Memory
-from attakit.service.learner.people import People, to_query, views
+from attakit.service.learner.people import People, sample_predictions, to_query
 from attakit.service.storage.rows import Question, Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
@@ -33,20 +33,9 @@ _ALARMS = 200  # newest alarms among which that of a turn taken again is looked 
 
 
 class TurnTaker:
-    """Takes turns, the same way however often.
+    """Takes turns. A turn that is taken again does the same, and writes nothing twice.
 
-    Parameters
-    ----------
-    settings
-        Of the service.
-    storage
-        Holds samples and questions; all that is written there is written once.
-    memory
-        What a turn changes.
-    files
-        Take the candidates.
-    decode
-        Makes an input of a content.
+    `decode` turns a stored content into an input.
     """
 
     def __init__(
@@ -147,7 +136,7 @@ class TurnTaker:
         allowance = Allowance(turn.allowance, self._quotas(), self._advance_clock(turn), repeat)
         batch = Batch(turn.number, tuple(seen), torch.stack([inputs[name] for name in seen]))
         step, seconds = answer(batch, memory.method, allowance)
-        self._people.see(views(batch.samples, step.prediction))
+        self._people.record(sample_predictions(batch.samples, step.prediction))
         return learn(batch, step, seconds, memory.method, self._people, memory.ledger)
 
     def _advance_clock(self, turn: Turn) -> range:
@@ -186,7 +175,7 @@ class TurnTaker:
         if not queries:
             return
         # With the whole batch, since some methods normalise by the company of a sample.
-        self._people.see(views(names, self._memory.method.predict(inputs)))
+        self._people.record(sample_predictions(names, self._memory.method.predict(inputs)))
         self._memory.ledger.ask(queries)
         self._people.ask_audit(queries)
         self._memory.asked_audit += len(queries)
@@ -225,7 +214,7 @@ class TurnTaker:
         return method.adapted_model if isinstance(method, ShowsModel) else None
 
     def _check_weights(self) -> None:
-        """Let no checkpoint be written of a model that is lost: nothing could go on from it."""
+        """Raise an error before a broken model gets into a checkpoint, which could not be used."""
         if self._adapted is None:
             return
         if not all(bool(each.isfinite().all()) for each in self._adapted.parameters()):
@@ -234,15 +223,15 @@ class TurnTaker:
             )
 
     def _make_candidate(self, turn: Turn) -> None:
-        """Save a version every so many turns: of a new model, or of one with new evidence."""
+        """Save a version every `gate.every` turns, if the model or its evidence is new."""
         memory = self._memory
         memory.since_candidate += 1
         model = self._adapted
         if memory.since_candidate < self._settings.gate.every or model is None:
             return
         weights = weights_hash(model)
-        judged_anew = any(one.purpose == "audit" for one in self._people.settled)
-        if weights == self._source_weights or (weights == memory.weights and not judged_anew):
+        has_new_audit = any(one.purpose == "audit" for one in self._people.settled)
+        if weights == self._source_weights or (weights == memory.weights and not has_new_audit):
             return
         memory.version = self._files.write(model, turn, memory.ledger.received).number
         memory.weights = weights

@@ -10,22 +10,10 @@ from sqlalchemy import Connection, Row, select
 
 from attakit.errors import LabelError, UnknownQuestion
 from attakit.queries import AnswerKind, AnswerOutcome
-from attakit.service.storage.asking import (
-    drop_lease,
-    drop_surplus_leases,
-    find_lease,
-    give_lease,
-)
+from attakit.service.storage.asking import drop_lease, drop_surplus_leases, find_lease, give_lease
 from attakit.service.storage.deciding import Decision, Vote, decide, is_vote, votes_on
-from attakit.service.storage.events import add_event
-from attakit.service.storage.rows import (
-    LabelRules,
-    Lease,
-    Question,
-    field_values,
-    read_row,
-)
-from attakit.service.storage.tables import answers, is_number, questions, samples
+from attakit.service.storage.rows import LabelRules, Lease, Question, field_values, read_row
+from attakit.service.storage.tables import add_event, answers, is_number, questions, samples
 
 _MOST_CLASSES = 2**31
 
@@ -45,7 +33,7 @@ def check_label(kind: str, label: object, classes: int | None) -> None:
     """Raise `LabelError` unless kind and label go together.
 
     Every answer passes here, whether it comes from a page, a client or a file. The ledger checks
-    once more that a label is a class before the learner uses it.
+    again that a label is a class before the learner uses it.
     """
     if kind not in get_args(AnswerKind):
         raise LabelError(f"An answer's kind must be label, skip or none, got {kind!r:.40}.")

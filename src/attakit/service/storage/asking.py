@@ -9,9 +9,8 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, se
 
 from attakit.errors import LabelError
 from attakit.service.storage.deciding import is_vote
-from attakit.service.storage.events import add_event
 from attakit.service.storage.rows import LabelRules, Lease, Question, field_values, read_row
-from attakit.service.storage.tables import answers, leases, questions, samples
+from attakit.service.storage.tables import add_event, answers, leases, questions, samples
 
 MOST_LEASES = 5  # per person: the question shown, two ahead, and two that were just answered
 

@@ -10,12 +10,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Select, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DatabaseError,
-    IntegrityError,
-    InterfaceError,
-)
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, InterfaceError
 
 from attakit.errors import MissingExtra, SettingError, StateError
 from attakit.service.storage import sqlite
@@ -40,13 +35,6 @@ class Database:
 
     Writing transactions wait for each other on both databases, so that what was read in one is
     still true when it writes, and so that the same code is right on both.
-
-    Parameters
-    ----------
-    url
-        Of a SQLite file or a PostgreSQL database.
-    clock
-        Tells the time.
     """
 
     def __init__(self, url: URL, clock: Callable[[], float] = time.time) -> None:
@@ -71,10 +59,7 @@ class Database:
     def write(self, *, exclusive: bool = True) -> Iterator[Connection]:
         """A transaction that changes something; on leaving it is safe on disk.
 
-        Parameters
-        ----------
-        exclusive
-            Whether other writers must wait. Rows that nobody knows yet can be added without.
+        Other writers wait, unless it is not `exclusive`: new rows can be added at the same time.
         """
         with self._explained(), self._writing.begin() as connection:
             if exclusive:

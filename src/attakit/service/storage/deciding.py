@@ -10,14 +10,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, exists, or_, select
 
 from attakit.queries import AnswerKind
-from attakit.service.storage.events import add_event
-from attakit.service.storage.rows import (
-    GivenAnswer,
-    LabelRules,
-    Question,
-    read_row,
-)
-from attakit.service.storage.tables import answers, leases, questions
+from attakit.service.storage.rows import GivenAnswer, LabelRules, Question, read_row
+from attakit.service.storage.tables import add_event, answers, leases, questions
 
 _STATES = {"label": "answered", "skip": "skipped", "none": "none"}  # by what was chosen
 _undo = answers.alias("undo")
@@ -41,21 +35,11 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the answers so far come to.
+    """What the answers so far come to."""
 
-    Parameters
-    ----------
-    choice
-        Kind and label that count; None while it is open.
-    at
-        When the answer came that decided.
-    wanted
-        People still to be asked.
-    """
-
-    choice: Winner | None
-    at: float | None
-    wanted: int
+    choice: Winner | None  # kind and label that count; None while it is open
+    at: float | None  # when the answer came that decided
+    wanted: int  # people still to be asked
 
 
 def decide(rules: LabelRules, votes: Sequence[Vote]) -> Decision:

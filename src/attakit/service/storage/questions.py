@@ -37,15 +37,7 @@ from attakit.service.storage.tables import answers, questions
 
 
 class QuestionStore:
-    """Questions from the moment they are put until their outcome is taken.
-
-    Parameters
-    ----------
-    database
-        Keeps them.
-    rules
-        Say when an answer counts.
-    """
+    """Questions from the moment they are put until their outcome is taken."""
 
     def __init__(self, database: Database, rules: LabelRules) -> None:
         self._database = database
@@ -78,18 +70,9 @@ class QuestionStore:
     def answer(
         self, question: int, annotator: str, kind: AnswerKind, label: int | None, key: str
     ) -> AnswerOutcome:
-        """Record what a person says.
+        """Record what a person says. They need no lease, because it may have expired.
 
-        Parameters
-        ----------
-        question
-            Its number.
-        annotator
-            Who answers; needs no lease, for it may have run out meanwhile.
-        kind, label
-            A class, a skip, or none of the classes.
-        key
-            Chosen by the sender: the same answer under the same key counts once.
+        The sender chooses the `key`: the same answer with the same key counts once.
 
         Returns
         -------

@@ -20,8 +20,15 @@ from sqlalchemy import (
     select,
 )
 
-from attakit.service.storage.events import add_event
-from attakit.service.storage.tables import answers, events, leases, questions, samples, turns
+from attakit.service.storage.tables import (
+    add_event,
+    answers,
+    events,
+    leases,
+    questions,
+    samples,
+    turns,
+)
 
 # What is left of a forgotten sample, in columns that are never null; -1 is no class.
 _NOTHING = {"content": None, "size": 0, "guess": -1, "confidence": 0.0, "entropy": 0.0}
@@ -37,16 +44,7 @@ def remove_contents(
 ) -> int:
     """Remove the oldest contents that nobody needs, until the limits hold or none is left.
 
-    Parameters
-    ----------
-    connection
-        In a writing transaction.
-    images, oldest, size
-        How many contents may stay, since when, and bytes of all.
-    saved_turn
-        Last turn whose samples can be had from the learner's checkpoint.
-    audit_window
-        Newest settled audit questions, whose samples are needed.
+    The arguments are those of `SampleStore.clean`, as a time and in bytes.
     """
     kept = connection.execute(
         select(func.count(), func.coalesce(func.sum(samples.c.size), 0)).where(
@@ -82,7 +80,7 @@ def _remove_traces(connection: Connection, oldest: float, saved_turn: int) -> No
 
 
 def _is_saved(saved_turn: int) -> ColumnElement[bool]:
-    """Whether the learner needs a sample no more when it goes on from its checkpoint."""
+    """Whether a learner that continues from its checkpoint can do without a sample."""
     return or_(samples.c.turn.is_(None), samples.c.turn <= saved_turn)
 
 

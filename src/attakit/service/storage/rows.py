@@ -24,14 +24,7 @@ SampleState = Literal["undecided", "asked", "not asked", "forgotten"]
 def read_row(record: type[Record], row: Row[Any], prefix: str = "") -> Record:
     """Make a record from a row: each field from the column of that name, if there is one.
 
-    Parameters
-    ----------
-    record
-        The class of the record.
-    row
-        What a query found.
-    prefix
-        In front of the columns' names, where a query joins tables that share names.
+    Where a query joins tables that share names, the columns have a `prefix`.
     """
     found = row._mapping
     names = [one.name for one in fields(record) if prefix + one.name in found]
@@ -45,7 +38,7 @@ def field_values(record: DataclassInstance, *without: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedSample:
     """A sample that came in a request, with what was answered."""
 
     sample: str
@@ -182,30 +175,14 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class LabelRules:
-    """When an answer counts, and how long things take.
+    """When an answer counts, and how long things take."""
 
-    Parameters
-    ----------
-    policy
-        Which of several answers counts: the first, that of most people, or the newest.
-    answers
-        People who answer each question, for the majority.
-    lease_seconds
-        So long a question is shown to one person only.
-    settle_seconds
-        So long after the answer that decides a question it can be undone.
-    expiry_seconds
-        A question without a decision is closed after so long.
-    classes
-        Of the model, to refuse labels that are none of them; None where it is not known.
-    """
-
-    policy: Policy = "first"
-    answers: int = 1
-    lease_seconds: float = 60.0
-    settle_seconds: float = 5.0
-    expiry_seconds: float = 86_400.0
-    classes: int | None = None
+    policy: Policy = "first"  # which of several answers counts
+    answers: int = 1  # people who answer each question, for the majority
+    lease_seconds: float = 60.0  # a question is shown to one person only for this time
+    settle_seconds: float = 5.0  # the answer that decides a question can be undone for this time
+    expiry_seconds: float = 86_400.0  # a question without a decision is closed after this time
+    classes: int | None = None  # of the model, to refuse other labels; None if it is not known
 
     def __post_init__(self) -> None:
         check_choice("LabelRules", "policy", self.policy, get_args(Policy))

@@ -44,12 +44,7 @@ def create_tables(connection: Connection) -> None:
 def find_migrations(found: str | None, name: str) -> list[Script]:
     """The migrations after a revision, oldest first; `StateError` for a revision from elsewhere.
 
-    Parameters
-    ----------
-    found
-        The revision of the tables; None for an empty database.
-    name
-        What to call the database in an error.
+    `name` is what an error calls the database.
     """
     from alembic.script import ScriptDirectory  # noqa: PLC0415  as below
 
@@ -66,17 +61,10 @@ def find_migrations(found: str | None, name: str) -> list[Script]:
 
 
 def upgrade_tables(connection: Connection, migrations: Sequence[Script], name: str) -> None:
-    """Run migrations in the transaction of the connection.
+    """Run migrations in the transaction of the connection, which no other writer may share.
 
-    Parameters
-    ----------
-    connection
-        A transaction that no other writer shares. On SQLite foreign keys must be off: a table is
-        copied into a new one, and removing the old one would remove what refers to it.
-    migrations
-        What to run, oldest first.
-    name
-        What to call the database in an error.
+    On SQLite foreign keys must be off: a table is copied into a new one, and removing the old one
+    would remove what refers to it.
     """
     # Alembic takes 0.2 seconds to import, and only an upgrade needs it.
     from alembic.operations import Operations  # noqa: PLC0415

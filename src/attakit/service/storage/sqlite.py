@@ -1,4 +1,4 @@
-"""What SQLite needs: a journal, patience with other writers, and copies before an upgrade."""
+"""What SQLite needs: a write-ahead log, waiting for other writers, copies before an upgrade."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import glob
 import logging
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,13 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from attakit.errors import StateError
-from attakit.files import atomic_write
-from attakit.service.storage.permissions import make_private_file
+from attakit.files import atomic_write, make_private_file
 
 log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 30
 _PATIENT = f"busy_timeout = {_BUSY_SECONDS * 1000}"
-_LOOK_SECONDS = 0.003  # between two looks whether a busy database is free again
-_IMPATIENT = f"busy_timeout = {1000 * _LOOK_SECONDS:.0f}"
+_POLL_SECONDS = 0.003  # between two checks whether a busy database is free again
 _BACKUP = ".before-upgrade-from-"
 
 
@@ -38,7 +36,8 @@ def set_up(raw: Any, _record: Any) -> None:
     """Make a new connection one on which committed transactions survive a loss of power."""
     raw.isolation_level = None  # transactions begin where we say, not at the first change
     raw.execute(f"PRAGMA {_PATIENT}").close()
-    _use_journal(raw)
+    # While another connection does the same in a new file, SQLite refuses at once.
+    _retry_while_busy(lambda: raw.execute("PRAGMA journal_mode = WAL").close())
     for setting in (
         "synchronous = FULL",
         "foreign_keys = ON",
@@ -47,23 +46,21 @@ def set_up(raw: Any, _record: Any) -> None:
         raw.execute(f"PRAGMA {setting}").close()
 
 
-def _use_journal(raw: Any) -> None:
-    """Have changes written ahead. While another connection sees to the same in a new file, SQLite
-    refuses at once, however patient it was told to be."""
+def _retry_while_busy(attempt: Callable[[], object]) -> None:
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
-            raw.execute("PRAGMA journal_mode = WAL").close()
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() >= deadline:
+            attempt()
+        except (sqlite3.OperationalError, OperationalError) as error:
+            if not _is_busy(getattr(error, "orig", error)) or time.monotonic() >= deadline:
                 raise
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         else:
             return
 
 
 def _is_busy(error: BaseException | None) -> bool:
-    """Whether SQLite only wants to be asked again; the lowest byte tells, whatever the reason."""
+    """Whether the database is locked: the lowest byte of the code says so, whatever the reason."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
@@ -76,25 +73,13 @@ def begin(connection: Connection) -> None:
 
 
 def _begin_to_write(connection: Connection) -> None:
-    """Wait for other writers, looking often: SQLite itself looks less and less often, so that one
-    busy writer could keep another waiting for seconds."""
-    deadline = time.monotonic() + _BUSY_SECONDS
-    connection.exec_driver_sql(f"PRAGMA {_IMPATIENT}")
+    """Wait for other writers, and check often. SQLite itself checks less and less often, so that
+    one busy writer could keep another waiting for seconds."""
+    connection.exec_driver_sql("PRAGMA busy_timeout = 0")
     try:
-        while not _try_to_begin(connection, last=time.monotonic() >= deadline):
-            pass
+        _retry_while_busy(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     finally:
         connection.exec_driver_sql(f"PRAGMA {_PATIENT}")
-
-
-def _try_to_begin(connection: Connection, *, last: bool) -> bool:
-    try:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    except OperationalError as error:
-        if last or not _is_busy(error.orig):
-            raise
-        return False
-    return True
 
 
 def raw_connection(connection: Connection) -> sqlite3.Connection:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from sqlalchemy import select
 
 from attakit.errors import SettingError
+from attakit.files import make_private_folder
 from attakit.service.storage.database import Database, database_url
-from attakit.service.storage.events import EventStore
-from attakit.service.storage.permissions import make_private_folder
 from attakit.service.storage.questions import QuestionStore
-from attakit.service.storage.rows import LabelRules
+from attakit.service.storage.rows import Event, LabelRules
 from attakit.service.storage.samples import SampleStore
-from attakit.service.storage.tables import facts
+from attakit.service.storage.tables import add_event, events, facts
 from attakit.service.storage.tokens import TokenStore
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
@@ -45,16 +43,27 @@ class KeyValueStore:
                 connection.execute(facts.insert().values(name=name, value=value))
 
 
-class Storage:
-    """Samples, questions, turns, versions, events, tokens and single values of one service.
+class EventStore:
+    """Reads the log of everything that happened, and adds what the other stores do not."""
 
-    Parameters
-    ----------
-    database
-        Keeps them all.
-    labels
-        Say when an answer counts.
-    """
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, kind: str, who: str, **details: Any) -> None:
+        """Add a line."""
+        with self._database.write() as connection:
+            add_event(connection, self._database.clock(), kind, who, **details)
+
+    def recent(self, limit: int, kind: str | None = None) -> tuple[Event, ...]:
+        """The newest lines, newest first."""
+        query = select(events).order_by(events.c.number.desc()).limit(limit)
+        if kind is not None:
+            query = query.where(events.c.kind == kind)
+        return self._database.find(Event, query)
+
+
+class Storage:
+    """Samples, questions, turns, versions, events, tokens and single values of one service."""
 
     def __init__(self, database: Database, labels: LabelRules) -> None:
         self._database = database
@@ -73,12 +82,7 @@ class Storage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
 
@@ -94,13 +98,13 @@ def open_storage(
     Parameters
     ----------
     folder
-        Holds the SQLite file, if no URL is given; made if it is not there.
+        The folder of the SQLite file, if no URL is given. It is created if it does not exist.
     url
-        Of a PostgreSQL database, or of another SQLite file.
+        The URL of a PostgreSQL database, or of another SQLite file.
     labels
-        Say when an answer counts; the usual rules if not given.
+        The rules that say when an answer counts; by default those of a service without settings.
     clock
-        Tells the time.
+        A function that returns the time of day.
 
     Examples
     --------

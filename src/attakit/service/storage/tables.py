@@ -1,6 +1,6 @@
 """The tables of the database. Rows of the log (answers, promotions, gates, events) never change.
 
-Whoever changes a table adds a migration to `migrations/` that changes existing databases alike.
+A change of a table needs a migration in `migrations/` that changes existing databases alike.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Dialect,
     Float,
     ForeignKey,
@@ -52,7 +53,7 @@ class NumbersColumn(TypeDecorator[Mapping[str, float]]):
         return {name: math.nan if one is None else one for name, one in value.items()}
 
 
-class Tuples(TypeDecorator[tuple[Any, ...]]):
+class TuplesColumn(TypeDecorator[tuple[Any, ...]]):
     """Lists in JSON that are read as tuples, because records are frozen."""
 
     impl = JSON
@@ -141,7 +142,7 @@ questions = Table(
     counted("question"),
     Column("sample", String, ForeignKey("samples.sample"), nullable=False, index=True),
     *required(turn=Integer, purpose=String, version=Integer, score=Float),
-    *required(guesses=Tuples, at=Float, state=String),
+    *required(guesses=TuplesColumn, at=Float, state=String),
     *optional(label=Integer),
     *required(wanted=Integer),  # people still to be asked
     *optional(decided=Float),  # when the answer came that will count unless it is withdrawn
@@ -177,7 +178,13 @@ turns = Table(
     "turns",
     metadata,
     Column("number", Integer, primary_key=True),
-    *required(samples=Tuples, allowance=Integer, audit=Tuples, settled=Tuples, forgotten=Tuples),
+    *required(
+        samples=TuplesColumn,
+        allowance=Integer,
+        audit=TuplesColumn,
+        settled=TuplesColumn,
+        forgotten=TuplesColumn,
+    ),
     *required(at=Float),
     *optional(numbers=NumbersColumn),  # what came of it, for the dashboard; null before it is done
 )
@@ -224,3 +231,11 @@ tokens = Table(
     *required(created=Float),
     *optional(revoked=Float),
 )
+
+
+def add_event(connection: Connection, at: float, kind: str, who: str, **details: Any) -> None:
+    """Add a line to the log, in the transaction of what it reports.
+
+    Labels are never written here: they must be forgotten with their sample, and this log stays.
+    """
+    connection.execute(events.insert().values(at=at, kind=kind, who=who, details=details))

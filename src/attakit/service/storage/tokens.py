@@ -12,16 +12,15 @@ from sqlalchemy import select
 
 from attakit.errors import SettingError, UnknownName, check_choice, unknown_name
 from attakit.service.storage.database import Database
-from attakit.service.storage.events import add_event
 from attakit.service.storage.rows import Role, Token
-from attakit.service.storage.tables import tokens
+from attakit.service.storage.tables import add_event, tokens
 
 RESERVED = ("learner", "local", "service")  # who these are is known without a token
 _LONGEST = 64
 
 
 class TokenStore:
-    """Tokens by name; a name is used once, so that the log tells who it was."""
+    """Tokens by name; a name is used once, so that the log says who it was."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

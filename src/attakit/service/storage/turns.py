@@ -22,12 +22,7 @@ class TurnStore:
     def plan(self, turn: Turn, passed: Sequence[str] = ()) -> None:
         """Write a turn before it is taken, and mark what it takes; harmless if done twice.
 
-        Parameters
-        ----------
-        turn
-            All that the turn depends on.
-        passed
-            Samples that waited too, and that no turn will take.
+        `passed` are samples that waited too, and that no turn will take.
         """
         with self._database.write() as connection:
             if not _is_planned(connection, turn):

@@ -10,9 +10,8 @@ from sqlalchemy import Connection, Row, Select, func, select
 
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
-from attakit.service.storage.events import add_event
 from attakit.service.storage.rows import Gate, Promotion, Version, field_values, read_row
-from attakit.service.storage.tables import gates, is_number, promotions, versions
+from attakit.service.storage.tables import add_event, gates, is_number, promotions, versions
 
 LEARNER = "learner"
 
@@ -45,20 +44,10 @@ class VersionStore:
             _add_gate(connection, number, gate, self._database.clock())
 
     def pass_gate(self, number: int, gate: Gate, after: Promotion) -> Gate:
-        """Record that a version passed and let it answer, both or neither.
+        """Record that a version passed and let it answer, both or neither. Return what is recorded.
 
-        Parameters
-        ----------
-        number, gate
-            The version, and what it proved.
-        after
-            The promotion that held while it was judged. If another holds now, a person chose
-            meanwhile: the version is held back.
-
-        Returns
-        -------
-        Gate
-            As it was recorded.
+        `after` is the promotion that held while the version was judged. If another one holds now,
+        a person chose meanwhile, and the version is held back.
         """
         now = self._database.clock()
         with self._database.write() as connection:
@@ -82,26 +71,17 @@ class VersionStore:
         key: str | None = None,
         after: Promotion | None = None,
     ) -> bool:
-        """Let a version answer from now on.
+        """Let a version answer from now on, and return whether it was promoted now.
 
         Parameters
         ----------
-        number
-            Of the version.
-        reason
-            One sentence for people.
-        who
-            Promotes it.
+        number, reason, who
+            The version, one sentence for people, and who promotes it.
         key
             A promotion with the key of an earlier one is left out: a turn that is taken again
             must not undo what people chose since.
         after
             A promotion that must still hold, else this one is left out.
-
-        Returns
-        -------
-        bool
-            Whether it was promoted now.
         """
         now = self._database.clock()
         with self._database.write() as connection:

@@ -54,27 +54,11 @@ def create_app(
     clock: Callable[[], float] = time.time,
     learning: Callable[[], bool] = lambda: True,
 ) -> FastAPI:
-    """Put a service behind HTTP.
+    """Put a service behind HTTP. The caller closes storage and predictor after the app has ended.
 
-    Parameters
-    ----------
-    storage, predictor
-        The service's storage and predictor. The caller closes them after the app has ended.
-    settings
-        The service's settings.
-    clock
-        A function that returns the time of day.
-    learning
-        A function that returns whether the learner is alive.
+    `clock` returns the time of day, `learning` whether the learner is alive.
     """
-    overview = Overview(
-        storage,
-        settings,
-        clock=clock,
-        learning=learning,
-        answering=lambda: predictor.version if predictor.ready else None,
-    )
-    state = _make_state(storage, predictor, settings, clock, overview)
+    state = _make_state(storage, predictor, settings, clock, learning)
     app = FastAPI(
         title="attakit",
         version=__version__,
@@ -108,8 +92,15 @@ def _make_state(
     predictor: Predictor,
     settings: ServiceSettings,
     clock: Callable[[], float],
-    overview: Overview,
+    learning: Callable[[], bool],
 ) -> AppState:
+    overview = Overview(
+        storage,
+        settings,
+        clock=clock,
+        learning=learning,
+        answering=lambda: predictor.version if predictor.ready else None,
+    )
     measured = Metrics()
     measured.include_status(overview)
     predictor.on_batch = measured.count_batch

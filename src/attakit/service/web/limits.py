@@ -100,16 +100,8 @@ class ByteLimit:
 class Limits:
     """Middleware that rejects requests that come too often or are too large.
 
-    Parameters
-    ----------
-    app
-        The app behind this middleware.
-    buckets
-        The rate limit of each client.
-    upload
-        The largest number of bytes of a request with inputs or answers in bulk.
-    held
-        The limit for the bodies of all requests that are being answered.
+    A request with inputs or answers in bulk may have `upload` bytes. `held` limits the bodies of
+    all requests that are being answered.
     """
 
     def __init__(

@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from attakit.service.web.pages import Pages, Visitor, local_path, login_page
-from attakit.service.web.security import check_origin
+from attakit.service.web.pages import Pages, local_path, login_page
+from attakit.service.web.security import Caller, check_origin
 from attakit.service.web.sessions import COOKIE, LASTING
 from attakit.service.web.state import Service, app_state
 
@@ -28,10 +28,9 @@ async def read_form(request: Request) -> dict[str, str]:
 LoginForm = Annotated[dict[str, str], Depends(read_form)]
 
 
-def visitor_of(request: Request) -> Visitor | None:
+def visitor_of(request: Request) -> Caller | None:
     """Return the visitor of a page; None if nobody is logged in."""
-    caller = app_state(request).guard.identify(request)
-    return None if caller is None else Visitor(caller.name, caller.role, caller.csrf)
+    return app_state(request).guard.identify(request)
 
 
 def login_router(pages: Pages) -> APIRouter:

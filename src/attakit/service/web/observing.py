@@ -29,15 +29,7 @@ _QUIET = {"/healthz", "/readyz", "/metrics"}
 
 
 class Observing:
-    """Middleware that adds headers, counts and logs requests, and answers unexpected errors.
-
-    Parameters
-    ----------
-    app
-        The app behind this middleware.
-    metrics
-        The counters of requests.
-    """
+    """Middleware that adds headers, counts and logs requests, and answers unexpected errors."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self.app = app

@@ -21,7 +21,7 @@ from attakit.client.bodies import (
 from attakit.service.storage import Storage
 from attakit.service.storage.rows import Event, QuestionCounts, Turn
 from attakit.service.worker import Worker
-from attakit.settings.service import LabelTable, ServiceSettings
+from attakit.settings.service import ServiceLabelsTable, ServiceSettings
 
 _CACHE_SECONDS = 1.0
 _MINUTE = 60.0
@@ -34,18 +34,8 @@ NamedNumbers = Mapping[str, float]
 class Overview(Worker):
     """Numbers for the dashboard, and a thread that refreshes them without delaying a request.
 
-    Parameters
-    ----------
-    storage, settings
-        The service's storage and settings.
-    clock
-        A function that returns the time of day.
-    learning
-        A function that returns whether the learner is alive.
-    answering
-        A function that returns the number of the version that answers, once there is one.
-    ticks
-        A function that returns monotonic seconds, for the age of the cached status.
+    `learning` returns whether the learner is alive, `answering` the number of the version that
+    answers, if any. `clock` returns the time of day, `ticks` monotonic seconds.
     """
 
     def __init__(
@@ -191,16 +181,16 @@ class Overview(Worker):
             self._served.popleft()
 
 
-def labels_body(counts: QuestionCounts, table: LabelTable) -> LabelsBody:
+def labels_body(counts: QuestionCounts, table: ServiceLabelsTable) -> LabelsBody:
     """Count the questions by state, and compute the budget that is left.
 
     A question without a label costs nothing in the end. The learner's ledger computes the same
     from its log of turns, which is behind these counts between two turns.
 
     >>> counts = QuestionCounts(asked=5, open=1, answered=2, skipped=2)
-    >>> labels_body(counts, LabelTable(budget=10)).left
+    >>> labels_body(counts, ServiceLabelsTable(budget=10)).left
     7
-    >>> labels_body(counts, LabelTable(budget=10, policy="majority", answers=3)).left
+    >>> labels_body(counts, ServiceLabelsTable(budget=10, policy="majority", answers=3)).left
     1
     """
     limit = table.budget if isinstance(table.budget, int) else None

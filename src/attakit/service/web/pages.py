@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
@@ -16,27 +15,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from attakit.charts import read_assets
-from attakit.service.storage.rows import Role
 from attakit.service.web.reference import read_reference
+from attakit.service.web.security import Caller
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _TITLES = {401: "Please log in", 403: "Not from here", 404: "Nothing here"}
 _READ = ["GET", "HEAD"]  # HEAD: for programs that monitor the site
 _FOREVER = "public, max-age=31536000, immutable"
-
-
-@dataclass(frozen=True)
-class Visitor:
-    """The visitor of a page."""
-
-    name: str
-    role: Role
-    csrf: str | None = None  # of the session; None on a server that is open to local users
-
-    @property
-    def open(self) -> bool:
-        """Whether there is no log-in, so that people enter their names themselves."""
-        return self.csrf is None
 
 
 class Pages:
@@ -66,7 +51,7 @@ class Pages:
         )
         self._templates.filters["code"] = mark_code
 
-    def render(self, template: str, visitor: Visitor | None, **values: Any) -> str:
+    def render(self, template: str, visitor: Caller | None, **values: Any) -> str:
         """Render a template."""
         shown = self._templates.get_template(template)
         return shown.render(visitor=visitor, static=f"/static/{self.mark}", **values)
@@ -81,25 +66,19 @@ class Pages:
 
 
 def pages_router(
-    visitor_of: Callable[[Request], Visitor | None],
+    visitor_of: Callable[[Request], Caller | None],
     description: Callable[[], Mapping[str, Any]],
     pages: Pages | None = None,
 ) -> APIRouter:
     """Return the router of the pages.
 
-    Parameters
-    ----------
-    visitor_of
-        A function that returns the visitor of a request; None if nobody is logged in.
-    description
-        A function that returns the OpenAPI description, which /docs shows.
-    pages
-        Templates and static files; by default those of the package.
+    `visitor_of` returns the visitor of a request, or None if nobody is logged in. `description`
+    returns the OpenAPI description, which /docs shows.
     """
     shown = pages or Pages()
     router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
-    def page(request: Request, template: str, **values: Any) -> Response:
+    def page(request: Request, template: str) -> Response:
         """Return a page for people who may label, or the log-in page for others."""
         visitor = visitor_of(request)
         if visitor is None:
@@ -107,7 +86,7 @@ def pages_router(
         if visitor.role == "predict":
             wrong = "This token may only ask for predictions. Use one for labelling."
             return login_page(shown, wrong=wrong, status=403)
-        return html(shown.render(template, visitor, here=request.url.path, **values))
+        return html(shown.render(template, visitor, here=request.url.path))
 
     @router.api_route("/", methods=_READ)
     def dashboard(request: Request) -> Response:

@@ -16,8 +16,8 @@ from torch import Tensor
 from attakit.client.bodies import Predictions
 from attakit.errors import StateError, StreamError
 from attakit.nn import softmax_entropy
-from attakit.service.predictor import Answered
-from attakit.service.storage.rows import Served
+from attakit.service.predictor import ServedPrediction
+from attakit.service.storage.rows import ServedSample
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Predicting
 from attakit.service.web.state import AppState, Service
@@ -68,8 +68,8 @@ def _decode(service: AppState, upload: Upload) -> tuple[list[Tensor], list[bytes
 
 
 def _judge(
-    service: AppState, answered: Answered, contents: Sequence[bytes]
-) -> tuple[list[Served], Tensor]:
+    service: AppState, answered: ServedPrediction, contents: Sequence[bytes]
+) -> tuple[list[ServedSample], Tensor]:
     probabilities = answered.logits.softmax(dim=1)
     if not torch.isfinite(probabilities).all():
         raise StreamError(
@@ -86,14 +86,14 @@ def _judge(
     )
     now = service.clock()
     served = [
-        Served(uuid.uuid4().hex, content, answered.version, guess, confidence, entropy, now)
+        ServedSample(uuid.uuid4().hex, content, answered.version, guess, confidence, entropy, now)
         for content, guess, confidence, entropy in rows
     ]
     return served, probabilities
 
 
 def _encode_response(
-    classes: Sequence[str], served: Sequence[Served], probabilities: Tensor, *, asked: bool
+    classes: Sequence[str], served: Sequence[ServedSample], probabilities: Tensor, *, asked: bool
 ) -> bytes:
     """Encode a `Predictions` body; validating it would cost more than predicting."""
     predictions = [

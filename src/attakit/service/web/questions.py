@@ -18,12 +18,7 @@ from attakit.client.bodies import (
 from attakit.service.storage.asking import MOST_LEASES
 from attakit.service.storage.rows import Lease, Question, field_values
 from attakit.service.web.errors import documented, refuse
-from attakit.service.web.requests import (
-    LeaseRequest,
-    NewAnswer,
-    QuestionNumber,
-    UndoRequest,
-)
+from attakit.service.web.requests import LeaseRequest, NewAnswer, QuestionNumber, UndoRequest
 from attakit.service.web.security import Labelling
 from attakit.service.web.state import AppState, Service
 

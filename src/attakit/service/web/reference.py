@@ -82,14 +82,7 @@ class Reference:
 
 
 def read_reference(description: _Schema, origin: str) -> Reference:
-    """Read an OpenAPI description.
-
-    Parameters
-    ----------
-    description
-        The description that FastAPI makes.
-    origin
-        Scheme, host and port, for the commands.
+    """Read the OpenAPI description of an app at an origin: scheme, host and port.
 
     Examples
     --------

@@ -5,13 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from attakit.client.bodies import (
-    AskedState,
-    Classes,
-    DoneBody,
-    SampleBody,
-)
-from attakit.service.storage.rows import Served, field_values
+from attakit.client.bodies import AskedState, Classes, DoneBody, SampleBody
+from attakit.service.storage.rows import ServedSample, field_values
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.requests import SampleName
 from attakit.service.web.security import Administrating, Known, Labelling
@@ -55,7 +50,7 @@ def read_sample(sample: SampleName, service: Service, _caller: Known) -> SampleB
     summary="The picture of a sample",
 )
 def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
-    """A PNG file, drawn anew from the pixels that were sent."""
+    """A PNG file, made from the pixels that were sent."""
     content = _find(service, sample).content
     picture = service.inputs.picture(content) if content else None
     if picture is None:
@@ -95,7 +90,7 @@ async def classes(service: Service, _caller: Known) -> Classes:
     return Classes(classes=list(service.settings.classes))
 
 
-def _find(service: AppState, sample: str) -> Served:
+def _find(service: AppState, sample: str) -> ServedSample:
     served = service.writer.find(sample) or service.storage.samples.get(sample)
     if served is None:
         raise _unknown()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from anyio import to_thread
@@ -19,9 +19,11 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from starlette.requests import HTTPConnection, Request
 
 from attakit.service.storage.rows import Role, Token
+from attakit.service.storage.storage import KeyValueStore
+from attakit.service.storage.tokens import TokenStore
 from attakit.service.web.errors import refuse
 from attakit.service.web.limits import TokenBuckets
-from attakit.service.web.sessions import COOKIE, KeyValues, Session, Sessions
+from attakit.service.web.sessions import COOKIE, Session, Sessions
 
 CSRF_HEADER = "X-CSRF-Token"
 ANNOTATOR_HEADER = "X-Annotator"
@@ -43,15 +45,10 @@ class Caller:
     by: Literal["token", "session", "local"]
     csrf: str | None = None  # for the pages of a session
 
-
-class Tokens(Protocol):
-    """A store of hashed tokens."""
-
-    def check(self, token: str) -> tuple[str, Role] | None: ...
-
-    def all(self) -> tuple[Token, ...]: ...
-
-    def any(self) -> bool: ...
+    @property
+    def open(self) -> bool:
+        """Whether there is no log-in, so that people enter their names themselves."""
+        return self.csrf is None
 
 
 class Guard:
@@ -62,20 +59,14 @@ class Guard:
     from anywhere. Its host must be this machine, so that no web page elsewhere can reach the server
     under its own name (DNS rebinding).
 
-    Parameters
-    ----------
-    tokens, key_values
-        The service's stores for tokens and for single values.
-    host
-        The address that the server listens on.
-    clock, ticks
-        Functions that return the time of day for sessions, and monotonic seconds for limits.
+    `host` is the address that the server listens on. `clock` returns the time of day for sessions,
+    `ticks` monotonic seconds for limits.
     """
 
     def __init__(
         self,
-        tokens: Tokens,
-        key_values: KeyValues,
+        tokens: TokenStore,
+        key_values: KeyValueStore,
         *,
         host: str,
         clock: Callable[[], float] = time.time,

@@ -9,21 +9,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any, Protocol
+
+from attakit.service.storage.storage import KeyValueStore
 
 COOKIE = "attakit_session"
 LASTING = 12 * 3600.0  # seconds
 
 _SECRET = "session_secret"
 _ENDED = "ended_sessions"
-
-
-class KeyValues(Protocol):
-    """A store of single values by name."""
-
-    def get(self, name: str, default: Any = None) -> Any: ...
-
-    def set(self, name: str, value: Any) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +41,9 @@ class Sessions:
     ('ann', None)
     """
 
-    def __init__(self, key_values: KeyValues, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, key_values: KeyValueStore, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._key_values = key_values
         self._clock = clock
         if key_values.get(_SECRET) is None:

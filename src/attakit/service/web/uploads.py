@@ -60,22 +60,17 @@ def describe_upload(table: InputTable, most: int) -> dict[str, Any]:
         files = _listed(file, most, "Image files, each as a part of this name")
         image = {"type": "string", "format": "byte", "minLength": 4, "example": _EXAMPLE}
         images = _listed(image, most, "Image files, encoded as base64")
-        return {
-            "required": True,
-            "content": {
-                "multipart/form-data": {"schema": _only("files", files)},
-                "application/json": {"schema": _only("images", images)},
-            },
+        content = {
+            "multipart/form-data": {"schema": _only("files", files)},
+            "application/json": {"schema": _only("images", images)},
         }
+        return {"required": True, "content": content}
     array: dict[str, Any] = {"type": "number", "minimum": -1e30, "maximum": 1e30}
     for length in reversed(table.shape):
         array = {"type": "array", "items": array, "minItems": length, "maxItems": length}
     shape = " × ".join(str(length) for length in table.shape)
     arrays = _listed(array, most, f"Numbers of shape {shape}, nested")
-    return {
-        "required": True,
-        "content": {"application/json": {"schema": _only("arrays", arrays)}},
-    }
+    return {"required": True, "content": {"application/json": {"schema": _only("arrays", arrays)}}}
 
 
 def _listed(items: dict[str, Any], most: int, text: str) -> dict[str, Any]:

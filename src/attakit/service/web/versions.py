@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from attakit.client.bodies import (
-    DoneBody,
-    LearningBody,
-    VersionBody,
-    Versions,
-)
+from attakit.client.bodies import DoneBody, LearningBody, VersionBody, Versions
 from attakit.service.learner.candidates import SOURCE
 from attakit.service.models import version_path
 from attakit.service.storage.rows import Version, field_values

@@ -6,9 +6,9 @@ import logging
 import threading
 from collections.abc import Sequence
 from itertools import islice
-from typing import Protocol
 
-from attakit.service.storage.rows import Served
+from attakit.service.storage.rows import ServedSample
+from attakit.service.storage.samples import SampleStore
 from attakit.service.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -19,23 +19,10 @@ _BATCH = 500
 _RETRY_PAUSES = (0.1, 0.5, 2.0)
 
 
-class SampleSink(Protocol):
-    """A store for samples."""
-
-    def add(self, served: Sequence[Served]) -> None: ...
-
-
 class SampleWriter(Worker):
     """A thread that writes served samples in bulk, in the order they were served.
 
-    Parameters
-    ----------
-    store
-        The store that gets the samples.
-    capacity, capacity_bytes
-        Limits of the queue; `put` rejects samples beyond them.
-    retry_pauses
-        Seconds to wait after the first, second, … failure in a row; the last one is repeated.
+    `put` rejects samples beyond the capacity of the queue.
 
     Examples
     --------
@@ -43,7 +30,7 @@ class SampleWriter(Worker):
     ...     add = list.extend
     >>> store = List()
     >>> with SampleWriter(store) as writer:
-    ...     writer.put([Served("a", b"", 0, 1, 0.9, 0.1, 0.0)])
+    ...     writer.put([ServedSample("a", b"", 0, 1, 0.9, 0.1, 0.0)])
     True
     >>> [served.sample for served in store]
     ['a']
@@ -51,7 +38,7 @@ class SampleWriter(Worker):
 
     def __init__(
         self,
-        store: SampleSink,
+        store: SampleStore,
         *,
         capacity: int = _CAPACITY,
         capacity_bytes: int = _BYTES,
@@ -62,10 +49,10 @@ class SampleWriter(Worker):
         self._capacity = capacity
         self._capacity_bytes = capacity_bytes
         self._changed = threading.Condition()
-        self._waiting: dict[str, Served] = {}  # in order
+        self._waiting: dict[str, ServedSample] = {}  # in order
         self._bytes = 0
 
-    def put(self, served: Sequence[Served]) -> bool:
+    def put(self, served: Sequence[ServedSample]) -> bool:
         """Add samples to the queue; False if it is full and they are not stored."""
         size = sum(len(one.content or b"") for one in served)
         with self._changed:
@@ -80,7 +67,7 @@ class SampleWriter(Worker):
             self._changed.notify_all()
         return True
 
-    def find(self, sample: str) -> Served | None:
+    def find(self, sample: str) -> ServedSample | None:
         """Return a sample that is still in the queue."""
         with self._changed:
             return self._waiting.get(sample)
@@ -118,12 +105,12 @@ class SampleWriter(Worker):
         details = {"samples": self.waiting}
         log.error("samples could not be written", exc_info=error, extra=details)
 
-    def _next(self) -> list[Served]:
+    def _next(self) -> list[ServedSample]:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._stopping.is_set())
             return list(islice(self._waiting.values(), _BATCH))
 
-    def _remove(self, batch: Sequence[Served]) -> None:
+    def _remove(self, batch: Sequence[ServedSample]) -> None:
         with self._changed:
             for one in batch:
                 del self._waiting[one.sample]

@@ -1,4 +1,4 @@
-"""Check that folder, database and settings belong to the same service."""
+"""Checks before a service starts, so that a wrong setting is one line and changes nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,62 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attakit.errors import SettingError, StateError
+import torch
+
+from attakit.build.methods import build_method
+from attakit.errors import ModelError, SettingError, StateError
+from attakit.nn.classifier import Classifier
+from attakit.nn.weights import weights_hash
+from attakit.protocols import ShowsModel
+from attakit.service.inputs import Inputs
+from attakit.service.models import source_model
 from attakit.service.storage import Storage
+from attakit.service.web.security import is_loopback
 from attakit.settings.service import ServiceSettings
 
 ID_FILE = "service.id"
+_BATCH = 2
+
+
+def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
+    """Raise an error if model, inputs, classes and method do not fit together."""
+    shape = Inputs(settings.input, pixels=settings.server.pixels).shape
+    with torch.no_grad():
+        logits = source(torch.zeros(_BATCH, *shape, device=source.device)).logits
+    outputs, classes = logits.shape[1], len(settings.classes)
+    if outputs != classes:
+        raise ModelError(
+            f"model.name: {settings.model.name} has {outputs} outputs, but there are {classes} "
+            f"classes ({', '.join(settings.classes)}). Name one class for each output."
+        )
+    _check_repeatable(settings, source)
+    method = build_method(settings.method, source, settings.seed)
+    if isinstance(method, ShowsModel):
+        _ = method.adapted_model  # one that cannot be served says so here
+
+
+def _check_repeatable(settings: ServiceSettings, source: Classifier) -> None:
+    """The learner and every restart build the model again, and must get the same one."""
+    if settings.model.weights is None and weights_hash(source_model(settings)) != weights_hash(
+        source
+    ):
+        raise ModelError(
+            f"model.name: {settings.model.name} returns other weights each time it is called. Let "
+            f"it load the trained ones, or name their file with model.weights."
+        )
+
+
+def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
+    """Raise `SettingError` if other machines could reach a service that has no token."""
+    host = settings.server.host
+    if not is_loopback(host) and not storage.tokens.any():
+        elsewhere = settings.database is not None
+        place = "--database URL" if elsewhere else f"--folder {settings.folder}"
+        raise SettingError(
+            f"server.host: {host} can be reached from other machines, and there is no token yet: "
+            f"everybody could do everything. Make one with `attakit token create NAME --role "
+            f"admin {place}`, or listen on 127.0.0.1."
+        )
 
 
 def check_compatible(settings: ServiceSettings, storage: Storage) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from attakit.errors import ModelError, SettingError
+from attakit.service.checks import check_model_fits
 from attakit.service.models import source_model
-from attakit.service.preflight import check_model_fits
 from attakit.settings.load import parse_service
 
 OWN = """

@@ -1,4 +1,4 @@
-"""Check the header of an image file before spending memory and time on its pixels."""
+"""Image files from clients: check the header before the pixels are decoded; PNG for people."""
 
 from __future__ import annotations
 
@@ -10,20 +10,14 @@ from PIL.TiffImagePlugin import TILELENGTH, TILEWIDTH, TiffImageFile
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 _PILLOW_LIMIT = 178_956_970  # pixels; Pillow opens no larger image
 _SCAN = b"\xff\xda"
-_SCANS = (
-    100  # limit for a progressive JPEG, which usually has ten; each scan covers the whole image
-)
+_SCANS = 100  # of a progressive JPEG, which usually has ten; each one covers the whole image
+_SHOWN_SIZE = 1024  # pixels; larger pictures are scaled down for people
 
 
 def open_image(content: bytes, limit: int) -> Image.Image:
-    """Open an image and read only its header. Raise what Pillow raises, or ValueError.
+    """Open an image file and read only its header, which may claim at most `limit` pixels.
 
-    Parameters
-    ----------
-    content
-        The bytes of the file.
-    limit
-        The largest number of pixels that the header may claim.
+    Raise what Pillow raises, or ValueError.
     """
     if content.startswith(b"\xff\xd8") and content.count(_SCAN) > _SCANS:
         raise ValueError(f"it goes over its pixels more than {_SCANS} times")
@@ -37,6 +31,14 @@ def open_image(content: bytes, limit: int) -> Image.Image:
             image.close()
             raise ValueError(f"it has {width} × {height} pixels, and {limit} are allowed")
     return image
+
+
+def to_png(image: Image.Image) -> bytes:
+    """Return a PNG file to show to people, scaled down if it is large."""
+    image.thumbnail((_SHOWN_SIZE, _SHOWN_SIZE))
+    file = BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
 
 
 def _tile(image: Image.Image) -> tuple[int, int]:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from attakit.bench.callbacks import RunCallbacks
-from attakit.bench.run import run_experiment
+from attakit.bench.run import RunCallbacks, run_experiment
 from attakit.bench.run_folder import SNAPSHOT
 from attakit.paper import lay_out
 from attakit.report.runs import read_run

@@ -3,7 +3,7 @@
 import pytest
 
 from attakit.errors import SettingError, StateError
-from attakit.service.compatibility import check_compatible
+from attakit.service.checks import check_compatible
 from attakit.service.storage.rows import Turn
 from attakit.settings.load import parse_service
 
