@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attakit.bench.score import sample_accuracy
+from attakit.bench.score import percent_right, right_answers
 from attakit.build.data import build_stream, load_task
 from attakit.build.methods import build_method
 from attakit.build.models import source_classifier
@@ -80,7 +80,9 @@ class Watch:
         self.labels = result.received
         self.updates += result.training.updates
         if result.batch.step % self.every == 0 and self.task.source_test is not None:
-            self.source.append(sample_accuracy(self.method, self.task.source_test))
+            right = percent_right(right_answers(self.method, self.task.source_test))
+            assert right is not None
+            self.source.append(right)
 
     def close(self) -> None:
         """Nothing to close."""
