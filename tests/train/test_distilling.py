@@ -138,6 +138,19 @@ def test_a_split_network_trains_on_activations_alone():
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize(
+    ("norm", "moves"), [("frozen", False), ("blended", False), ("running", True)]
+)
+def test_only_running_statistics_move(norm, moves):
+    model = classifier()
+    model.use_norm(norm)
+    before = model.model[1].running_mean.clone()
+
+    DistillingTrainer(enough=0).fit(model, Anchors(), anchors(20), step=0)
+
+    assert torch.equal(model.model[1].running_mean, before) != moves
+
+
 def test_a_saved_trainer_knows_what_it_has_learned():
     trainer, again, high = DistillingTrainer(), DistillingTrainer(), anchors(5)
     trainer.fit(classifier(), Anchors(), high, step=0)

@@ -15,6 +15,7 @@ from torch.optim import Adam
 
 from attakit.errors import SettingError, check_count, check_range
 from attakit.nn.classifier import Classifier
+from attakit.nn.norm import moving_statistics
 from attakit.nn.split import Split
 from attakit.nn.steady import steady_statistics
 from attakit.randomness import generator
@@ -107,7 +108,7 @@ class DistillingTrainer:
         draws = self._draws(low, high.rows, new, step)
         optimizer = self._optimizer(model)
         updates, mean, held = 0, math.nan, math.nan
-        with steady_statistics(model):
+        with moving_statistics(model) if model.norm == "running" else steady_statistics(model):
             while updates < self._most(new) and not mean < self.enough:
                 loss, held = self._update(model, optimizer, draws)
                 mean = loss if updates == 0 else _MEMORY * mean + (1 - _MEMORY) * loss
