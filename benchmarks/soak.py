@@ -75,6 +75,7 @@ def soak_settings(folder: Path, world: World, **tables: Mapping[str, Any]) -> Se
     usual: dict[str, Mapping[str, Any]] = {
         "labels": {
             "budget": 400,
+            "per_1000": 80,
             "lease_seconds": 120.0,
             "settle_seconds": 5.0,
             "expiry_seconds": 600.0,

@@ -24,14 +24,15 @@ def decode(content):
     return torch.from_numpy(np.load(BytesIO(content), allow_pickle=False))
 
 
+METHOD = {"name": "simatta", "high_entropy_bound": 0.0, "trainer": {"max_updates": 3}}
+
+
 class Miniature:
     """One service folder; the learner can be dropped and made again, as after a crash."""
 
     def __init__(self, folder, model=None, url=None, **tables):
         tables.setdefault("learning", {"batch_size": 10, "checkpoint_every": 3})
-        tables.setdefault(
-            "method", {"name": "simatta", "high_entropy_bound": 0.0, "trainer": {"max_updates": 3}}
-        )
+        tables.setdefault("method", {**METHOD, "selector": {"cluster_growth": 1}})
         tables.setdefault("classes", ("a", "b", "c"))
         self.settings = ServiceSettings(folder=folder, database=url, **tables)
         self.now = 1000.0

@@ -181,6 +181,21 @@ def test_a_person_answers_from_the_keyboard(work, quick_digits):
     assert "Which class is outline/" in result.stderr
 
 
+def test_a_run_says_what_its_labels_bought_where_there_are_runs_to_compare_with(work, quick_digits):
+    def run(name, *options):
+        folder = f'report.folder="runs/{name}"'
+        options = ["--set", f"method.name={name}", "--set", folder, *options]
+        return call("run", "experiment.toml", *options)
+
+    alone = run("source_only").stdout
+    asked = json.loads(run("simatta", "--json").stdout)
+    again = run("simatta", "--replace").stdout
+
+    assert "labels" not in alone.split("Accuracy in percent")[1]
+    assert "without labels source_only is at" in asked["labels_bought"]
+    assert "without labels source_only is at" in " ".join(again.split())
+
+
 def test_when_the_keyboard_falls_silent_the_run_goes_on(work, quick_digits):
     options = ["--oracle", "ask", "--json", "--set", "method.name=simatta"]
     result = call("run", "experiment.toml", *options, given="7\n")
@@ -385,7 +400,9 @@ def quick_demo(work, quick_digits, monkeypatch):
 
 def test_the_demo_as_json_is_one_object_with_percentages(work, quick_demo):
     told = json.loads(call("demo", "--json", *quick_demo).stdout)
-    assert told.keys() == {"methods", "report"}
+    assert told.keys() == {"methods", "labels_bought", "report"}
+    assert "labels simatta is at" in told["labels_bought"]
+    assert "random labels are at" in told["labels_bought"]
     assert told["methods"].keys() == DEMO_METHODS
     for figures in told["methods"].values():
         assert figures.keys() == {"stream_accuracy", "source_accuracy", "labels", "seconds"}
@@ -403,6 +420,10 @@ def test_the_demo_ends_with_a_table_and_the_path_of_the_report(work, quick_demo)
     result = call("demo", "--folder", "here", *quick_demo)
     assert all(name in result.stdout for name in DEMO_METHODS)
     assert f"Report: {work / 'here' / 'report.html'}" in result.stdout
+    sentence = "labels simatta is at"
+    assert sentence in " ".join(result.stdout.split())
+    assert sentence in (work / "here/report.html").read_text(encoding="utf-8")
+    assert sentence in call("table", "here", "--format", "csv").stderr
     assert "5/5" in result.stderr
     result = call("demo", "--folder", "here", "--quiet", *quick_demo)
     assert (result.stdout, result.stderr) == ("", "")

@@ -7,6 +7,8 @@ import sys
 import time
 
 import pytest
+import torch
+from torch import nn
 from typer.testing import CliRunner
 
 from attakit.bench.suites.cells import FAILED, SUITE_FILE, cell_state, expand
@@ -51,6 +53,12 @@ method = { trainer = { max_updates = 4 }, selector = { inits = 1 } }
 [[grid.methods]]
 label = "Tent"
 method = { name = "tent", updates = 20 }
+"""
+MLP = """
+from torch import nn
+
+def make():
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 16), nn.ReLU(), nn.Linear(16, 10))
 """
 ROW = "results/small/domain_after_domain"
 DEADLINE = 180.0
@@ -327,3 +335,27 @@ def test_pools_are_compared_like_methods(work):
         "Random",
         "Entropy",
     ]
+
+
+def test_a_method_that_does_not_apply_is_shown_as_such_and_is_no_failure(work, monkeypatch):
+    monkeypatch.syspath_prepend(str(work))
+    (work / "mlp.py").write_text(MLP)
+    model = "model = { name = 'mlp:make', weights = 'mlp.pth' }"
+    (work / "suite.toml").write_text(SUITE.replace("[base]", f"[base]\n{model}"))
+    layers = [nn.Flatten(), nn.Linear(784, 16), nn.ReLU(), nn.Linear(16, 10)]
+    torch.save(nn.Sequential(*layers).state_dict(), work / "mlp.pth")
+
+    result = call()
+    told = json.loads(call("--json").stdout)
+    page = work / "report.html"
+    shown = CliRunner().invoke(app, ["table", "results/small", "--format", "markdown"])
+    CliRunner().invoke(app, ["report", "results/small", "--out", str(page)])
+
+    assert "Cells: 2 run, 2 not applicable." in result.stdout
+    assert "Tent (does not apply)" in result.stdout
+    assert "Failed" not in result.stderr
+    assert (told["skipped"], told["inapplicable"], told["failed"]) == (2, 2, 0)
+    assert "| Tent (does not apply) |" in shown.stdout
+    assert "has no normalisation layers" in shown.stdout
+    assert "Tent (does not apply)" in page.read_text(encoding="utf-8")
+    assert "inapplicable" in call("--list").stdout

@@ -4,6 +4,7 @@ AttaError
 ├── SettingError         a setting is unknown, missing or out of range   (also a ValueError)
 │   └── UnknownName      no method, selector or data set has that name
 ├── ModelError           this model cannot be adapted this way           (also a ValueError)
+│   └── DoesNotApply     the model lacks what the method adapts
 ├── StreamError          data is missing or malformed
 ├── LabelError
 │   ├── BudgetExhausted  more labels asked than the budget allows
@@ -38,6 +39,10 @@ class UnknownName(SettingError):
 
 class ModelError(AttaError, ValueError):
     """This model cannot be adapted this way."""
+
+
+class DoesNotApply(ModelError):
+    """The model lacks what the method adapts. In a suite this is no failure."""
 
 
 class StreamError(AttaError):

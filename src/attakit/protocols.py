@@ -31,6 +31,7 @@ __all__ = [
     "Oracle",
     "Reporter",
     "Selector",
+    "SetsPace",
     "ShowsModel",
     "Stateful",
     "Trainer",
@@ -116,6 +117,14 @@ class Selector(Protocol):
 
         Pure: the same arguments give the same choice, so asking twice is harmless.
         """
+
+
+@runtime_checkable
+class SetsPace(Protocol):
+    """A selector that may decide how many samples to ask about, instead of a rate of labels."""
+
+    @property
+    def sets_pace(self) -> bool: ...
 
 
 class Trainer(Stateful, Protocol):

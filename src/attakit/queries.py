@@ -69,18 +69,23 @@ class Answer:
 class Allowance:
     """How many questions a step may ask, about which classes, and at which pace.
 
-    `attakit.select.allowed.select_allowed` applies all of it to the choice of any selector.
+    A method that asks works out from its rate of labels how many are due
+    (`AskingMethod.due`). `attakit.select.allowed.select_allowed` applies the rest to the choice of
+    any selector.
 
     Parameters
     ----------
     count
-        Most questions of the step.
+        Most questions of the step: what is left of the budget.
     per_class
         Questions left for each predicted class. A class that is not named has none left. None
         sets no limit per class.
-    steps
-        Steps of the selector that this step counts for: several to ask faster, for example after
-        a drift alarm. Empty means the step's own number.
+    pace
+        How many times faster than usual to ask, for example after a drift alarm.
+    samples_left
+        Samples that are still to come, this batch included. None if nobody knows.
+    due
+        Questions that are due now. None if all that are allowed may be asked.
     repeat
         Samples that were asked about when the same step ran before, in a replay. They are asked
         about again even if the selector would now choose others. None if the step is new.
@@ -93,8 +98,15 @@ class Allowance:
 
     count: int
     per_class: Mapping[int, int] | None = None
-    steps: Sequence[int] = ()
+    pace: float = 1.0
+    samples_left: int | None = None
+    due: int | None = None
     repeat: Collection[SampleId] | None = None
+
+    @property
+    def limit(self) -> int:
+        """Most questions of the step: those that are due, within those that are allowed."""
+        return self.count if self.due is None else min(self.count, self.due)
 
 
 class Stateful(Protocol):

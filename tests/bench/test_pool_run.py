@@ -4,14 +4,13 @@ import pytest
 
 from attakit.bench.run import RunCallbacks, run_experiment
 from attakit.bench.run_folder import DONE, SNAPSHOT
-from attakit.build.methods import build_pool_selector
+from attakit.build.methods import check_pool
 from attakit.errors import SettingError, StateError
 from attakit.report.html import write_report
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 from attakit.report.summaries import summarise
-from attakit.select import SELECTORS
 from attakit.settings.experiment import Experiment
 from attakit.settings.load import parse_experiment
 from interruptions import At, crash, press_ctrl_c, pretend_another_model, stopped
@@ -191,21 +190,12 @@ def test_mistakes_in_the_table_are_named():
         parse_experiment({"pool": 3})
 
 
-@pytest.mark.parametrize("name", SELECTORS)
-def test_selectors_take_as_many_as_the_round_allows(name):
-    selector = build_pool_selector(name, seed=4)
+@pytest.mark.parametrize("labels", [{"per_1000": 5.0}, {"spread_over": 100}])
+def test_a_pace_is_refused_because_the_rounds_set_it(labels):
+    experiment = parse_experiment({"pool": {"rounds": 3}, "labels": labels})
 
-    assert type(selector) is SELECTORS[name]
-    if name != "incremental":
-        assert [selector.pace.allowed(50, number) for number in (0, 1)] == [50, 50]
-    assert getattr(selector, "seed", 4) == 4
-
-
-def test_a_pace_that_is_given_stays():
-    selector = build_pool_selector({"name": "clue", "first": 3, "temperature": 0.1}, seed=0)
-
-    assert [selector.pace.allowed(50, number) for number in (0, 1)] == [3, 50]
-    assert selector.temperature == 0.1
+    with pytest.raises(SettingError, match="the rounds set the pace"):
+        check_pool(experiment, experiment.pool)
 
 
 def test_what_a_pool_is_called():

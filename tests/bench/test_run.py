@@ -335,7 +335,7 @@ def test_a_person_who_leaves_in_the_middle_is_not_asked_again_what_was_answered(
     small_run, monkeypatch, results
 ):
     labels = {"budget": 12, "oracle": "ask"}
-    method = {"high_entropy_bound": 0.0, "selector": {"initial_clusters": 3, "inits": 1}}
+    method = {"high_entropy_bound": 0.0, "selector": {"inits": 1}}
     whole, broken = (small_run(name, labels=labels, method=method) for name in ("whole", "broken"))
     asked = []
 

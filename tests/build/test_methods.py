@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from attakit.build.construct import construct
-from attakit.build.methods import build_method
+from attakit.build.methods import build_method, build_rate
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.errors import SettingError, UnknownName
 from attakit.label import Delayed, Expiring, KnownLabels, Noisy, Skipping, Terminal
-from attakit.methods import METHODS, ReferenceSimATTA, SourceOnly, Tent
+from attakit.methods import METHODS, AskingMethod, ReferenceSimATTA, SourceOnly, Tent
 from attakit.queries import Query
-from attakit.select import SELECTORS, IncrementalClustering, Uniform
+from attakit.select import SELECTORS, IncrementalClustering, LabelRate, Uniform
 from attakit.settings.experiment import LabelsTable, MethodTable
 from attakit.settings.load import load_experiment, parse_experiment
 from attakit.stream import ArraySamples, Truth
@@ -130,7 +130,7 @@ def test_a_part_may_have_a_seed_of_its_own():
 def test_selector_trainer_and_weighting_are_tables_inside():
     method = method_from(
         name="simatta",
-        selector={"name": "incremental", "initial_clusters": 4},
+        selector={"name": "incremental", "initial_clusters": 4, "cluster_growth": 1},
         trainer={"lr": 0.5, "weighting": {"rule": "optimal", "divergence": 0.1}},
     )
     assert isinstance(method.selector, IncrementalClustering)
@@ -214,12 +214,12 @@ def test_a_module_that_holds_no_method_is_told(text, message, tmp_path, monkeypa
         ({"include_bound": "false"}, "include_bound must be true or false, got 'false'"),
         ({"low_entropy_capacity": 2.5}, r"low_entropy_capacity must be a whole number, got 2\.5"),
         ({"selector": {"inits": 1.5}}, r"inits must be a whole number, got 1\.5"),
-        ({"selector": {"name": "entropy", "first": 0.5}}, "first must be a whole number"),
+        ({"rate": {"per_1000": 3}}, r"method.rate cannot be set .* The pace is in \[labels\]"),
         ({"trainer": {"max_updates": 2.5}}, "max_updates must be a whole number"),
         ({"trainer": {"name": "balanced", "window": 2.5}}, "window must be a whole number"),
         ({"selector": 3}, "method.selector must be a name or a table, got 3"),
         ({"selector": {"clusters": 3}}, "IncrementalClustering: unknown setting 'clusters'"),
-        ({"selector": {"name": "uniform", "counts": 2}}, r"Uniform: .*counts = 2"),
+        ({"selector": {"name": "uniform", "seed": 1, "first": 2}}, "unknown setting 'first'"),
         ({"trainer": 3}, "method.trainer must be a name or a table, got 3"),
         ({"trainer": "balancd"}, r"Unknown trainer 'balancd'\. Did you mean 'balanced'\?"),
         ({"trainer": {"name": 3}}, "name of a trainer must be a text, got 3"),
@@ -305,3 +305,42 @@ def test_the_reference_experiment_has_the_settings_of_the_public_code(pytestconf
     assert given == {name: defaults[name].default for name in given}
     assert set(defaults) - set(given) == {"model", "seed"}
     assert experiment.labels.budget == "unlimited"
+
+
+class SlowAsker(AskingMethod):
+    """A method of somebody else, which says nothing of the pace."""
+
+    def __init__(self, model):
+        super().__init__(model, selector=Uniform())
+
+
+@pytest.mark.parametrize("name", ["simatta", "anchor_head", "enhanced", f"{__name__}:SlowAsker"])
+def test_every_method_that_asks_gets_the_pace_of_the_labels_table(name):
+    labels = {"per_1000": 12.5, "first": 3, "at_drift": 1}
+    rate = build_rate(parse_experiment({"labels": labels}).labels)
+
+    method = build_method(MethodTable(name=name), tiny_classifier(), 0, rate=rate)
+
+    assert method.rate is rate
+    assert (rate.per_1000, rate.spread_over, rate.first, rate.at_drift) == (12.5, None, 3, 1)
+
+
+def test_the_pace_of_an_empty_file_is_that_of_the_library():
+    rate, usual = build_rate(parse_experiment({}).labels), LabelRate()
+
+    assert vars(rate) == vars(usual)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"per_1000": -1.0}, r"labels\.per_1000"),
+        ({"per_1000": 3.0, "spread_over": 100}, r"labels\.spread_over .*where per_1000 is given"),
+        ({"budget": "unlimited", "spread_over": 9}, r"spread_over .*the budget is unlimited"),
+        ({"spread_over": 0}, r"labels\.spread_over"),
+        ({"first": 0.5}, r"labels\.first"),
+    ],
+)
+def test_a_pace_that_cannot_be_is_refused(labels, message):
+    with pytest.raises(SettingError, match=message):
+        parse_experiment({"labels": labels})

@@ -66,8 +66,8 @@ def test_a_wrong_table_is_named(settings, message):
 
 
 CLUSTERING = {
-    "IC=0": {"name": "entropy", "first": 3},
-    "IC=1": {"name": "incremental", "initial_clusters": 3},
+    "IC=0": {"name": "entropy"},
+    "IC=1": {"name": "incremental", "initial_clusters": 3, "cluster_growth": 1},
 }
 LOW_ENTROPY = {"LE=0": 0.0, "LE=1": 1.0}
 STREAM = [tiny_batch(step, size=20) for step in range(4)]

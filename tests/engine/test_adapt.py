@@ -56,7 +56,8 @@ def test_it_does_what_run_does():
     oracle = Callback(lambda name: int(name.removeprefix("sample-")) % 3)
 
     exhaust(adapt(one, batches, lambda name, _: int(name[7:]) % 3, budget=12))
-    run(from_iterable(batches), other, oracle, Ledger(Budget(12)))
+    samples = sum(len(batch) for batch in batches)
+    run(from_iterable(batches), other, oracle, Ledger(Budget(12)), samples=samples)
 
     first, second = one.adapted_model.state_dict(), other.adapted_model.state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -104,7 +104,7 @@ def test_simatta_never_gets_more_labels_than_the_budget(data, limit, stream, mod
     method = SimATTA(
         model,
         high_entropy_bound=0.05,
-        selector=IncrementalClustering(initial_clusters=4, inits=1),
+        selector=IncrementalClustering(inits=1),
         trainer=BalancedTrainer(max_updates=2),
     )
     oracle = data.draw(oracles(stream.truth.labels))

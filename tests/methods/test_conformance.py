@@ -9,7 +9,7 @@ from attakit.errors import ModelError
 from attakit.label import Budget, KnownLabels, Ledger
 from attakit.methods import EATA, METHODS, SAR, SimATTA, Tent
 from attakit.nn.seeding import seeded
-from attakit.select import IncrementalClustering, Uniform
+from attakit.select import IncrementalClustering, LabelRate, Uniform
 from attakit.testing import check_method, tiny_batch, tiny_classifier
 from attakit.train.balanced import BalancedTrainer
 
@@ -27,7 +27,12 @@ SETTINGS = {
     "both bounds given": {"low_entropy_bound": 0.9, "high_entropy_bound": 0.5},
     "no source-like samples": {"low_entropy_bound": 0.0},
     "everything is uncertain": {"high_entropy_bound": 0.0, "include_bound": True},
-    "random questions": {"selector": Uniform(counts=[2, 1, 0, 2])},
+    "random questions": {"selector": Uniform()},
+    "clusters that grow as in the paper": {
+        "selector": IncrementalClustering(inits=1, cluster_growth=1)
+    },
+    "a fixed pace": {"rate": LabelRate(per_1000=200, first=1)},
+    "a budget spread out": {"rate": LabelRate(spread_over=20)},
     "few source-like samples kept": {"low_entropy_bound": 2.0, "low_entropy_capacity": 3},
     "another seed": {"seed": 5},
 }

@@ -10,14 +10,13 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim import SGD
 
-from attakit.bench.matching import even_counts
 from attakit.engine import run
 from attakit.errors import ModelError, SettingError, StateError
 from attakit.label import Budget, Delayed, KnownLabels, Ledger, Skipping
 from attakit.methods import METHODS, BatchNorm, CoTTA, Enhanced, SimATTA, SourceOnly, Tent
 from attakit.queries import Allowance, Answer, SampleId
 from attakit.records import Batch
-from attakit.select import IncrementalClustering, Uniform
+from attakit.select import IncrementalClustering, LabelRate
 from attakit.testing import check_method, tiny_batch, tiny_classifier
 from attakit.testing.methods import answers_to, same_state
 from attakit.train.balanced import BalancedTrainer
@@ -39,8 +38,9 @@ def around(kind, model=None, *, inside=None, **settings):
     return Enhanced(model, method=kind(model, **(inside or {})), **settings)
 
 
-def ask_all(count=100):
-    return Uniform(first=count, per_step=count)
+def asking(per_batch=8):
+    """The pace for a number of labels in each tiny batch of eight."""
+    return LabelRate(per_1000=125 * per_batch, first=0)
 
 
 def sigmoid(number):
@@ -73,7 +73,7 @@ GRADIENT = torch.tensor([[P / 2, -Q], [-P / 2, Q]])
 
 
 def test_one_labelled_update_follows_the_gradient_worked_out_by_hand():
-    method = around(SourceOnly, linear(), selector=ask_all(), lr=0.5, momentum=0.0)
+    method = around(SourceOnly, linear(), rate=asking(), lr=0.5, momentum=0.0)
     batch = batch_of(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
 
     step = method.step(batch, Allowance(2))
@@ -88,7 +88,7 @@ def test_one_labelled_update_follows_the_gradient_worked_out_by_hand():
 
 
 def test_momentum_is_that_of_the_method_inside():
-    method = around(Tent, inside={"lr": 0.1, "momentum": 0.5}, selector=ask_all())
+    method = around(Tent, inside={"lr": 0.1, "momentum": 0.5}, rate=asking())
     expected = copy.deepcopy(method.method)
     batch = tiny_batch()
 
@@ -110,7 +110,7 @@ def test_momentum_is_that_of_the_method_inside():
 
 def test_a_labelled_sample_is_normalised_in_the_company_of_its_batch():
     model, batch = tiny_classifier(), tiny_batch()
-    method = around(BatchNorm, model, selector=ask_all(1), lr=0.5, momentum=0.0)
+    method = around(BatchNorm, model, rate=asking(1), lr=0.5, momentum=0.0)
 
     (query,) = method.step(batch, Allowance(8)).queries
     method.learn([Answer(query, 2, "me")])
@@ -125,7 +125,7 @@ def test_a_labelled_sample_is_normalised_in_the_company_of_its_batch():
 
 def test_a_late_sample_is_normalised_in_the_company_of_the_latest_batch():
     model = tiny_classifier()
-    method = around(BatchNorm, model, selector=Uniform(counts=[1]), lr=0.5, momentum=0.0)
+    method = around(BatchNorm, model, rate=LabelRate(per_1000=0, first=1), lr=0.5, momentum=0.0)
 
     (query,) = method.step(tiny_batch(0), Allowance(8)).queries
     method.step(tiny_batch(1), Allowance(8))
@@ -142,7 +142,7 @@ def test_a_late_sample_is_normalised_in_the_company_of_the_latest_batch():
 
 def test_one_label_is_enough_where_batch_norm_has_no_stored_statistics():
     layers = [nn.Linear(4, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 3)]
-    method = around(SourceOnly, nn.Sequential(*layers), selector=ask_all(1))
+    method = around(SourceOnly, nn.Sequential(*layers), rate=asking(1))
 
     step = method.step(tiny_batch(), Allowance(1))
 
@@ -179,7 +179,7 @@ def turn(method, number, count):
 
 
 def test_samples_that_are_not_kept_are_used_once_and_dropped():
-    method, seen = watched(selector=ask_all(), batch_size=2)
+    method, seen = watched(rate=asking(), batch_size=2)
 
     asked = turn(method, 0, 5)
     assert [len(names) for names in seen] == [2, 2, 1]
@@ -192,7 +192,7 @@ def test_samples_that_are_not_kept_are_used_once_and_dropped():
 
 
 def test_each_update_is_another_pass_over_new_samples():
-    method, seen = watched(selector=ask_all(), batch_size=2, updates=3)
+    method, seen = watched(rate=asking(), batch_size=2, updates=3)
 
     asked = turn(method, 0, 3)
 
@@ -201,7 +201,7 @@ def test_each_update_is_another_pass_over_new_samples():
 
 
 def test_kept_samples_fill_up_every_update():
-    method, seen = watched(selector=ask_all(), batch_size=4, keep=True)
+    method, seen = watched(rate=asking(), batch_size=4, keep=True)
     first = turn(method, 0, 3)
     (second,) = turn(method, 1, 1)
     turn(method, 2, 0)
@@ -214,7 +214,7 @@ def test_kept_samples_fill_up_every_update():
 
 
 def test_an_update_never_holds_more_than_the_batch_size():
-    method, seen = watched(selector=ask_all(), batch_size=4, keep=True)
+    method, seen = watched(rate=asking(), batch_size=4, keep=True)
     for number in range(4):
         turn(method, number, 3)
 
@@ -241,7 +241,7 @@ def test_the_teacher_of_cotta_follows_labelled_updates():
 
 def test_a_method_that_trains_nothing_trains_what_is_named():
     model = tiny_classifier()
-    method = around(SourceOnly, model, trainable="head", selector=ask_all(), lr=0.1)
+    method = around(SourceOnly, model, trainable="head", rate=asking(), lr=0.1)
 
     turn(method, 0, 3)
 
@@ -253,7 +253,7 @@ def test_a_method_that_trains_nothing_trains_what_is_named():
 def test_a_method_that_trains_something_goes_on_with_that():
     model = tiny_classifier()
     inside = {"trainable": "norm", "norm": "frozen"}
-    method = around(SimATTA, model, inside=inside, selector=ask_all(), lr=0.1)
+    method = around(SimATTA, model, inside=inside, rate=asking(), lr=0.1)
 
     turn(method, 0, 3)
 
@@ -264,7 +264,7 @@ def test_a_method_that_trains_something_goes_on_with_that():
 
 def test_running_statistics_follow_labelled_samples():
     inside = {"norm": "running", "trainer": BalancedTrainer(max_updates=1)}
-    method = around(SimATTA, inside=inside, selector=ask_all())
+    method = around(SimATTA, inside=inside, rate=asking())
 
     turn(method, 0, 4)
 
@@ -272,7 +272,7 @@ def test_running_statistics_follow_labelled_samples():
 
 
 def test_late_answers_count_and_skipped_ones_do_not():
-    method, seen = watched(selector=ask_all(2), keep=True)
+    method, seen = watched(rate=asking(2), keep=True)
     queries = [method.step(tiny_batch(number), Allowance(2)).queries for number in range(3)]
     assert len(method.waiting) == 6
 
@@ -288,7 +288,7 @@ def test_late_answers_count_and_skipped_ones_do_not():
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_sample_with_a_label_is_not_asked_about_again(keep):
-    method = around(Tent, selector=ask_all(), keep=keep)
+    method = around(Tent, rate=asking(), keep=keep)
     turn(method, 0, 5)
 
     again = method.step(tiny_batch(0), Allowance(8))
@@ -298,7 +298,7 @@ def test_a_sample_with_a_label_is_not_asked_about_again(keep):
 
 
 def test_a_sample_that_waits_is_not_asked_about_again():
-    method = around(Tent, selector=ask_all())
+    method = around(Tent, rate=asking())
     method.step(tiny_batch(0), Allowance(5))
 
     assert len(method.step(tiny_batch(0), Allowance(8)).queries) == 3
@@ -310,9 +310,8 @@ LABELS = {sample: n % 3 for batch in STREAM for n, sample in enumerate(batch.sam
 
 @pytest.mark.parametrize("name", METHODS)
 def test_any_method_gets_exactly_the_labels_that_were_matched(name):
-    counts = even_counts(7, [len(batch) for batch in STREAM])
-    method = around(METHODS[name], selector=Uniform(counts=counts))
-    ledger = Ledger(Budget(None))
+    method = around(METHODS[name], rate=LabelRate(first=0))
+    ledger = Ledger(Budget(7))
 
     run(STREAM, method, KnownLabels(LABELS), ledger)
 
@@ -321,7 +320,7 @@ def test_any_method_gets_exactly_the_labels_that_were_matched(name):
 
 @pytest.mark.parametrize("wrap", [lambda o: Delayed(o, rounds=2), lambda o: Skipping(o, rate=0.5)])
 def test_labels_never_exceed_the_budget(wrap):
-    method = around(Tent, selector=ask_all(3))
+    method = around(Tent, rate=asking(3))
     ledger = Ledger(Budget(5))
 
     run(STREAM, method, wrap(KnownLabels(LABELS)), ledger)
@@ -331,7 +330,7 @@ def test_labels_never_exceed_the_budget(wrap):
 
 
 def test_labels_make_the_model_fit_them():
-    method = around(SourceOnly, selector=ask_all(4), keep=True, updates=30, lr=0.1)
+    method = around(SourceOnly, rate=asking(4), keep=True, updates=30, lr=0.1)
     run(STREAM, method, KnownLabels(LABELS), Ledger(Budget(8)))
 
     rows = method.kept.rows
@@ -348,7 +347,7 @@ def test_a_state_of_another_method_inside_is_refused():
 
 
 def test_a_loss_that_is_no_number_is_refused():
-    method = around(SourceOnly, selector=ask_all())
+    method = around(SourceOnly, rate=asking())
     step = method.step(batch_of(torch.full((2, 4), math.nan)), Allowance(2))
 
     with pytest.raises(ModelError, match="Enhanced: the loss became nan"):

@@ -47,10 +47,10 @@ class AnchoredHead(AskingMethod):
         Of the questions.
     """
 
-    stateful = ("model", "waiting", "sure", "answered")
+    stateful = ("model", "waiting", "rate", "sure", "answered")
 
     def __init__(self, model, *, lr=0.05, seed=0):
-        super().__init__(model, selector=Uniform(first=3, per_step=2, seed=seed))
+        super().__init__(model, selector=Uniform(seed=seed))
         self.sure = Anchors(capacity=20, seed=seed)
         self.answered = Anchors()
         self.lr = lr

@@ -36,7 +36,7 @@ class Watched(Uniform):
     """Remembers what it was asked."""
 
     def __init__(self):
-        super().__init__(first="unlimited", per_step="unlimited")
+        super().__init__()
         self.calls = []
 
     def select(self, candidates, known, limit, step):
@@ -53,7 +53,7 @@ class Run:
 
     def __init__(self, oracle=None, budget=9, **settings):
         chosen = {
-            "selector": BADGE(first="unlimited", per_step="unlimited"),
+            "selector": BADGE(),
             "rounds": 3,
             "updates": 3,
             "lr": 0.05,

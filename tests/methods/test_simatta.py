@@ -11,7 +11,7 @@ from attakit.methods import SimATTA
 from attakit.nn.entropy import softmax_entropy
 from attakit.queries import Allowance, Answer, SampleId
 from attakit.records import Batch, Selection, Training
-from attakit.select import HighestEntropy, IncrementalClustering
+from attakit.select import HighestEntropy, IncrementalClustering, LabelRate
 from attakit.testing import tiny_batch, tiny_classifier
 from attakit.testing.methods import answers_to, same_state
 from attakit.train.balanced import BalancedTrainer
@@ -61,7 +61,8 @@ class ChooseFirst:
 
 
 def simatta(**settings) -> SimATTA:
-    defaults = {"selector": ChooseFirst(), "trainer": NoTraining()}
+    rate = LabelRate(per_1000=1000)  # asks about all that may be asked about
+    defaults = {"selector": ChooseFirst(), "trainer": NoTraining(), "rate": rate}
     return SimATTA(LogitsAsInputs(), **(defaults | settings))
 
 
@@ -173,17 +174,13 @@ def test_a_waiting_sample_counts_as_known_until_it_is_answered():
 def test_incremental_clustering_is_switched_off_by_another_selector():
     inputs = torch.tensor([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
     candidates = Batch(0, (SampleId("a"), SampleId("b"), SampleId("c")), inputs)
-    by_entropy = simatta(
-        selector=HighestEntropy(first=1), high_entropy_bound=0.0, low_entropy_bound=0.0
-    )
+    by_entropy = simatta(selector=HighestEntropy(), high_entropy_bound=0.0, low_entropy_bound=0.0)
     by_clusters = simatta(
-        selector=IncrementalClustering(initial_clusters=1),
-        high_entropy_bound=0.0,
-        low_entropy_bound=0.0,
+        selector=IncrementalClustering(), high_entropy_bound=0.0, low_entropy_bound=0.0
     )
 
-    assert [query.sample for query in by_entropy.step(candidates, Allowance(5)).queries] == ["a"]
-    assert [query.sample for query in by_clusters.step(candidates, Allowance(5)).queries] == ["c"]
+    assert [query.sample for query in by_entropy.step(candidates, Allowance(1)).queries] == ["a"]
+    assert [query.sample for query in by_clusters.step(candidates, Allowance(1)).queries] == ["c"]
 
 
 def test_source_model_and_callers_model_never_change():

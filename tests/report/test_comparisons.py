@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -126,3 +127,31 @@ def test_signs_of_markup_in_a_title_are_shown_as_they_are(capsys):
     shown = capsys.readouterr().out
     assert "name = [bold]" in shown
     assert "[red]note" in shown
+
+
+def inapplicable(label, why="Net has no norm layers."):
+    return replace(run(label, finished=False), inapplicable=why)
+
+
+def test_methods_that_do_not_apply_have_a_row_of_their_own_and_a_note():
+    (found,) = compare([run("simatta", 80.0), inapplicable("tent"), inapplicable("sar")])
+
+    assert [row.label for row in found.summaries] == ["simatta"]
+    assert found.inapplicable == ["tent", "sar"]
+    assert found.notes == ["Does not apply: tent, sar (Net has no norm layers.)"]
+    labels = [row.label for row in found.table.rows]
+    assert labels == ["simatta", "tent (does not apply)", "sar (does not apply)"]
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "latex", "rich"])
+def test_every_form_of_a_table_says_what_does_not_apply(form):
+    (found,) = compare([run("simatta", 80.0), inapplicable("tent")])
+
+    assert "tent (does not apply)" in render_tables([found.table], form)
+
+
+def test_methods_that_do_not_apply_are_neither_unfinished_nor_another_model():
+    (found,) = compare([run("a", 70.0), inapplicable("b"), inapplicable("b")])
+
+    assert "not finished" not in render_tables([found.table], "rich")
+    assert len(found.notes) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from attakit.errors import StateError
 from attakit.report import RunRecord, read_run
-from attakit.report.runs import group_runs
+from attakit.report.runs import INAPPLICABLE_FILE, find_runs, group_runs
 
 HEAD = {"kind": "run", "format": 1, "experiment": {}, "environment": {}, "segments": []}
 
@@ -91,7 +91,7 @@ def test_runs_that_differ_in_seed_folder_and_weights_belong_together():
 
 def test_runs_with_the_label_counts_of_different_partners_belong_together():
     runs = [
-        run(seed=n, label="a", method={"selector": {"name": "uniform", "counts": [n, 2]}})
+        run(seed=n, label="a", method={"name": "enhanced"}, labels={"budget": 9, "matched": n})
         for n in range(3)
     ]
 
@@ -110,3 +110,18 @@ def test_other_settings_make_another_group_whose_label_tells_them():
     labels = [group.label for group in group_runs(runs)]
 
     assert labels == ["a (labels.budget=100)", "a (labels.budget=300)", "b"]
+
+
+def test_a_method_that_does_not_apply_is_read_from_its_mark(tmp_path):
+    facts = {"experiment": {"method": {"name": "tent"}}, "message": "no norm layers"}
+    (tmp_path / INAPPLICABLE_FILE).write_text(json.dumps(facts), encoding="utf-8")
+
+    assert find_runs([tmp_path]) == [tmp_path]
+    assert (read_run(tmp_path).label, read_run(tmp_path).inapplicable) == ("tent", "no norm layers")
+
+
+def test_a_damaged_mark_is_named(tmp_path):
+    (tmp_path / INAPPLICABLE_FILE).write_text("{}", encoding="utf-8")
+
+    with pytest.raises(StateError, match=r"inapplicable\.json is damaged"):
+        read_run(tmp_path)

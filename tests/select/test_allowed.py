@@ -44,37 +44,17 @@ def test_a_class_is_not_asked_about_beyond_its_quota():
     assert set(found.weights) == set(found.samples)
 
 
-def test_a_quota_holds_over_several_steps_of_one_turn():
-    allowance = Allowance(10, per_class={0: 2, 1: 9, 2: 9}, steps=range(4))
+@pytest.mark.parametrize(("due", "asked"), [(None, 3), (2, 2), (0, 0), (9, 3)])
+def test_no_more_is_asked_than_is_due_and_allowed(due, asked):
+    found = select_allowed(Uniform(), rows(*[0] * 9), NOTHING, Allowance(3, due=due), step=0)
 
-    found = select_allowed(First(count=1), rows(0, 0, 0, 1), NOTHING, allowance, step=0)
-
-    assert found.samples == ("0-0", "0-1", "1-3")
-
-
-def test_a_hurried_selector_asks_more_but_never_more_than_allowed():
-    allowances = (
-        Allowance(10, steps=range(5, 6)),
-        Allowance(10, steps=range(5, 7)),
-        Allowance(3, steps=range(5, 7)),
-    )
-    selector, many = Uniform(first=2, per_step=2.0), rows(*[0] * 20)
-
-    calm, hurried, capped = (
-        select_allowed(selector, many, NOTHING, allowance, step=0) for allowance in allowances
-    )
-
-    assert [len(found.samples) for found in (calm, hurried, capped)] == [2, 4, 3]
-    assert len(set(hurried.samples)) == 4
+    assert len(found.samples) == asked
 
 
-def test_a_hurried_clustering_grows_by_more_clusters():
-    selector = IncrementalClustering(initial_clusters=2, cluster_growth=1)
-    allowance = Allowance(20, steps=range(3))
+def test_a_repeated_step_asks_again_even_if_less_is_due_by_now():
+    allowance = Allowance(2, due=0, repeat={"0-1"})
 
-    found = select_allowed(selector, rows(*[0] * 20), NOTHING, allowance, step=0)
-
-    assert len(found.samples) > 2
+    assert select_allowed(First(), rows(0, 0), NOTHING, allowance, step=0).samples == ("0-1",)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +80,13 @@ class Allowed:
 
     def __init__(self, **limits):
         self.allowance = Allowance(0, **limits)
-        self.selector = IncrementalClustering(initial_clusters=3)
+        self.selector = IncrementalClustering(initial_clusters=3, cluster_growth=1)
 
     def select(self, candidates, known, limit, step):
         allowance = replace(self.allowance, count=limit)
         return select_allowed(self.selector, candidates, known, allowance, step)
 
 
-@pytest.mark.parametrize("limits", [{}, {"per_class": {0: 2, 1: 1}, "steps": (2, 3)}])
+@pytest.mark.parametrize("limits", [{}, {"per_class": {0: 2, 1: 1}, "due": 2}])
 def test_a_choice_within_an_allowance_keeps_to_the_contract_of_selectors(limits):
     check_selector(lambda: Allowed(**limits))

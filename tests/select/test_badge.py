@@ -78,7 +78,7 @@ def test_a_group_of_copies_is_visited_once_before_any_copy_comes_again():
     features = torch.eye(3, 5).repeat_interleave(2, dim=0)
 
     for seed in range(5):
-        chosen = BADGE(first=6, seed=seed).select(rows(logits, features), NOTHING, 10, 0).samples
+        chosen = BADGE(seed=seed).select(rows(logits, features), NOTHING, 6, 0).samples
         groups = [int(name[1:]) // 2 for name in chosen]
         assert sorted(groups[:3]) == [0, 1, 2]
         assert len(set(chosen)) == 6
@@ -89,7 +89,7 @@ def test_sure_samples_are_drawn_last():
     logits = torch.tensor([[200.0, 0, 0, 0]] * 8 + [[0.0, 0, 0, 0]] * 2)
     _, features = draw(count=10)
 
-    chosen = BADGE(first=3).select(rows(logits, features), NOTHING, 10, 0).samples
+    chosen = BADGE().select(rows(logits, features), NOTHING, 3, 0).samples
 
     assert {"p8", "p9"} < set(chosen)
 
@@ -97,7 +97,7 @@ def test_sure_samples_are_drawn_last():
 def test_steps_and_seeds_draw_differently():
     candidates = rows(*draw(count=50))
     choices = {
-        BADGE(first=5, per_step=5, seed=seed).select(candidates, NOTHING, 10, step).samples
+        BADGE(seed=seed).select(candidates, NOTHING, 5, step).samples
         for seed in range(3)
         for step in range(3)
     }

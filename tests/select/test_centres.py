@@ -19,7 +19,7 @@ GROUPS = [[0, 0], [2, 0], [1, 0], [20, 0], [22, 0], [21, 1], [21, 0]]
 
 
 def test_one_sample_is_asked_per_cluster_the_largest_first():
-    selection = ClusterCentres(first=2).select(rows(GROUPS), rows([]), 10, 0)
+    selection = ClusterCentres().select(rows(GROUPS), rows([]), 2, 0)
 
     # Means: (1, 0) is p2 itself; (21, 0.25) is nearest to p6 at (21, 0).
     assert selection.samples == ("p6", "p2")
@@ -32,14 +32,14 @@ def test_one_sample_is_asked_per_cluster_the_largest_first():
 def test_known_names_are_neither_clustered_nor_asked():
     known = Rows(("p2",), torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1))
 
-    selection = ClusterCentres(first=2).select(rows(GROUPS), known, 10, 0)
+    selection = ClusterCentres().select(rows(GROUPS), known, 2, 0)
 
     assert "p2" not in selection.clusters
     assert selection.samples == ("p6", "p0")  # mean (1, 0), as far from p0 as from p1
 
 
 def test_copies_of_one_point_are_asked_until_there_are_enough():
-    selection = ClusterCentres(first=3).select(rows([[1, 1]] * 5), rows([]), 10, 0)
+    selection = ClusterCentres().select(rows([[1, 1]] * 5), rows([]), 3, 0)
 
     assert len(set(selection.samples)) == 3
 

@@ -40,8 +40,7 @@ def test_the_centroid_moves_to_where_samples_are_unsure():
     candidates = rows(points, [sure, sure, unsure, certain, certain])
 
     def asked(temperature):
-        selector = CLUE(first=1, temperature=temperature)
-        return selector.select(candidates, NOTHING, 10, 0).samples
+        return CLUE(temperature=temperature).select(candidates, NOTHING, 1, 0).samples
 
     assert asked(1.0) == ("p3",)
     assert asked(0.1) == ("p2",)  # the sure ones weigh nothing either: x = 10
@@ -55,15 +54,15 @@ def test_the_sample_at_the_weighted_mean_is_asked():
     sure, unsure = [99.0, 0.0], [0.0, 0.0]
     candidates = rows(points, [sure, sure, unsure, unsure, sure, sure])
 
-    assert CLUE(first=1).select(candidates, NOTHING, 10, 0).samples == ("p4",)
-    assert ClusterCentres(first=1).select(candidates, NOTHING, 10, 0).samples == ("p5",)
+    assert CLUE().select(candidates, NOTHING, 1, 0).samples == ("p4",)
+    assert ClusterCentres().select(candidates, NOTHING, 1, 0).samples == ("p5",)
 
 
 def test_nearest_samples_are_refilled_until_there_are_enough():
     # Without uncertainty the sure ones shape no cluster, yet five questions are wanted.
     candidates = rows([[number, 0] for number in range(6)], [[99.0, 0.0]] * 5 + [[0.0, 0.0]])
 
-    selection = CLUE(first=5).select(candidates, NOTHING, 10, 0)
+    selection = CLUE().select(candidates, NOTHING, 5, 0)
 
     assert selection.samples == ("p5", "p4", "p3", "p2", "p1")
 
@@ -71,7 +70,7 @@ def test_nearest_samples_are_refilled_until_there_are_enough():
 def test_a_model_sure_of_everything_is_clustered_without_weights():
     candidates = rows([[0, 0], [1, 0], [2, 0]], [[999.0, 0.0]] * 3)
 
-    assert CLUE(first=1).select(candidates, NOTHING, 10, 0).samples == ("p1",)
+    assert CLUE().select(candidates, NOTHING, 1, 0).samples == ("p1",)
 
 
 def test_a_diverged_model_is_named():

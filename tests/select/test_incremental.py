@@ -51,7 +51,7 @@ def test_the_weights_of_known_samples_steer_the_clusters():
     # a and b together cost 2.88 and b with z would cost 6.76.
     candidates = rows(a=(0, 0), b=(0, 2.4))
     light, heavy = rows([0.1], z=(0, 5)), rows([1000.0], z=(0, 5))
-    selector = IncrementalClustering(initial_clusters=2)
+    selector = IncrementalClustering(initial_clusters=2, cluster_growth=1)
 
     with_light = selector.select(candidates, light, limit=5, step=0)
     with_heavy = selector.select(candidates, heavy, limit=5, step=0)
@@ -77,7 +77,7 @@ def test_the_nearest_member_is_asked_whatever_lies_nearer():
 
 def test_a_small_limit_takes_the_heaviest_clusters_first():
     candidates = rows(a=(0, 0), b=(50, 0), c=(51, 0), d=(52, 0), e=(0, 50), f=(0, 51.5))
-    selector = IncrementalClustering(initial_clusters=3)
+    selector = IncrementalClustering(initial_clusters=3, cluster_growth=1)
 
     everything = selector.select(candidates, rows(), limit=3, step=0)
     two = selector.select(candidates, rows(), limit=2, step=0)
@@ -91,7 +91,7 @@ def test_a_small_limit_takes_the_heaviest_clusters_first():
 @pytest.mark.parametrize("limit", [0, -1])
 def test_without_any_question_allowed_known_samples_still_absorb_their_neighbours(limit):
     candidates = rows(a=(1, 0), b=(90, 90))
-    selector = IncrementalClustering(initial_clusters=2)
+    selector = IncrementalClustering(initial_clusters=2, cluster_growth=1)
 
     selection = selector.select(candidates, rows(z=(0, 0)), limit=limit, step=0)
 
@@ -141,7 +141,7 @@ def test_known_rows_without_a_width_are_accepted_when_there_are_none():
 def test_half_precision_features_and_features_with_gradients_are_accepted():
     candidates = rows(a=(0, 0), b=(1, 0), c=(2, 0), d=(90, 0))
     half = replace(candidates, features=candidates.features.bfloat16().requires_grad_())
-    selector = IncrementalClustering(initial_clusters=2)
+    selector = IncrementalClustering(initial_clusters=2, cluster_growth=1)
 
     selection = selector.select(half, rows(), limit=5, step=0)
 
@@ -171,7 +171,7 @@ def test_choices_are_candidates_within_the_limit_and_weight_is_conserved(
     candidates = rows(**{f"new{number}": cell for number, cell in enumerate(new)})
     weights = [float(mass) for mass in masses[: len(old)]]
     known = rows(weights, **{f"old{number}": cell for number, cell in enumerate(old)})
-    selector = IncrementalClustering(initial_clusters=clusters, inits=1)
+    selector = IncrementalClustering(initial_clusters=clusters, cluster_growth=1, inits=1)
 
     limited = selector.select(candidates, known, limit, step)
     everything = selector.select(candidates, known, 1000, step)
@@ -180,3 +180,24 @@ def test_choices_are_candidates_within_the_limit_and_weight_is_conserved(
     assert set(everything.samples) <= set(candidates.samples)
     after = dict(zip(known.samples, weights, strict=True)) | dict(everything.weights)
     assert sum(after.values()) == pytest.approx(sum(weights) + len(new))
+
+
+@settings(max_examples=60)
+@given(new=cells, old=cells, limit=some.integers(0, 6), step=some.integers(0, 5))
+def test_without_growth_as_many_are_asked_as_are_due(new, old, limit, step):
+    candidates = rows(**{f"new{number}": cell for number, cell in enumerate(new)})
+    known = rows(**{f"old{number}": cell for number, cell in enumerate(old)})
+
+    selection = IncrementalClustering(inits=1).select(candidates, known, limit, step)
+
+    unlike = len(set(new) - set(old))
+    assert min(limit, unlike) <= len(selection.samples) <= limit
+
+
+def test_without_growth_a_question_goes_to_the_group_that_is_not_covered():
+    candidates = rows(a=(0, 1), b=(1, 0), c=(50, 0), d=(51, 0), e=(52, 0))
+
+    selection = IncrementalClustering().select(candidates, rows(z=(0, 0)), limit=1, step=9)
+
+    assert selection.samples == ("d",)
+    assert selection.weights == {"z": 3, "d": 3}

@@ -14,6 +14,11 @@ def test_the_cluster_count_grows_with_the_steps():
     assert [by_a_third.cluster_count(step) for step in (0, 3, 4, 10)] == [10, 10, 11, 13]
 
 
+def test_only_growing_clusters_set_the_pace():
+    assert IncrementalClustering(cluster_growth=0).sets_pace
+    assert not IncrementalClustering().sets_pace
+
+
 def test_settings_of_kmeans_reach_it():
     assert IncrementalClustering(inits=10).clustering.inits == 10
 
@@ -26,7 +31,7 @@ def test_another_seed_may_choose_other_samples():
     nothing = Rows((), torch.zeros(0, 2), torch.zeros(0, 2), torch.zeros(0))
 
     choices = {
-        IncrementalClustering(seed=seed, inits=1).select(candidates, nothing, 99, step=0).samples
+        IncrementalClustering(seed=seed, inits=1).select(candidates, nothing, 10, step=0).samples
         for seed in range(4)
     }
 
@@ -37,6 +42,7 @@ def test_another_seed_may_choose_other_samples():
     ("wrong", "message"),
     [
         ({"initial_clusters": 0}, "initial_clusters must be at least 1, got 0"),
+        ({"initial_clusters": 3}, "initial_clusters = 3 has no effect without cluster_growth"),
         ({"cluster_growth": -1}, "cluster_growth must be at least 0, got -1"),
         ({"inits": 0}, "inits must be at least 1, got 0"),
     ],

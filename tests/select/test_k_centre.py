@@ -20,7 +20,7 @@ PLANE = [[0, 0], [1, 0], [10, 0], [10, 3], [4, 8]]
 def test_the_farthest_from_known_and_chosen_comes_next():
     # Known: (0, 0). Distances 0, 1, 10, 10.44, 8.94: d first. Then the nearest of known and d is
     # 0, 1, 3, -, min(8.94, 7.81): e. Then 0, 1, 3: c. Then b, then a.
-    selection = KCentre(first=5).select(rows(PLANE), rows([[0, 0]], "k"), 10, 0)
+    selection = KCentre().select(rows(PLANE), rows([[0, 0]], "k"), 5, 0)
 
     assert selection.samples == ("p3", "p4", "p2", "p1", "p0")
     assert set(selection.weights.values()) == {1}
@@ -28,13 +28,13 @@ def test_the_farthest_from_known_and_chosen_comes_next():
 
 def test_while_nothing_is_known_the_middle_comes_first():
     # The mean is (5, 2.2). Distances: a 5.46, b 4.56, c 5.46, d 5.06, e 5.89.
-    selection = KCentre(first=2).select(rows(PLANE), rows([]), 10, 0)
+    selection = KCentre().select(rows(PLANE), rows([]), 2, 0)
 
     assert selection.samples == ("p1", "p3")  # then d is farthest from b: 9.49
 
 
 def test_copies_are_asked_last_and_once():
-    selection = KCentre(first=4).select(rows([[1, 1], [1, 1], [1, 1], [5, 1]]), rows([]), 10, 0)
+    selection = KCentre().select(rows([[1, 1], [1, 1], [1, 1], [5, 1]]), rows([]), 4, 0)
 
     assert selection.samples[1] == "p3"
     assert sorted(selection.samples) == ["p0", "p1", "p2", "p3"]

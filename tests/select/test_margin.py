@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from attakit.errors import ModelError, SettingError
+from attakit.errors import ModelError
 from attakit.records import Rows
 from attakit.select import HighestEntropy, SmallestMargin
 
@@ -16,7 +16,7 @@ CANDIDATES = {"torn": [0.5, 0.45, 0.05], "lost": [0.4, 0.3, 0.3], "sure": [0.7, 
 
 
 def test_the_smallest_gap_between_the_two_likeliest_classes_comes_first():
-    selection = SmallestMargin(first=3).select(rows(**CANDIDATES), rows(), limit=10, step=0)
+    selection = SmallestMargin().select(rows(**CANDIDATES), rows(), limit=3, step=0)
 
     assert selection.samples == ("torn", "lost", "sure")
     assert selection.weights == {"torn": 1, "lost": 1, "sure": 1}
@@ -24,7 +24,7 @@ def test_the_smallest_gap_between_the_two_likeliest_classes_comes_first():
 
 def test_the_margin_is_not_the_entropy():
     asked = [
-        kind(first=1).select(rows(**CANDIDATES), rows(), limit=10, step=0).samples
+        kind().select(rows(**CANDIDATES), rows(), limit=1, step=0).samples
         for kind in (SmallestMargin, HighestEntropy)
     ]
 
@@ -40,8 +40,3 @@ def test_known_samples_are_passed_over():
 def test_a_diverged_model_is_named():
     with pytest.raises(ModelError, match=r"SmallestMargin: logits.*diverged"):
         SmallestMargin().select(rows(bad=[float("nan"), 0.5, 0.5]), rows(), 1, 0)
-
-
-def test_pace_is_checked():
-    with pytest.raises(SettingError, match="SmallestMargin: first"):
-        SmallestMargin(first=-1)

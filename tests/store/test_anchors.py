@@ -182,6 +182,22 @@ def test_refresh_computes_features_and_logits_anew_in_bounded_batches():
     assert anchors.rows.weights.unique().tolist() == [2.0]
 
 
+@pytest.mark.parametrize("count", [1, REFRESH_BATCH, REFRESH_BATCH + 1])
+def test_refresh_never_sends_a_single_sample_through_the_model(count):
+    anchors = Anchors()
+    anchors.add(rows(*map(str, range(count))))
+    sizes = []
+
+    def predict(inputs):
+        sizes.append(len(inputs))
+        return Prediction(logits=inputs.repeat(1, 2), features=inputs * 10)
+
+    anchors.refresh(predict)
+
+    assert min(sizes) > 1
+    assert torch.equal(anchors.rows.features, anchors.rows.inputs * 10)
+
+
 def test_empty_anchors_accept_reweight_and_refresh():
     anchors = Anchors()
 

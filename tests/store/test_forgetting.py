@@ -81,7 +81,8 @@ def test_methods_that_keep_samples_forget_them_everywhere():
         Enhanced(model, method=inner, keep=True),
     ):
         samples = tiny_batch(0).samples + tiny_batch(1).samples
-        kept = [name for name in samples if holds(taught(method).state_dict(), name)]
+        state = taught(method).state_dict()
+        kept = [name for name in samples if holds(state, name)]
         assert kept
 
         assert isinstance(method, Forgets)

@@ -14,6 +14,7 @@ import sklearn
 import torch
 
 from attakit import __version__
+from attakit.bench.matching import check_matched
 from attakit.bench.measure import measure_before, measure_end, measure_steps
 from attakit.bench.recorded import build_features, build_pictures
 from attakit.bench.run_folder import (
@@ -33,7 +34,7 @@ from attakit.bench.run_folder import (
 from attakit.bench.run_state import RunState, Saver
 from attakit.build.data import build_stream, load_task
 from attakit.build.exportable import adapted_model, describe_model
-from attakit.build.methods import build_method, build_pool, check_pool
+from attakit.build.methods import build_method, build_pool, build_rate, check_pool
 from attakit.build.models import TrainingCallback, source_classifier
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.task import ProgressCallback, Task, no_progress
@@ -203,7 +204,9 @@ def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks
 def _build_method(experiment: Experiment, task: Task, stream: Stream, model: Classifier) -> Method:
     if experiment.pool is not None and isinstance(stream, Rounds):
         return build_pool(experiment, experiment.pool, stream, model)
-    return build_method(experiment.method, model, experiment.seed, task.source_train)
+    check_matched(experiment, stream)
+    rate = build_rate(experiment.labels)
+    return build_method(experiment.method, model, experiment.seed, task.source_train, rate)
 
 
 def _resume(state: RunState, folder: Path) -> int:
@@ -225,7 +228,8 @@ def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporte
         everyone = [*reporters, Saver(state, folder / SNAPSHOT, every, stop)]
         batches = until(stop, state.stream.batches(start))
         try:
-            run(batches, state.method, state.oracle, state.ledger, everyone)
+            left = state.stream.sample_count - start * state.stream.batch_size
+            run(batches, state.method, state.oracle, state.ledger, everyone, samples=left)
         finally:
             for reporter in everyone:
                 reporter.close()

@@ -7,18 +7,19 @@ from typing import Any
 
 from torch import nn
 
-from attakit.build.construct import check_settings, construct, find_named, settings_of
+from attakit.build.construct import check_settings, construct, find_named
 from attakit.build.models import draw_inputs
 from attakit.errors import SettingError
-from attakit.methods import METHODS
+from attakit.methods import METHODS, AskingMethod
 from attakit.methods.pool import PoolAdaptation
 from attakit.nn.classifier import Classifier
 from attakit.protocols import Asks, Method, NeedsSource, Selector
-from attakit.select import SELECTORS
+from attakit.select import SELECTORS, LabelRate
 from attakit.settings.experiment import (
     DEFAULT_SELECTOR,
     DEFAULT_TRAINER,
     Experiment,
+    LabelsTable,
     MethodTable,
     PoolTable,
 )
@@ -30,14 +31,32 @@ SOURCE_INPUTS = "source_inputs"
 
 
 def build_method(
-    table: MethodTable, model: nn.Module, seed: int, source: Samples | None = None
+    table: MethodTable,
+    model: nn.Module,
+    seed: int,
+    source: Samples | None = None,
+    rate: LabelRate | None = None,
 ) -> Method:
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
 
     A method that declares `NeedsSource` gets some of the samples the model was trained on, if
-    there are any.
+    there are any. One that asks for labels gets the rate, if there is one.
     """
-    return _method(table.name, table.settings, model, seed, source)
+    method = _method(table.name, table.settings, model, seed, source)
+    if rate is not None and isinstance(method, AskingMethod):
+        method.rate = rate
+    return method
+
+
+def build_rate(table: LabelsTable) -> LabelRate:
+    """The pace of asking that the [labels] table describes; an even one for a matched run."""
+    extra = table.matched is None
+    return LabelRate(
+        per_1000=table.per_1000 if extra else None,
+        spread_over=table.spread_over if extra else None,
+        first=table.first if extra else 0,
+        at_drift=table.at_drift if extra else 0,
+    )
 
 
 def _method(
@@ -80,8 +99,13 @@ def asks_for_labels(name: str) -> bool:
 def _with_parts(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Settings of a method with those parts built that need no model."""
     settings = dict(given)
+    if "rate" in settings:
+        raise SettingError(
+            "method.rate cannot be set in a file. The pace is in [labels]: per_1000 or "
+            "spread_over, first and at_drift."
+        )
     if "selector" in settings:
-        settings["selector"] = _selector(settings["selector"], seed)
+        settings["selector"] = build_selector(settings["selector"], seed)
     if "trainer" in settings:
         settings["trainer"] = _trainer(settings["trainer"], seed)
     return settings
@@ -94,14 +118,6 @@ def _source_input_count(kind: Callable[..., Any], settings: Mapping[str, Any]) -
     count = kind.source_input_count(settings)
     # Where a wrong setting makes it no count, the method itself complains about the setting.
     return count if isinstance(count, int) and count > 0 else 0
-
-
-def build_pool_selector(given: str | Mapping[str, Any], seed: int) -> Selector:
-    """A selector for rounds: where it has a pace, it is unlimited unless the table says more."""
-    kind, settings = _selector_kind(given)
-    paced = {name: "unlimited" for name in ("first", "per_step") if name in settings_of(kind)}
-    selector: Selector = construct(kind, paced | settings, seed=seed)
-    return selector
 
 
 def build_pool(
@@ -117,7 +133,7 @@ def build_pool(
     return PoolAdaptation(
         model,
         stream.pool,
-        selector=build_pool_selector(table.selector, experiment.seed),
+        selector=build_selector(table.selector, experiment.seed),
         budget=budget,
         forward_batch=experiment.stream.batch_size,
         seed=experiment.seed,
@@ -131,7 +147,11 @@ def check_pool(experiment: Experiment, table: PoolTable) -> None:
         raise SettingError(
             "An experiment has either a [method] for a stream or a [pool]: leave one of them out."
         )
-    build_pool_selector(table.selector, experiment.seed)
+    if experiment.labels.per_1000 is not None or experiment.labels.spread_over is not None:
+        raise SettingError(
+            "labels: with a [pool] the rounds set the pace. Leave out per_1000 and spread_over."
+        )
+    build_selector(table.selector, experiment.seed)
 
 
 def _inner_table(given: Any) -> tuple[Any, dict[str, Any]]:
@@ -146,18 +166,15 @@ def _inner_table(given: Any) -> tuple[Any, dict[str, Any]]:
     return settings.pop("name"), settings
 
 
-def _selector(given: Any, seed: int) -> Any:
+def build_selector(given: Any, seed: int) -> Selector:
     """A selector from its table, or from its name alone."""
-    kind, settings = _selector_kind(given)
-    return construct(kind, settings, seed=seed)
-
-
-def _selector_kind(given: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     chosen = {"name": given} if isinstance(given, str) else given
     if not isinstance(chosen, Mapping):
         raise SettingError(f"method.selector must be a name or a table, got {given!r}.")
     settings = dict(chosen)
-    return find_named(settings.pop("name", DEFAULT_SELECTOR), SELECTORS, "selector"), settings
+    kind = find_named(settings.pop("name", DEFAULT_SELECTOR), SELECTORS, "selector")
+    selector: Selector = construct(kind, settings, seed=seed)
+    return selector
 
 
 def _trainer(given: Any, seed: int) -> Any:

@@ -51,5 +51,4 @@ def _read(prompt: str) -> str:
 
 def build_ledger(experiment: Experiment) -> Ledger:
     """Build the ledger with the experiment's budget."""
-    budget = experiment.labels.budget
-    return Ledger(Budget(None if budget == "unlimited" else budget))
+    return Ledger(Budget(experiment.labels.limit))

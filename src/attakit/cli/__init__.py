@@ -1,8 +1,8 @@
 """The command line: reads arguments, calls the library, prints the results."""
 
-from attakit.cli.imports import quick_imports
+from attakit.cli import imports
 
-with quick_imports():
+with imports.quick_imports():
     from attakit.cli.program import app, main
 
 __all__ = ["app", "main"]

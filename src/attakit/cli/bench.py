@@ -27,10 +27,9 @@ from attakit.errors import SettingError
 from attakit.paper.tables.layouts import check_suite
 from attakit.processes.interrupt import Interrupted, stoppable
 from attakit.processes.threads import usable_cores
+from attakit.report.comparisons import comparison
 from attakit.report.console import print_table
 from attakit.report.runs import read_run
-from attakit.report.summaries import summarise
-from attakit.report.tables import method_table
 from attakit.settings.suite import Protocol, Suite, load_suite
 
 SOME_FAILED = 1
@@ -156,12 +155,11 @@ def _print_summary(
 
 
 def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
-    done = {line["name"] for line in summary["cells"] if line["state"] in ("finished", "skipped")}
+    done = {line["name"] for line in summary["cells"] if line["state"] in _SHOWN}
     for stream in dict.fromkeys(cell.stream for cell in cells):
         found = [cell for cell in cells if cell.stream == stream and cell.name in done]
         if found:
-            summaries = summarise([read_run(cell.folder) for cell in found])
-            print_table(method_table(summaries, stream))
+            print_table(comparison(stream, [read_run(cell.folder) for cell in found]).table)
     if summary["fairness"]["shared"]:
         say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
     counts = ", ".join(f"{summary[end]} {label}" for end, label in _COUNTS.items() if summary[end])
@@ -169,7 +167,13 @@ def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
 
 
 _NAMED = 3  # cells named per failure; the others are counted
-_COUNTS = {"finished": "run", "skipped": "finished before", "failed": "failed"}
+_SHOWN = ("finished", "skipped", "inapplicable")
+_COUNTS = {
+    "finished": "run",
+    "skipped": "finished before",
+    "inapplicable": "not applicable",
+    "failed": "failed",
+}
 
 
 def _failures(lines: Sequence[dict[str, Any]]) -> list[str]:

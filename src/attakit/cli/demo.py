@@ -11,11 +11,11 @@ from attakit.bench.demo import demo_folders, prepare_demo, run_demo
 from attakit.cli.bars import training_bar
 from attakit.cli.options import Json, Quiet
 from attakit.cli.output import interruptible, print_json, say
+from attakit.report.comparisons import comparison
 from attakit.report.console import WorkBar, print_table
 from attakit.report.html import write_report
+from attakit.report.labels_bought import labels_bought
 from attakit.report.runs import read_run
-from attakit.report.summaries import summarise
-from attakit.report.tables import method_table
 
 
 def demo(
@@ -38,9 +38,10 @@ def demo(
         with WorkBar("demo", total=len(runs), quiet=quiet or as_json) as bar:
             figures = run_demo(folder, chosen, share=share, progress=bar.advance)
     write_report(runs, report, "attakit demo: digits on a shifted stream")
+    records = [read_run(run) for run in runs]
     if as_json:
-        print_json({"methods": figures, "report": str(report.resolve())})
+        bought = labels_bought(records)
+        print_json({"methods": figures, "labels_bought": bought, "report": str(report.resolve())})
     elif not quiet:
-        summaries = summarise([read_run(run) for run in runs])
-        print_table(method_table(summaries, "Digits: MNIST → shifted"))
+        print_table(comparison("Digits: MNIST → shifted", records).table)
         say(f"Report: {report.resolve()}")

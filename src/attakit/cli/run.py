@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +14,11 @@ from attakit.bench.run import RunCallbacks, run_experiment
 from attakit.cli.bars import counting_bar, training_bar
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say
+from attakit.errors import StateError
+from attakit.report.comparisons import compare
 from attakit.report.console import Progress, print_table
+from attakit.report.jsonlines import STEPS_FILE
+from attakit.report.labels_bought import labels_bought
 from attakit.report.runs import read_run
 from attakit.report.summaries import summarise
 from attakit.report.tables import method_table
@@ -62,8 +68,21 @@ def run(
             scoring=scoring,
         )
         end = run_experiment(tables, resume=resume, replace=replace, callbacks=callbacks)
+    bought = _labels_bought(folder)
     if as_json:
-        print_json({"folder": str(folder), **end})
+        print_json({"folder": str(folder), **end, **({"labels_bought": bought} if bought else {})})
     elif not quiet:
-        print_table(method_table(summarise([read_run(folder)])))
+        print_table(method_table(summarise([read_run(folder)]), notes=[bought] if bought else []))
         say(f"Results: {folder}")
+
+
+def _labels_bought(folder: Path) -> str:
+    """What the labels of a run bought, if folders next to it hold runs on the same stream."""
+    own = read_run(folder)
+    others = []
+    for place in sorted(folder.resolve().parent.glob(f"*/{STEPS_FILE}")):
+        with suppress(StateError, OSError):  # what is wrong with another run is no matter here
+            if place.parent != folder.resolve():
+                others.append(read_run(place.parent))
+    found = next(one for one in compare([own, *others]) if own in one.runs)
+    return labels_bought(found.runs, subject=own.label)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from attakit.bench.suites.cells import SUITE_FILE
@@ -23,6 +24,7 @@ from attakit.paper.tables.layouts import LAYOUTS, check_layout, lay_out
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.console import print_table
 from attakit.report.html import write_report
+from attakit.report.labels_bought import labels_bought
 from attakit.report.plots import PlotKind, draw_plot
 from attakit.report.runs import find_runs, read_run
 from attakit.report.table_forms import TableForm, layout_json, render_tables
@@ -60,6 +62,19 @@ def table(
             print_table(one)
     else:
         sys.stdout.write(render_tables(tables, form))
+        if form == "csv":
+            _say_what_labels_bought(compare(runs))
+
+
+def _say_what_labels_bought(comparisons: Sequence[Comparison]) -> None:
+    """On standard error: CSV has no place for notes."""
+    errors = Console(stderr=True, highlight=False)
+    for one in comparisons:
+        sentence = labels_bought(one.runs)
+        if sentence:
+            errors.print(
+                escape(f"{one.title}: {sentence}" if one.title else sentence), soft_wrap=True
+            )
 
 
 def _suite_layout(folders: Sequence[Path]) -> str:
@@ -89,7 +104,12 @@ def _suite_file(folder: Path) -> Path | None:
 
 def _as_json(found: Comparison) -> dict[str, Any]:
     rows = [asdict(one) for one in found.summaries]
-    return {"title": found.title, "rows": rows, "notes": found.notes}
+    return {
+        "title": found.title,
+        "rows": rows,
+        "inapplicable": found.inapplicable,
+        "notes": found.notes,
+    }
 
 
 def plot(
@@ -102,7 +122,8 @@ def plot(
     as_json: Json = False,
 ) -> None:
     """Plot accuracy against labels or seconds, or an ablation."""
-    draw_plot([read_run(folder) for folder in find_runs(folders)], kind, out)
+    runs = [read_run(folder) for folder in find_runs(folders)]
+    draw_plot([run for run in runs if not run.inapplicable], kind, out)
     if as_json:
         print_json({"plot": str(out.resolve())})
     elif not quiet:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from torch import Tensor
 
 from attakit.engine.loop import answer, learn
+from attakit.engine.samples_left import SamplesLeft
 from attakit.errors import SettingError
 from attakit.label.budget import Budget
 from attakit.label.callback import Callback
@@ -40,7 +42,8 @@ def adapt(
     batches
         Tensors or arrays of inputs, or (names, inputs) pairs; see `from_iterable`. Give names
         where one method goes through several calls: without them every call counts from zero, and
-        a sample counts as known by its name.
+        a sample counts as known by its name. If they have a length, as a list and a DataLoader
+        do, the budget is spread over them.
     ask
         Gets the name and the input of a sample, and returns its class, or None to skip it.
     budget
@@ -63,7 +66,8 @@ def adapt(
     """
     _check_callable(ask)
     ledger = Ledger(budget if isinstance(budget, Budget) else Budget(budget))
-    return _turns(method, from_iterable(batches), ask, ledger, classes)
+    stream = from_iterable(batches)
+    return _turns(method, stream, ask, ledger, classes, SamplesLeft(batches))
 
 
 def _turns(
@@ -72,11 +76,13 @@ def _turns(
     ask: Ask,
     ledger: Ledger,
     classes: Sequence[str] | None,
+    left: SamplesLeft,
 ) -> Iterator[tuple[Batch, Prediction]]:
     inputs: dict[SampleId, Tensor] = {}
     oracle = Callback(lambda name: ask(name, inputs[name]), classes=classes, annotator="ask")
     for batch in stream:
-        step, seconds = answer(batch, method, ledger.budget.allowance)
+        allowance = replace(ledger.budget.allowance, samples_left=left.at(batch))
+        step, seconds = answer(batch, method, allowance)
         yield batch, step.prediction
         inputs = {query.sample: batch.inputs[_row(batch, query.sample)] for query in step.queries}
         learn(batch, step, seconds, method, oracle, ledger)

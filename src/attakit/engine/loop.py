@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from attakit.engine.samples_left import SamplesLeft
 from attakit.errors import LabelError, SettingError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Method, Oracle, Reporter
@@ -19,10 +21,25 @@ def run(
     oracle: Oracle,
     ledger: Ledger,
     reporters: Sequence[Reporter] = (),
+    *,
+    samples: int | None = None,
 ) -> None:
-    """Feed a stream through a method, asking for labels within the budget."""
+    """Feed a stream through a method, asking for labels within the budget.
+
+    Parameters
+    ----------
+    stream
+        The batches.
+    method, oracle, ledger, reporters
+        Who adapts, who answers, who pays, and who observes.
+    samples
+        Number of samples, so that the budget can be spread over them. It need not be given for a
+        stream that knows its length.
+    """
+    left = SamplesLeft(stream, samples)
     for batch in stream:
-        step, seconds = answer(batch, method, ledger.budget.allowance)
+        allowance = replace(ledger.budget.allowance, samples_left=left.at(batch))
+        step, seconds = answer(batch, method, allowance)
         result = learn(batch, step, seconds, method, oracle, ledger)
         for reporter in reporters:
             reporter.on_step(result)

@@ -36,7 +36,6 @@ from attakit.nn.styles import Grouping, StyleGroups
 from attakit.protocols import NeedsSource, Selector
 from attakit.queries import Allowance, Answer, Query, SampleId
 from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Step, Training
-from attakit.select.allowed import select_allowed
 from attakit.select.clue import CLUE
 from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
@@ -82,23 +81,18 @@ class AnchorHead(AskingMethod, NeedsSource):
         Share of the network's own answer in the prediction, 0 to 1.
     smoothing
         How much a prediction leans towards those of similar samples. 0 switches it off.
-    labels_per_1000
-        Labels to ask for per 1,000 samples.
-    spread_over
-        Spread the budget evenly over this number of samples, instead of `labels_per_1000`.
-    first
-        Labels to ask for on top of that at the first batch.
-    at_drift
-        Labels to ask for on top of that where a new domain begins.
     selector
         Chooses among the samples of a batch; uncertainty-weighted clustering by default.
+    rate
+        How many labels to ask for; the budget spread over the stream by default. There are some
+        more at the first batch, and where a new domain begins.
     seed
         Of the clustering.
 
     Examples
     --------
     >>> from attakit.testing import tiny_batch, tiny_classifier
-    >>> method = AnchorHead(tiny_classifier(), labels_per_1000=100)
+    >>> method = AnchorHead(tiny_classifier())
     >>> step = method.step(tiny_batch(), Allowance(10))
     >>> len(step.queries)
     2
@@ -132,15 +126,11 @@ class AnchorHead(AskingMethod, NeedsSource):
         penalty: Penalty = "auto",
         hedge: float = 0.3,
         smoothing: float = 0.7,
-        labels_per_1000: float = 30.0,
-        spread_over: int | None = None,
-        first: int = 10,
-        at_drift: int = 8,
         selector: Selector | None = None,
+        rate: LabelRate | None = None,
         seed: int = 0,
     ) -> None:
-        chosen = selector or CLUE(first="unlimited", per_step="unlimited", seed=seed)
-        super().__init__(model, selector=chosen)
+        super().__init__(model, selector=selector or CLUE(seed=seed), rate=rate)
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         self.network = NetworkState(self.model.model)
@@ -151,9 +141,6 @@ class AnchorHead(AskingMethod, NeedsSource):
         self.layers = None if layers == "auto" else _names(layers)
         self.hedge = hedge
         self.smoothing = smoothing
-        self.rate = LabelRate(
-            per_thousand=labels_per_1000, spread_over=spread_over, first=first, at_drift=at_drift
-        )
         self.domain = DomainMean()
         self.recent = Recent(capacity=window)
         self.anchors = Anchors()
@@ -248,15 +235,10 @@ class AnchorHead(AskingMethod, NeedsSource):
         self, batch: Batch, view: _View, allowance: Allowance
     ) -> tuple[tuple[Query, ...], Choice]:
         """Ask about as many samples as are due. A replayed step asks what it asked before."""
-        due = self.rate.due(
-            len(batch), allowance.count, drifted=view.drifted, pace=len(allowance.steps) or 1
-        )
-        if allowance.repeat is None:
-            allowance = replace(allowance, count=due)
+        allowance = self.due(batch, allowance, drifted=view.drifted)
         candidates = _candidates(batch, view, self._unsure(view))
         known = covered_rows((self.anchors, self.waiting), like=candidates)
-        selection = select_allowed(self.selector, candidates, known, allowance, batch.step)
-        self.rate.spend(len(selection.samples))
+        selection = self.select(candidates, known, allowance)
         rows = _rows_without_inputs(batch, view)
         queries = self.waiting.hold_chosen(rows, selection, batch.step)
         return queries, Choice(candidates, known, selection)

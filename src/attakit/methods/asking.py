@@ -1,18 +1,20 @@
-"""What methods that ask for labels share: choosing, waiting for answers, and forgetting."""
+"""What methods that ask for labels share: pace, choice, waiting for answers, and forgetting."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import copy
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import nn
 
 from attakit.methods.base import BaseMethod
-from attakit.protocols import Asks, Selector
+from attakit.protocols import Asks, Selector, SetsPace
 from attakit.queries import Allowance, Query, SampleId
-from attakit.records import Batch, Choice, LabelledRows, Step
+from attakit.records import Batch, Choice, LabelledRows, Rows, Selection, Step
 from attakit.select.allowed import select_allowed
+from attakit.select.label_rate import LabelRate
 from attakit.store.stored_rows import StoredRows, covered_rows
 from attakit.store.waiting import Waiting, waiting_rows
 
@@ -21,8 +23,8 @@ class AskingMethod(BaseMethod, Asks):
     """Asks about samples that a selector chooses, within any allowance.
 
     A subclass overrides `learn`, which begins with `self.waiting.resolve(answers)`. It names
-    `waiting` in `stateful`. It may override `adapt` to adapt without labels, and `respond` to
-    choose among some samples of a batch only.
+    `waiting` and `rate` in `stateful`. It may override `adapt` to adapt without labels, and
+    `respond` to choose among some samples of a batch only. Its `respond` calls `due`, then `ask`.
 
     Parameters
     ----------
@@ -30,21 +32,44 @@ class AskingMethod(BaseMethod, Asks):
         Classifier to adapt; it is copied.
     selector
         Chooses which samples of a batch to ask about.
+    rate
+        How many labels to ask for; it is copied. By default the budget is spread over the stream,
+        or 30 are asked for per 1,000 samples where its length is not known.
     """
 
-    stateful: ClassVar[tuple[str, ...]] = ("model", "waiting")
+    stateful: ClassVar[tuple[str, ...]] = ("model", "waiting", "rate")
 
-    def __init__(self, model: nn.Module, *, selector: Selector) -> None:
+    def __init__(
+        self, model: nn.Module, *, selector: Selector, rate: LabelRate | None = None
+    ) -> None:
         super().__init__(model)
         self.selector = selector
+        self.rate = LabelRate() if rate is None else copy.copy(rate)
         self.waiting = Waiting()
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
         """Answer and adapt, then ask about samples of the whole batch."""
         step = self.adapt(batch.inputs)
         rows = waiting_rows(batch, step.prediction)
-        queries, choice = self.ask(rows, (self.waiting,), allowance)
+        queries, choice = self.ask(rows, (self.waiting,), self.due(batch, allowance))
         return replace(step, queries=queries, choice=choice)
+
+    def due(self, batch: Batch, allowance: Allowance, *, drifted: bool = False) -> Allowance:
+        """Count a batch, and cut the allowance down to the labels that are due.
+
+        Parameters
+        ----------
+        batch
+            The whole batch, even if only some of its samples may be asked about.
+        allowance
+            What the budget allows.
+        drifted
+            Whether a new domain begins with the batch.
+        """
+        count = self.rate.due(len(batch), allowance, drifted=drifted)
+        if isinstance(self.selector, SetsPace) and self.selector.sets_pace:
+            return allowance
+        return replace(allowance, due=count)
 
     def ask(
         self, rows: LabelledRows, covered: Sequence[StoredRows], allowance: Allowance
@@ -58,15 +83,25 @@ class AskingMethod(BaseMethod, Asks):
         covered
             What need not be asked about again. The selector may give new weights to it.
         allowance
-            How many questions are allowed, and of which classes.
+            How many questions are due and allowed, and of which classes.
         """
         candidates = rows.unlabelled()
         known = covered_rows(covered, like=candidates)
-        selection = select_allowed(self.selector, candidates, known, allowance, self.step_count)
+        selection = self.select(candidates, known, allowance)
         for store in covered:
             store.reweight(selection.weights)
         queries = self.waiting.hold_chosen(rows, selection, self.step_count)
         return queries, Choice(candidates, known, selection)
+
+    def select(self, candidates: Rows, known: Rows, allowance: Allowance) -> Selection:
+        """Let the selector choose, and take what it chose from what is due."""
+        selection = select_allowed(self.selector, candidates, known, allowance, self.rate.step)
+        self.rate.spend(len(selection.samples))
+        return selection
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        # States of versions before 0.2 have no rate: it starts afresh.
+        super().load_state_dict({"rate": self.rate.state_dict(), **state})
 
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove samples from everything in `stateful` that stores rows."""

@@ -17,6 +17,7 @@ around EATA, no Fisher term on that step; around SAR, a plain step without an as
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 
@@ -35,6 +36,7 @@ from attakit.protocols import Forgets, Optimizes, Selector
 from attakit.queries import Allowance, Answer, SampleId
 from attakit.randomness import generator
 from attakit.records import Batch, LabelledRows, Prediction, Step, Training
+from attakit.select.label_rate import LabelRate
 from attakit.select.uniform import Uniform
 from attakit.store.anchors import Anchors
 from attakit.store.waiting import Waiting, waiting_rows
@@ -59,6 +61,8 @@ class Enhanced(AskingMethod):
     selector
         Chooses which samples of a batch to ask about; at random by default. Samples it knows
         already come with the features they had when they were asked about.
+    rate
+        How many labels to ask for; the budget spread over the stream by default.
     keep
         Keep labelled samples and fill up every update with them to `batch_size`; otherwise each
         is used when its answer comes and then dropped, as in the paper.
@@ -84,6 +88,7 @@ class Enhanced(AskingMethod):
         "method",
         "own_optimizer",
         "waiting",
+        "rate",
         "kept",
         "latest",
         "labelled",
@@ -96,6 +101,7 @@ class Enhanced(AskingMethod):
         *,
         method: BaseMethod | None = None,
         selector: Selector | None = None,
+        rate: LabelRate | None = None,
         keep: bool = False,
         updates: int = 1,
         batch_size: int = 16,
@@ -112,6 +118,7 @@ class Enhanced(AskingMethod):
         self.method = _checked(method or Tent(model))
         self.model = self.method.model
         self.selector = selector or Uniform(seed=seed)
+        self.rate = LabelRate() if rate is None else copy.copy(rate)
         self.keep = keep
         self.updates = updates
         self.batch_size = batch_size
@@ -151,6 +158,7 @@ class Enhanced(AskingMethod):
             self.latest.add(rows)
         already = set(self.labelled)
         new = [place for place, sample in enumerate(rows.samples) if sample not in already]
+        allowance = self.due(batch, allowance)
         queries, choice = self.ask(rows.take(new), (self.kept, self.waiting), allowance)
         return Step(inside.prediction, queries, inside.numbers, choice)
 

@@ -62,7 +62,7 @@ class PoolAdaptation(BaseMethod, Asks):
     samples
         The pool.
     selector
-        Chooses from the pool. A paced one should be "unlimited": the rounds are the pace here.
+        Chooses from the pool.
     budget
         The limit of the budget that the ledger pays from.
     rounds
@@ -90,7 +90,7 @@ class PoolAdaptation(BaseMethod, Asks):
     >>> stream = Rounds(blobs(), 3)
     >>> method = PoolAdaptation(
     ...     torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Linear(4, 3)), stream.pool,
-    ...     selector=CLUE(first="unlimited", per_step="unlimited"), budget=7, rounds=3, updates=5,
+    ...     selector=CLUE(), budget=7, rounds=3, updates=5,
     ... )
     >>> run(stream, method, KnownLabels(stream.truth.labels), Ledger(Budget(7)))
     >>> len(method.labels)

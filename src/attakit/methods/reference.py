@@ -194,7 +194,7 @@ class ReferenceClustering(IncrementalClustering):
         """Choose at most `limit` different candidates; a repeated one gets the mean weight."""
         if len(candidates) == 0:
             return Selection()
-        found = self.cluster(candidates, known, step)
+        found = self.cluster(candidates, known, limit, step)
         masses: dict[SampleId, list[float]] = {}
         for pick in found.picks:
             if pick.sample in masses or len(masses) < limit:

@@ -34,6 +34,7 @@ from attakit.queries import Allowance, Answer, SampleId
 from attakit.records import Batch, LabelledRows, Prediction, Step, Training
 from attakit.select.bounds import EntropyBounds
 from attakit.select.incremental import IncrementalClustering
+from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
 from attakit.store.stored_rows import StoredRows
 from attakit.store.waiting import waiting_rows
@@ -57,7 +58,10 @@ class SimATTA(AskingMethod):
     high_entropy_bound
         e_h: above it the adapting model is unsure enough to ask. "auto" fits it to the model.
     selector
-        Chooses among uncertain samples; incremental clustering by default.
+        Chooses among uncertain samples; incremental clustering by default. With its setting
+        `cluster_growth` the clusters set the pace, as the paper says.
+    rate
+        How many labels to ask for; the budget spread over the stream by default.
     trainer
         Trains on the two anchor sets; `DistillingTrainer` by default.
     trainable
@@ -89,6 +93,7 @@ class SimATTA(AskingMethod):
         "low_entropy_anchors",
         "high_entropy_anchors",
         "waiting",
+        "rate",
         "bounds",
         "trainer",
         "step_count",
@@ -101,6 +106,7 @@ class SimATTA(AskingMethod):
         low_entropy_bound: Bound = "auto",
         high_entropy_bound: Bound = "auto",
         selector: Selector | None = None,
+        rate: LabelRate | None = None,
         trainer: Trainer | None = None,
         trainable: str = "auto",
         norm: NormPolicy = "blended",
@@ -108,7 +114,7 @@ class SimATTA(AskingMethod):
         include_bound: bool = False,
         seed: int = 0,
     ) -> None:
-        super().__init__(model, selector=selector or IncrementalClustering(seed=seed))
+        super().__init__(model, selector=selector or IncrementalClustering(seed=seed), rate=rate)
         self.bounds = EntropyBounds(low_entropy_bound, high_entropy_bound)
         self.trainer = trainer or DistillingTrainer(seed=seed)
         self.include_bound = include_bound
@@ -133,7 +139,7 @@ class SimATTA(AskingMethod):
         paper: dict[str, Any] = {
             "low_entropy_bound": 1e-4,
             "high_entropy_bound": 1e-2,
-            "selector": IncrementalClustering(inits=10, seed=seed),
+            "selector": IncrementalClustering(cluster_growth=1.0, inits=10, seed=seed),
             "trainer": BalancedTrainer(max_updates="unlimited", seed=seed),
             "trainable": "all",
             "norm": "frozen",
@@ -157,6 +163,7 @@ class SimATTA(AskingMethod):
         self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
         kept = None if network.is_whole else activations
         uncertain = waiting_rows(batch, prediction, kept).take(self._unsure(entropy))
+        allowance = self.due(batch, allowance)
         # IC(D_h(t-1), U_h(t), NC(t)) within the budget (Algorithm 1, line 5).
         queries, choice = self.ask(uncertain, self._covered(uncertain, allowance), allowance)
         self._take_confident(batch, kept, asked={query.sample for query in queries})
@@ -198,7 +205,7 @@ class SimATTA(AskingMethod):
 
     def _covered(self, uncertain: LabelledRows, allowance: Allowance) -> tuple[StoredRows, ...]:
         """D_h(t-1) and open questions, with features of the present model if they are needed."""
-        if allowance.count == 0 or len(uncertain) == 0:
+        if allowance.limit == 0 or len(uncertain) == 0:
             return ()
         self.high_entropy_anchors.refresh(self._look_again)
         self.waiting.refresh(self._look_again)

@@ -6,7 +6,7 @@ import re
 
 from torch import nn
 
-from attakit.errors import ModelError, SettingError, check_range
+from attakit.errors import DoesNotApply, ModelError, SettingError, check_range
 from attakit.nn.classifier import Classifier
 from attakit.nn.norm import norm_parameters
 
@@ -137,7 +137,7 @@ def _choose(classifier: Classifier, which: str) -> list[nn.Parameter]:
 def _norm(classifier: Classifier) -> list[nn.Parameter]:
     found = norm_parameters(classifier.model)
     if not found:
-        raise ModelError(
+        raise DoesNotApply(
             f"{_WHO}: {type(classifier.model).__name__} has no normalisation layers with "
             f"parameters, so 'norm' leaves nothing to train. Choose all, head or last:N."
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from attakit.report.fairness import different_models
+from attakit.report.labels_bought import labels_bought
 from attakit.report.lines import as_json
-from attakit.report.runs import RunRecord, grouped
+from attakit.report.runs import RunRecord, grouped, inapplicable_note
 from attakit.report.streams import (
     conditions_of,
     describe_settings,
@@ -31,6 +32,7 @@ class Comparison:
     title: str | None  # what sets the stream apart from the others; None where there is no other
     runs: list[RunRecord]
     notes: list[str]  # what a reader must know to trust the figures
+    inapplicable: list[str] = field(default_factory=list)  # labels of methods that do not apply
 
     @property
     def summaries(self) -> list[MethodSummary]:
@@ -39,8 +41,9 @@ class Comparison:
 
     @property
     def table(self) -> ResultTable:
-        """The summaries as a plain table."""
-        return method_table(self.summaries, self.title, self.notes)
+        """The summaries as a plain table, with a row for each method that does not apply."""
+        table = method_table(self.summaries, self.title, self.notes)
+        return table.with_inapplicable(self.inapplicable)
 
 
 def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
@@ -62,7 +65,7 @@ def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
     if len(set(names)) > 1:
         titles = [[name, *rest] for name, rest in zip(names, titles, strict=True)]
     return [
-        _comparison(", ".join(title) or None, own) for title, own in zip(titles, parts, strict=True)
+        comparison(", ".join(title) or None, own) for title, own in zip(titles, parts, strict=True)
     ]
 
 
@@ -71,7 +74,15 @@ def _name(run: RunRecord) -> str:
     return POOL if is_pool(run) else f"{stream_name(order_of(run))} stream"
 
 
-def _comparison(title: str | None, runs: Sequence[RunRecord]) -> Comparison:
-    counted = without_repeats(runs)
-    notes = [different_models(counted), *repeats_note(len(runs) - len(counted))]
-    return Comparison(title, counted, [note for note in notes if note])
+def comparison(title: str | None, runs: Sequence[RunRecord]) -> Comparison:
+    """Compare runs that met the same stream."""
+    applicable = [run for run in runs if not run.inapplicable]
+    counted = without_repeats(applicable)
+    notes = [
+        labels_bought(counted),
+        different_models(counted),
+        *repeats_note(len(applicable) - len(counted)),
+        inapplicable_note(runs),
+    ]
+    inapplicable = [run.label for run in runs if run.inapplicable]
+    return Comparison(title, counted, [note for note in notes if note], inapplicable)

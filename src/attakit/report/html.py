@@ -61,7 +61,11 @@ def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
 
 def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
     """Make the page's text: one view per stream, of which one is seen at a time."""
-    found = compare([run for run, _ in runs])
+    found = [one for one in compare([run for run, _ in runs]) if one.runs]
+    if not found:
+        raise SettingError(
+            "write_report: none of the methods applies, so there is nothing to show."
+        )
     environment = Environment(
         loader=PackageLoader("attakit.report"), autoescape=True, undefined=StrictUndefined
     )
@@ -91,7 +95,7 @@ def _view(
         "notes": found.notes,
         "facts": facts(groups),
         "tiles": tiles(summaries, groups),
-        "table": summary_table(summaries),
+        "table": summary_table(found.table),
         "rows": summaries,
         "during": names_in(one.segments for one in summaries),
         "after": names_in(one.after for one in summaries),

@@ -8,7 +8,7 @@ from typing import Any
 from attakit.report.lines import as_json
 from attakit.report.runs import Group
 from attakit.report.summaries import MeanStd, MethodSummary
-from attakit.report.tables import method_table
+from attakit.report.tables import ResultTable
 
 
 def names_in(mappings: Iterable[Mapping[str, MeanStd]]) -> list[str]:
@@ -67,9 +67,8 @@ def _in_percent(figure: MeanStd | None) -> str:
     return "–" if figure is None else f"{figure.mean:.1f} %"
 
 
-def summary_table(summaries: Sequence[MethodSummary]) -> dict[str, Any]:
+def summary_table(table: ResultTable) -> dict[str, Any]:
     """The table as texts, each with whether it is the best of its column."""
-    table = method_table(summaries)
     best = table.best()
     rows = [
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +12,14 @@ from attakit.errors import SettingError, StateError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.lines import as_json, read_json_lines
 
-# Two runs that differ only in these are the same experiment done twice. "counts" is how many labels
-# a control run takes at each step to match another run of the same seed.
-_NOT_SETTINGS = frozenset({"seed", "report", "folder", "weights", "device", "threads", "counts"})
+# Two runs that differ only in these are the same experiment done twice. "matched" is how many
+# labels a control run takes to match another run of the same seed; older runs have "counts".
+_NOT_SETTINGS = frozenset(
+    {"seed", "report", "folder", "weights", "device", "threads", "matched", "counts"}
+)
 _SHOWN_DIFFERENCES = 3
+
+INAPPLICABLE_FILE = "inapplicable.json"  # in the place of a run whose method makes no sense
 
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key", bound=Hashable)
@@ -36,6 +41,8 @@ class RunRecord:
         Figures of the whole run; None while it is not finished.
     before
         Numbers from before the first step.
+    inapplicable
+        Why the method does not apply to the model, so that nothing was run; empty if it was.
 
     Examples
     --------
@@ -50,6 +57,7 @@ class RunRecord:
     steps: list[dict[str, Any]]
     end: dict[str, Any] | None
     before: dict[str, Any] = field(default_factory=dict)
+    inapplicable: str = ""
 
     @property
     def is_finished(self) -> bool:
@@ -79,6 +87,8 @@ def read_run(path: Path) -> RunRecord:
     A torn last line, as a live or killed run may have, is left out.
     """
     file = path / STEPS_FILE if path.is_dir() else path
+    if not file.exists() and (path / INAPPLICABLE_FILE).exists():
+        return _read_inapplicable(path / INAPPLICABLE_FILE)
     lines = read_json_lines(file, "run")
     first = lines[0][1]
     for name, wanted in (("experiment", dict), ("environment", dict), ("segments", list)):
@@ -103,13 +113,32 @@ def read_run(path: Path) -> RunRecord:
     )
 
 
+def _read_inapplicable(file: Path) -> RunRecord:
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        return RunRecord(facts["experiment"], {}, [], [], [], None, inapplicable=facts["message"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateError(f"{file} is damaged ({error}). Run `attakit bench` again.") from error
+
+
+def inapplicable_note(runs: Sequence[RunRecord]) -> str:
+    """A sentence about methods that do not apply, and why; empty if all do."""
+    labels: dict[str, list[str]] = {}
+    for run in runs:
+        if run.inapplicable:
+            labels.setdefault(run.inapplicable, []).append(run.label)
+    listed = [f"{', '.join(dict.fromkeys(own))} ({why})" for why, own in labels.items()]
+    return f"Does not apply: {'; '.join(listed)}" if listed else ""
+
+
 def find_runs(folders: Sequence[Path]) -> list[Path]:
     """The folders of runs in or below the given folders, each once."""
     runs: list[Path] = []
     for folder in folders:
         if not folder.exists():
             raise SettingError(f"There is no folder {folder}. `attakit run` makes one.")
-        found = sorted(path.parent for path in folder.rglob(STEPS_FILE))
+        files = (STEPS_FILE, INAPPLICABLE_FILE)
+        found = sorted({path.parent for name in files for path in folder.rglob(name)})
         if not found:
             raise SettingError(f"{folder} holds no run: there is no {STEPS_FILE} in or below it.")
         runs += found

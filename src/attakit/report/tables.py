@@ -5,13 +5,14 @@ Plain tables of methods and the paper's layouts are both a `ResultTable`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from attakit.report.summaries import MeanStd, MethodSummary
 
 MISSING = "–"
+DOES_NOT_APPLY = "does not apply"
 MEMORY_TITLE = "MB"
 PAPER_ROW = "paper"
 _PAPER_DECIMALS = 2
@@ -121,6 +122,12 @@ class ResultTable:
         )
         kept = tuple(self.columns[column] for column in columns)
         return replace(self, columns=kept, rows=rows, notes=())
+
+    def with_inapplicable(self, labels: Iterable[str]) -> ResultTable:
+        """The table with an empty row for each method that does not apply."""
+        empty = tuple(TableCell() for _ in self.columns)
+        rows = (TableRow(f"{label} ({DOES_NOT_APPLY})", empty) for label in dict.fromkeys(labels))
+        return replace(self, rows=(*self.rows, *rows))
 
     def by_stream(self) -> list[ResultTable]:
         """One table per stream, without notes."""

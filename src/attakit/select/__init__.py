@@ -10,6 +10,7 @@ from attakit.select.clue import CLUE
 from attakit.select.incremental import IncrementalClustering
 from attakit.select.k_centre import KCentre
 from attakit.select.kmeans import Clustering, Partition, SklearnKMeans
+from attakit.select.label_rate import LabelRate
 from attakit.select.margin import SmallestMargin
 from attakit.select.uncertainty import HighestEntropy
 from attakit.select.uniform import Uniform
@@ -34,6 +35,7 @@ __all__ = [
     "HighestEntropy",
     "IncrementalClustering",
     "KCentre",
+    "LabelRate",
     "Partition",
     "SklearnKMeans",
     "SmallestMargin",

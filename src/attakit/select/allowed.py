@@ -1,9 +1,8 @@
-"""A selector's choice within an allowance: the limit per class, the pace, and replayed steps."""
+"""A selector's choice within an allowance: the limit per class, and replayed steps."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from attakit.protocols import Selector
 from attakit.queries import Allowance, SampleId
@@ -24,9 +23,9 @@ def select_allowed(
     >>> select_allowed(Uniform(), rows, none, Allowance(2, per_class={1: 5}), step=0).samples
     ('b',)
     """
-    if allowance.count == 0 or len(candidates) == 0:
-        return Selection()
-    found = _select_at_pace(selector, candidates, known, allowance, step)
+    found = Selection()
+    if allowance.limit > 0 and len(candidates):
+        found = _select_per_class(selector, candidates, known, allowance, step)
     if allowance.repeat is None or set(found.samples) == set(allowance.repeat):
         return found
     names = tuple(name for name in candidates.samples if name in allowance.repeat)
@@ -34,45 +33,17 @@ def select_allowed(
     return Selection(names, dict.fromkeys(names, 1.0))
 
 
-def _select_at_pace(
+def _select_per_class(
     selector: Selector, candidates: Rows, known: Rows, allowance: Allowance, step: int
 ) -> Selection:
-    found = Selection()
-    for at in allowance.steps or (step,):
-        rest = _without(candidates, found.samples)
-        covered = known.join(_only(candidates, found.samples))
-        limit = allowance.count - len(found.samples)
-        left = _left(allowance, candidates, found.samples)
-        more = _select_per_class(selector, rest, covered, limit, at, left)
-        found = _joined(found, more) if found.samples or found.weights else more
-    return found
-
-
-def _left(
-    allowance: Allowance, candidates: Rows, chosen: Sequence[SampleId]
-) -> dict[int, int] | None:
-    """Questions left per class after those already chosen; None without a limit per class."""
-    if allowance.per_class is None:
-        return None
-    used = Counter(_predicted(candidates, chosen))
-    return {kind: count - used[kind] for kind, count in allowance.per_class.items()}
-
-
-def _select_per_class(
-    selector: Selector,
-    candidates: Rows,
-    known: Rows,
-    limit: int,
-    step: int,
-    left: dict[int, int] | None,
-) -> Selection:
+    left = allowance.per_class
     if left is None:
-        return selector.select(candidates, known, limit, step)
+        return selector.select(candidates, known, allowance.limit, step)
     classes = candidates.logits.argmax(dim=1).tolist()
     allowed = candidates.take([at for at, kind in enumerate(classes) if left.get(kind, 0) > 0])
     if len(allowed) == 0:
         return Selection()
-    return _within(selector.select(allowed, known, limit, step), allowed, left)
+    return _within(selector.select(allowed, known, allowance.limit, step), allowed, left)
 
 
 def _within(found: Selection, candidates: Rows, left: Mapping[int, int]) -> Selection:
@@ -90,23 +61,7 @@ def _within(found: Selection, candidates: Rows, left: Mapping[int, int]) -> Sele
     return Selection(tuple(kept), weights, found.clusters)
 
 
-def _joined(first: Selection, later: Selection) -> Selection:
-    # Known samples gained the weight of this batch in the first round; once is enough.
-    new = {name: later.weights[name] for name in later.samples if name in later.weights}
-    return Selection(first.samples + later.samples, {**first.weights, **new}, first.clusters)
-
-
 def _predicted(rows: Rows, samples: Sequence[SampleId]) -> list[int]:
     places = {name: place for place, name in enumerate(rows.samples)}
     classes = rows.logits.argmax(dim=1).tolist() if len(rows) else []
     return [classes[places[name]] for name in samples]
-
-
-def _without(rows: Rows, samples: Collection[SampleId]) -> Rows:
-    gone = set(samples)
-    return rows.take([place for place, name in enumerate(rows.samples) if name not in gone])
-
-
-def _only(rows: Rows, samples: Collection[SampleId]) -> Rows:
-    wanted = set(samples)
-    return rows.take([place for place, name in enumerate(rows.samples) if name in wanted])

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from attakit.randomness import generator
 from attakit.records import Rows, Selection
+from attakit.select.askable import askable, selection_of
 from attakit.select.finite import check_finite
-from attakit.select.pace import First, Pace, PerStep, askable, selection_of
 
 
 class BADGE:
@@ -29,10 +29,6 @@ class BADGE:
 
     Parameters
     ----------
-    first
-        Labels at step 0; "unlimited" asks for as many as are allowed.
-    per_step
-        Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
     seed
         Of the draw.
 
@@ -42,19 +38,18 @@ class BADGE:
     >>> logits = torch.tensor([[0.0, 0.0], [0.0, 0.0], [99.0, 0.0], [99.0, 0.0]])
     >>> candidates = Rows(tuple("abcd"), features, logits, torch.ones(4))
     >>> nothing = Rows((), torch.zeros(0, 2), torch.zeros(0, 2), torch.zeros(0))
-    >>> selection = BADGE(first=3).select(candidates, nothing, limit=10, step=0)
+    >>> selection = BADGE().select(candidates, nothing, limit=3, step=0)
     >>> sorted(selection.samples)[:2]
     ['a', 'b']
     """
 
-    def __init__(self, *, first: First = 10, per_step: PerStep = 1.0, seed: int = 0) -> None:
-        self.pace = Pace("BADGE", first=first, per_step=per_step)
+    def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
         """Choose at most `limit` candidates by k-means++ seeding."""
         positions = askable(candidates, known)
-        count = min(self.pace.allowed(limit, step), len(positions))
+        count = min(limit, len(positions))
         gradients = Gradients(candidates.logits[positions], candidates.features[positions])
         draws = generator(self.seed, "badge", step)
         chosen = seed_plus_plus(gradients, count, draws)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
+from attakit.select.askable import askable, selection_of
 from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
-from attakit.select.pace import First, Pace, PerStep, askable, selection_of
 
 
 class ClusterCentres:
@@ -20,10 +20,6 @@ class ClusterCentres:
 
     Parameters
     ----------
-    first
-        Labels at step 0; "unlimited" asks for as many as are allowed.
-    per_step
-        Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
     inits
         Starts of K-means; the best one counts.
     seed
@@ -34,19 +30,16 @@ class ClusterCentres:
     >>> features = torch.tensor([[0.0], [1.0], [2.0], [50.0]])
     >>> candidates = Rows(tuple("abcd"), features, torch.zeros(4, 2), torch.ones(4))
     >>> nothing = Rows((), torch.zeros(0, 1), torch.zeros(0, 2), torch.zeros(0))
-    >>> ClusterCentres(first=2).select(candidates, nothing, limit=10, step=0).samples
+    >>> ClusterCentres().select(candidates, nothing, limit=2, step=0).samples
     ('b', 'd')
     """
 
     def __init__(
         self,
         *,
-        first: First = 10,
-        per_step: PerStep = 1.0,
         inits: int = 3,
         seed: int = 0,
     ) -> None:
-        self.pace = Pace("ClusterCentres", first=first, per_step=per_step)
         self.clustering = SklearnKMeans(inits=inits)
         self.seed = seed
 
@@ -54,8 +47,7 @@ class ClusterCentres:
         """Choose at most `limit` candidates, that of the largest cluster first."""
         weights = torch.ones(len(candidates), device=candidates.features.device)
         seed = derived_seed(self.seed, "cluster centres", step)
-        count = self.pace.allowed(limit, step)
-        return choose_centres(candidates, known, weights, self.clustering, count, seed)
+        return choose_centres(candidates, known, weights, self.clustering, limit, seed)
 
 
 def choose_centres(
@@ -64,7 +56,7 @@ def choose_centres(
     """Choose `count` candidates nearest the centroids of `count` weighted clusters."""
     positions = askable(candidates, known)
     count = min(count, len(positions))
-    if count == 0:
+    if count <= 0:
         return Selection()
     at = torch.tensor(positions, device=candidates.features.device)
     points, weights = candidates.features[at], weights[at]

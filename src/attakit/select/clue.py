@@ -17,7 +17,6 @@ from attakit.records import Rows, Selection
 from attakit.select.centres import choose_centres
 from attakit.select.finite import check_finite
 from attakit.select.kmeans import SklearnKMeans
-from attakit.select.pace import First, Pace, PerStep
 
 
 class CLUE:
@@ -30,10 +29,6 @@ class CLUE:
 
     Parameters
     ----------
-    first
-        Labels at step 0; "unlimited" asks for as many as are allowed.
-    per_step
-        Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
     temperature
         Of the softmax: above 1 samples weigh more alike (diversity), below 1 unsure ones
         outweigh the others more (uncertainty). The paper takes 1 for digits, 0.1 for DomainNet.
@@ -49,21 +44,18 @@ class CLUE:
     >>> logits = torch.tensor([[9.0, 0.0], [9.0, 0.0], [0.0, 0.0]])
     >>> candidates = Rows(("sure", "sure too", "unsure"), features, logits, torch.ones(3))
     >>> nothing = Rows((), torch.zeros(0, 1), torch.zeros(0, 2), torch.zeros(0))
-    >>> CLUE(first=1).select(candidates, nothing, limit=10, step=0).samples
+    >>> CLUE().select(candidates, nothing, limit=1, step=0).samples
     ('unsure',)
     """
 
     def __init__(
         self,
         *,
-        first: First = 10,
-        per_step: PerStep = 1.0,
         temperature: float = 1.0,
         inits: int = 3,
         seed: int = 0,
     ) -> None:
         check_range("CLUE", "temperature", temperature, above=0)
-        self.pace = Pace("CLUE", first=first, per_step=per_step)
         self.temperature = temperature
         self.clustering = SklearnKMeans(inits=inits)
         self.seed = seed
@@ -73,8 +65,7 @@ class CLUE:
         weights = self.uncertainty(candidates.logits)
         check_finite("CLUE", "logits", weights)
         seed = derived_seed(self.seed, "clue", step)
-        count = self.pace.allowed(limit, step)
-        return choose_centres(candidates, known, weights, self.clustering, count, seed)
+        return choose_centres(candidates, known, weights, self.clustering, limit, seed)
 
     def uncertainty(self, logits: Tensor) -> Tensor:
         """The weight of every sample: the entropy of its softened prediction."""

@@ -12,6 +12,9 @@ What the paper leaves open, and what is done here:
 - "The closest sample to the centroid" is looked for among the members of the cluster.
 - When fewer questions are allowed than there are new clusters, the heaviest clusters come first.
   Samples of the others are let go, and their weight with them.
+- The paper lets the number of clusters grow by k per step, and every new cluster asks. That is one
+  setting, `cluster_growth`. Without it there are as many clusters as known samples and questions
+  together, so that at least as many clusters are new as questions are due.
 """
 
 from __future__ import annotations
@@ -22,12 +25,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attakit.errors import check_count, check_range
+from attakit.errors import SettingError, check_count, check_range
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
 from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
-from attakit.select.pace import whole
+from attakit.select.label_rate import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,11 @@ class IncrementalClustering:
 
     Parameters
     ----------
-    initial_clusters
-        Clusters at step 0: NC(0) of the paper.
     cluster_growth
-        Clusters added per step: k of the paper. Fractions add up.
+        As the paper says: add this many clusters per step (its k), and ask about all that are new.
+        Fractions add up. The clusters then set the pace, not a rate of labels.
+    initial_clusters
+        Clusters at step 0 where they grow: NC(0) of the paper, 10 if not given.
     inits
         Starts of K-means; the best one counts.
     seed
@@ -69,8 +73,7 @@ class IncrementalClustering:
     ...     names = tuple(f"at {point}" for point in points)
     ...     features = torch.tensor(points, dtype=torch.float32).reshape(-1, 1)
     ...     return Rows(names, features, torch.zeros(len(points), 2), torch.ones(len(points)))
-    >>> selector = IncrementalClustering(initial_clusters=2)
-    >>> selection = selector.select(rows(0, 1, 2, 50), rows(51), limit=10, step=0)
+    >>> selection = IncrementalClustering().select(rows(0, 1, 2, 50), rows(51), limit=1, step=0)
     >>> selection.samples, dict(selection.weights)
     (('at 1',), {'at 51': 2.0, 'at 1': 3.0})
     """
@@ -78,45 +81,50 @@ class IncrementalClustering:
     def __init__(
         self,
         *,
-        initial_clusters: int = 10,
-        cluster_growth: float = 1.0,
+        cluster_growth: float | None = None,
+        initial_clusters: int | None = None,
         inits: int = 3,
         seed: int = 0,
     ) -> None:
-        who = "IncrementalClustering"
-        check_count(who, "initial_clusters", initial_clusters, at_least=1)
-        check_range(who, "cluster_growth", cluster_growth, at_least=0)
-        self.initial_clusters = initial_clusters
+        _check_growth(cluster_growth, initial_clusters)
         self.cluster_growth = cluster_growth
+        self.initial_clusters = 10 if initial_clusters is None else initial_clusters
         self.seed = seed
         self.clustering: Clustering = SklearnKMeans(inits=inits)
 
-    def cluster_count(self, step: int) -> int:
+    @property
+    def sets_pace(self) -> bool:
+        """Whether the growth of the clusters decides how many samples to ask about."""
+        return self.cluster_growth is not None
+
+    def cluster_count(self, step: int, known: int = 0, limit: int = 1) -> int:
         """NC(t): how many clusters to make at a step.
 
-        >>> selector = IncrementalClustering(initial_clusters=10, cluster_growth=0.5)
+        >>> selector = IncrementalClustering(cluster_growth=0.5)
         >>> [selector.cluster_count(step) for step in range(4)]
         [10, 10, 11, 11]
         """
+        if self.cluster_growth is None:
+            return max(1, known + limit)
         return whole(self.initial_clusters + self.cluster_growth * step)
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
         """Choose at most `limit` candidates, heaviest cluster first, and spread weights."""
         if len(candidates) == 0:
             return Selection()
-        found = self.cluster(candidates, known, step)
+        found = self.cluster(candidates, known, limit, step)
         heaviest: dict[SampleId, float] = {}
         for pick in found.picks:
             heaviest.setdefault(pick.sample, pick.mass)
         chosen = dict(list(heaviest.items())[: max(limit, 0)])
         return Selection(tuple(chosen), found.grown | chosen, found.labels)
 
-    def cluster(self, candidates: Rows, known: Rows, step: int) -> Clusters:
+    def cluster(self, candidates: Rows, known: Rows, limit: int, step: int) -> Clusters:
         """Cluster known samples and candidates together; there is at least one candidate."""
         points, weights = _together(candidates, known)
-        found = self.clustering.partition(
-            points, weights, self.cluster_count(step), derived_seed(self.seed, "select", step)
-        )
+        count = self.cluster_count(step, len(known), min(limit, len(candidates)))
+        seed = derived_seed(self.seed, "select", step)
+        found = self.clustering.partition(points, weights, count, seed)
         picks = self._picks(found, points, candidates, known)
         everyone = zip(known.samples + candidates.samples, found.labels.tolist(), strict=True)
         return Clusters(picks, self._grown(found, candidates, known), dict(everyone))
@@ -184,3 +192,16 @@ def _together(candidates: Rows, known: Rows) -> tuple[Tensor, Tensor]:
 def _new_clusters(found: Partition, known_count: int) -> Iterator[int]:
     old = set(found.labels[:known_count].tolist())
     return (cluster for cluster in range(len(found.centroids)) if cluster not in old)
+
+
+def _check_growth(growth: float | None, initial: int | None) -> None:
+    who = "IncrementalClustering"
+    if growth is not None:
+        check_range(who, "cluster_growth", growth, at_least=0)
+    if initial is not None:
+        check_count(who, "initial_clusters", initial, at_least=1)
+        if growth is None:
+            raise SettingError(
+                f"{who}: initial_clusters = {initial} has no effect without cluster_growth. Give "
+                f"both, or leave both out: then the pace of [labels] counts."
+            )

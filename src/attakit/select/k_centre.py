@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from attakit.records import Rows, Selection
+from attakit.select.askable import askable, selection_of
 from attakit.select.finite import check_finite
-from attakit.select.pace import First, Pace, PerStep, askable, selection_of
 
 _KNOWN_AT_ONCE = 64  # known samples whose distances are held at the same time
 
@@ -21,30 +21,21 @@ class KCentre:
 
     While nothing is known, the sample nearest the mean comes first. Every weight is 1.
 
-    Parameters
-    ----------
-    first
-        Labels at step 0; "unlimited" asks for as many as are allowed.
-    per_step
-        Labels at each later step, or "unlimited". Fractions add up: 0.5 asks at every other step.
-
     Examples
     --------
     >>> features = torch.tensor([[0.0], [1.0], [6.0], [9.0]])
     >>> candidates = Rows(tuple("abcd"), features, torch.zeros(4, 2), torch.ones(4))
     >>> known = Rows(("k",), torch.zeros(1, 1), torch.zeros(1, 2), torch.ones(1))
-    >>> KCentre(first=2).select(candidates, known, limit=10, step=0).samples
+    >>> KCentre().select(candidates, known, limit=2, step=0).samples
     ('d', 'c')
     """
 
-    def __init__(self, *, first: First = 10, per_step: PerStep = 1.0) -> None:
-        self.pace = Pace("KCentre", first=first, per_step=per_step)
-
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
         """Choose at most `limit` candidates, farthest first."""
+        del step
         positions = askable(candidates, known)
-        count = min(self.pace.allowed(limit, step), len(positions))
-        if count == 0:
+        count = min(limit, len(positions))
+        if count <= 0:
             return Selection()
         chosen = farthest_first(_points(candidates)[positions], _points(known), count)
         return selection_of(candidates, [positions[row] for row in chosen])

@@ -1,38 +1,57 @@
-"""How many labels to ask for, in terms of samples: a rate per thousand, or a budget spread out."""
+"""The pace of asking: labels per 1,000 samples, or a budget spread over a number of samples."""
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
-from attakit.errors import check_count, check_range
-from attakit.select.pace import whole
+from attakit.errors import SettingError, check_count, check_range
+from attakit.queries import Allowance
 
+USUAL_PER_1000 = 30.0  # where there is no budget to spread, or no end of the stream in sight
+
+_ROUNDING = 1e-9
+_UNLIMITED = sys.maxsize // 2  # an allowance without a limit is about twice that
 _MOST_OWED = 50.0  # what an allowance of 0 holds back does not pile up without end
-_LARGEST_SHARE = 4  # at most a quarter of a batch is asked about
+_LARGEST_SHARE = 4  # extra labels take at most a quarter of a batch
+_FIRST_SHARE = 10  # of a budget that is spread, extra labels at first take at most a tenth
+
+
+def whole(number: float) -> int:
+    """The whole part of a number that decimal settings add up to.
+
+    >>> int(0.29 * 100), whole(0.29 * 100)
+    (28, 29)
+    """
+    return int(number + _ROUNDING)
 
 
 class LabelRate:
     """Says how many labels are due, batch after batch. Fractions add up.
 
+    Without `per_1000` and `spread_over`, it spreads the budget over the samples that are left, if
+    the allowance says how many. Otherwise it asks for 30 labels per 1,000 samples.
+
     Parameters
     ----------
-    per_thousand
-        Labels per 1,000 samples, after the first ones.
+    per_1000
+        Labels per 1,000 samples, within the budget.
     spread_over
-        Spread what the budget still allows evenly over this many samples instead; None uses
-        `per_thousand`. After that many samples all that is left may be asked.
+        Spread what the budget still allows evenly over this many samples instead. After that many
+        samples all that is left may be asked.
     first
-        Labels on top of that at the first batch.
+        Labels on top of that at the first batch; at most a tenth of a budget that is spread.
     at_drift
-        Labels on top of that where a new domain begins.
+        Labels on top of that where a new domain begins, if the method notices it.
 
     Examples
     --------
-    >>> rate = LabelRate(per_thousand=25, first=3)
+    >>> rate = LabelRate(per_1000=25, first=3)
     >>> counts = []
     >>> for _ in range(4):
-    ...     counts.append(rate.due(samples=100, allowance=50))
+    ...     counts.append(rate.due(100, Allowance(50)))
     ...     rate.spend(counts[-1])
     >>> counts
     [5, 3, 2, 3]
@@ -41,24 +60,36 @@ class LabelRate:
     def __init__(
         self,
         *,
-        per_thousand: float = 30.0,
+        per_1000: float | None = None,
         spread_over: int | None = None,
         first: int = 10,
         at_drift: int = 8,
     ) -> None:
-        check_range("LabelRate", "labels_per_1000", per_thousand, at_least=0)
+        if per_1000 is not None:
+            check_range("LabelRate", "per_1000", per_1000, at_least=0)
         if spread_over is not None:
             check_count("LabelRate", "spread_over", spread_over, at_least=1)
+        if per_1000 is not None and spread_over is not None:
+            raise SettingError(
+                f"LabelRate: give per_1000 or spread_over, not both, got {per_1000} and "
+                f"{spread_over}."
+            )
         check_count("LabelRate", "first", first, at_least=0)
         check_count("LabelRate", "at_drift", at_drift, at_least=0)
-        self.per_thousand = per_thousand
+        self.per_1000 = per_1000
         self.spread_over = spread_over
         self.first = first
         self.at_drift = at_drift
         self.seen = 0
         self.owed = 0.0
+        self.clock = 0.0
 
-    def due(self, samples: int, allowance: int, *, drifted: bool = False, pace: int = 1) -> int:
+    @property
+    def step(self) -> int:
+        """Number of the latest batch, where one at twice the pace counts as two."""
+        return max(0, int(self.clock) - 1)
+
+    def due(self, samples: int, allowance: Allowance, *, drifted: bool = False) -> int:
         """Count a batch, and say how many of its samples to ask about.
 
         Parameters
@@ -66,32 +97,48 @@ class LabelRate:
         samples
             Size of the batch.
         allowance
-            Labels that the budget still allows.
+            What the budget still allows, at which pace, and how many samples are left.
         drifted
             Whether a new domain begins with the batch.
-        pace
-            How many times the usual rate to ask at.
         """
         if samples == 0:
             return 0
-        extra = self.first if self.seen == 0 else self.at_drift if drifted else 0
-        owed = self.owed + extra + pace * samples * self._rate(allowance)
+        regular = allowance.pace * self._share(samples, allowance)
+        owed = self.owed + regular + self._extra(allowance, drifted)
         self.owed = min(owed, max(_MOST_OWED, float(samples)))
         self.seen += samples
-        return max(0, min(whole(self.owed), allowance, max(1, samples // _LARGEST_SHARE)))
+        self.clock += allowance.pace
+        most = max(1, samples // _LARGEST_SHARE, math.ceil(regular))
+        return max(0, min(whole(self.owed), allowance.count, most, samples))
 
     def spend(self, count: int) -> None:
         """Note how many were asked about in fact."""
         self.owed -= count
 
-    def _rate(self, allowance: int) -> float:
-        """Labels per sample."""
-        if self.spread_over is None:
-            return self.per_thousand / 1000
-        return max(0.0, allowance - self.owed) / max(self.spread_over - self.seen, 1)
+    def _share(self, samples: int, allowance: Allowance) -> float:
+        """Labels for a batch at the usual pace."""
+        if not self._spreads(allowance):
+            usual = USUAL_PER_1000 if self.per_1000 is None else self.per_1000
+            return samples * usual / 1000
+        left = allowance.samples_left or 0
+        if self.spread_over is not None:
+            left = self.spread_over - self.seen
+        return max(0.0, allowance.count - self.owed) * min(1.0, samples / max(left, 1))
+
+    def _spreads(self, allowance: Allowance) -> bool:
+        if self.spread_over is not None:
+            return True
+        known = allowance.samples_left is not None and allowance.count < _UNLIMITED
+        return self.per_1000 is None and known
+
+    def _extra(self, allowance: Allowance, drifted: bool) -> int:
+        if self.seen:
+            return self.at_drift if drifted else 0
+        spreads = self._spreads(allowance)
+        return min(self.first, allowance.count // _FIRST_SHARE) if spreads else self.first
 
     def state_dict(self) -> dict[str, Any]:
-        return {"seen": self.seen, "owed": self.owed}
+        return {"seen": self.seen, "owed": self.owed, "clock": self.clock}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.seen, self.owed = state["seen"], state["owed"]
+        self.seen, self.owed, self.clock = state["seen"], state["owed"], state["clock"]

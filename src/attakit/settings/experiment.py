@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 # Strict, because true is no number and 0.5 no count.
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -68,10 +69,29 @@ class MethodTable(OpenTable):
     label: str | None = None
 
 
-class LabelsTable(Table):
-    """[labels]: how many may be asked, and who answers how."""
+class PacedTable(Table):
+    """The part of [labels] that experiments and services share: how many labels, and how fast."""
 
     budget: Count | Literal["unlimited"] = 300
+    per_1000: Annotated[float, Field(strict=True, ge=0)] | None = None
+    spread_over: Positive | None = None
+    first: Count = 10
+    at_drift: Count = 8
+
+    @field_validator("spread_over")
+    @classmethod
+    def _can_be_spread(cls, samples: int | None, info: ValidationInfo) -> int | None:
+        if samples is not None and info.data.get("per_1000") is not None:
+            raise PydanticCustomError("spread_over", "left out where per_1000 is given")
+        if samples is not None and info.data.get("budget") == "unlimited":
+            raise PydanticCustomError("spread_over", "left out where the budget is unlimited")
+        return samples
+
+
+class LabelsTable(PacedTable):
+    """[labels]: how many may be asked, how fast, and who answers how."""
+
+    matched: Count | None = None
     oracle: Literal["known", "ask"] = "known"
     delay: Count = 0
     jitter: Count = 0
@@ -79,6 +99,13 @@ class LabelsTable(Table):
     skips: Rate = 0.0
     expiry: Count = 0
     wait: Annotated[float, Field(strict=True, ge=0)] = 0.0
+
+    @property
+    def limit(self) -> int | None:
+        """Labels that may be had; None without a limit."""
+        if self.matched is not None:
+            return self.matched
+        return None if self.budget == "unlimited" else self.budget
 
 
 class PoolTable(Table):

@@ -10,7 +10,15 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from attakit.class_names import same_names
-from attakit.settings.experiment import Count, MethodTable, ModelTable, Positive, Rate, Table
+from attakit.settings.experiment import (
+    Count,
+    MethodTable,
+    ModelTable,
+    PacedTable,
+    Positive,
+    Rate,
+    Table,
+)
 
 Seconds = Annotated[float, Field(ge=0)]
 Margin = Annotated[float, Field(ge=0, le=1)]
@@ -56,10 +64,9 @@ class InputTable(Table):
     shape: tuple[Positive, ...] = ()  # of one array, for kind = "array"
 
 
-class ServiceLabelsTable(Table):
-    """[labels]: how many questions may be put, and when an answer counts."""
+class ServiceLabelsTable(PacedTable):
+    """[labels]: how many questions may be put, how fast, and when an answer counts."""
 
-    budget: Count | Literal["unlimited"] = 300
     per_hour: Count | Literal["unlimited"] = "unlimited"
     per_class: Count | Literal["unlimited"] = "unlimited"  # by the class the model guesses
     audit_share: Rate = 0.2  # of the questions, drawn uniformly and never learned from

@@ -41,11 +41,16 @@ class StoredRows:
         """
         if self._rows is None or len(self._rows) == 0:
             return
-        parts = [predict(entry) for entry in torch.split(self._rows.entry, REFRESH_BATCH)]
+        count = len(self._rows)
+        entry = self._rows.entry
+        if count % REFRESH_BATCH == 1:
+            # Batch norm without stored statistics cannot normalise a single sample.
+            entry = torch.cat([entry, entry[-1:]])
+        parts = [predict(part) for part in torch.split(entry, REFRESH_BATCH)]
         self._rows = replace(
             self._rows,
-            features=torch.cat([part.features for part in parts]),
-            logits=torch.cat([part.logits for part in parts]),
+            features=torch.cat([part.features for part in parts])[:count],
+            logits=torch.cat([part.logits for part in parts])[:count],
         )
 
     def forget(self, samples: Collection[SampleId]) -> None:

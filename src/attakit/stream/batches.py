@@ -91,6 +91,11 @@ class Stream:
         """Number of steps."""
         return -(-len(self._places) // self.batch_size)
 
+    @property
+    def sample_count(self) -> int:
+        """Number of samples."""
+        return len(self._places)
+
     def __iter__(self) -> Iterator[Batch]:
         return self.batches()
 

@@ -30,7 +30,7 @@ ALLOWANCES = (
     Allowance(1),
     Allowance(3),
     Allowance(0),
-    Allowance(2, steps=range(5, 8)),
+    Allowance(2, pace=3.0, samples_left=40),
 )
 
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from attakit.bench.run_folder import DONE, SNAPSHOT
 from attakit.bench.suites.cells import FAILED, cell_state, differences, expand
@@ -12,8 +14,9 @@ from attakit.bench.suites.grid import Grid, with_partners
 from attakit.bench.suites.sources import SourceModel, prepare_sources
 from attakit.bench.suites.work import BETWEEN_STEPS, CellEnd, CellProgress, CellResult, do_job
 from attakit.errors import SettingError, StateError, StreamError
+from attakit.nn.seeding import seeded
 from attakit.report.jsonlines import STEPS_FILE
-from attakit.report.runs import read_run
+from attakit.report.runs import INAPPLICABLE_FILE, read_run
 from attakit.settings.experiment import MethodTable
 from attakit.settings.suite import load_suite
 
@@ -75,6 +78,19 @@ def _quick(quick_digits):
 
 
 ROW = "domain_after_domain"
+
+
+def without_norm():
+    """A classifier of digits without any norm layer."""
+    with seeded(0, "a model of a test"):
+        return nn.Sequential(nn.Flatten(), nn.Linear(784, 16), nn.ReLU(), nn.Linear(16, 10))
+
+
+@pytest.fixture
+def no_norm(tmp_path):
+    """The model table of a suite whose model has no norm layers."""
+    torch.save(without_norm().state_dict(), tmp_path / "no-norm.pth")
+    return {"name": f"{__name__}:without_norm", "weights": str(tmp_path / "no-norm.pth")}
 
 
 def test_every_cell_is_run_and_the_next_time_none(small_grid):
@@ -361,6 +377,46 @@ def test_a_matched_cell_whose_labels_cannot_be_spread_fails_alone(small_grid):
     assert "match: the other method got 6 labels, but this stream has only" in outcome.message
     assert outcome.message in (small.folder / FAILED).read_text()
     assert {grid.outcomes[cell.name][0] for cell in (partner, free)} == {"finished"}
+
+
+def test_a_method_that_needs_norm_layers_does_not_apply_to_a_model_without_any(small_grid, no_norm):
+    cells = small_grid("Tent", "Source only", "SimATTA", base={"model": no_norm})
+    tent = cells[0]
+
+    _, ends = run(cells)
+
+    assert [ends[cell.name] for cell in cells] == ["inapplicable", "finished", "finished"]
+    assert cell_state(tent) == "inapplicable"
+    assert not (tent.folder / FAILED).exists()
+    record = read_run(tent.folder)
+    assert (record.label, record.steps, record.end) == ("Tent", [], None)
+    assert "has no normalisation layers" in record.inapplicable
+    assert run(cells)[1][tent.name] == "inapplicable"
+
+
+def test_a_cell_that_comes_to_apply_loses_its_mark(small_grid, no_norm):
+    (without,) = small_grid("Tent", base={"model": no_norm})
+    (with_norm,) = small_grid("Tent")
+    run([without])
+
+    _, ends = run([with_norm])
+
+    assert ends == {with_norm.name: "finished"}
+    assert not (with_norm.folder / INAPPLICABLE_FILE).exists()
+
+
+def test_a_cell_that_is_matched_to_one_that_does_not_apply_does_not_apply_either(
+    small_grid, no_norm
+):
+    partner, matched = small_grid("SimATTA", "Random", base={"model": no_norm})
+    norm = MethodTable(name="simatta", trainable="norm", label="SimATTA")
+    partner = replace(partner, experiment=partner.experiment.model_copy(update={"method": norm}))
+
+    grid = Grid([partner, matched], prepare_sources([partner, matched]))
+    grid.run(Inline())
+
+    assert {end for end, _ in grid.outcomes.values()} == {"inapplicable"}
+    assert "which does not apply" in grid.outcomes[matched.name][1].message
 
 
 MISSING = [{"label": "here"}, {"label": "gone", "name": "pacs", "root": "nowhere", "targets": []}]

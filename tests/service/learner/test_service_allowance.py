@@ -10,10 +10,12 @@ from attakit.service.learner.allowance import (
     PlannedBudget,
     PurposeCounts,
     hourly_limit,
+    label_rate,
     question_limit,
     share_out,
 )
 from attakit.settings.service import ServiceLabelsTable
+from miniature_service import METHOD
 
 
 def generator(seed=0):
@@ -116,6 +118,21 @@ def test_the_budget_is_exact_when_questions_are_skipped(miniature):
     assert counts.skipped > 0
     assert counts.asked == 12 + counts.skipped
     assert learner.memory.ledger.received == counts.answered
+
+
+def test_the_service_asks_per_thousand_samples_and_faster_after_an_alarm(miniature):
+    labels = {"budget": 100, "audit_share": 0.0, "per_1000": 100.0, "first": 0}
+    asked = {}
+    for name, boosted in (("calm", -1), ("hurried", 99)):
+        service = miniature(name, labels=labels, method=METHOD)
+        learner = service.start()
+        learner.memory.boosted_until = boosted
+        for number in range(6):
+            service.serve_batch(number)
+            learner.run_once()
+        asked[name] = service.storage.questions.counts().asked
+
+    assert asked == {"calm": 6, "hurried": 12}
 
 
 def test_expired_questions_are_refunded(miniature):
@@ -265,3 +282,16 @@ def test_every_place_of_a_batch_is_audited_equally_often(miniature):
     assert places.sum() == 200
     expected = 40
     assert ((places - expected) ** 2 / expected).sum() < 9.49  # 95 % of chi-squared, 4 degrees
+
+
+@pytest.mark.parametrize(
+    ("settings", "per_1000"),
+    [
+        ({}, None),
+        ({"per_1000": 50.0}, 50.0),
+        ({"budget": 100, "spread_over": 2000, "audit_share": 0.0}, 50.0),
+        ({"budget": 100, "spread_over": 2000, "policy": "majority", "answers": 2}, 20.0),
+    ],
+)
+def test_the_method_asks_at_the_pace_of_the_labels_table(settings, per_1000):
+    assert label_rate(ServiceLabelsTable(**settings)).per_1000 == per_1000

@@ -8,6 +8,7 @@ from attakit.service.learner import memory, turns
 from attakit.service.learner.gate import Gatekeeper
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
+from miniature_service import METHOD
 from states import same_state
 
 ROUNDS = 9
@@ -36,6 +37,7 @@ def settings():
         "learning": {"batch_size": 10, "checkpoint_every": 3},
         "gate": {"audit_needed": 2, "trust": 0.0, "audit_margin": 1.0},
         "drift": {"delta": 0.9, "boost_turns": 2},
+        "method": METHOD,  # at the pace of [labels]
         "seed": 3,
     }
 

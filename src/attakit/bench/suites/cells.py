@@ -11,19 +11,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from attakit.bench.matching import ask_at_steps
+from attakit.bench.matching import match_labels
 from attakit.bench.run_folder import DONE, changed_settings, has_begun, make_folder
 from attakit.build.data import check_stream
 from attakit.build.methods import asks_for_labels, check_method_table, check_pool
 from attakit.errors import SettingError, StateError
-from attakit.report.runs import read_run
+from attakit.report.runs import INAPPLICABLE_FILE, read_run
 from attakit.settings.experiment import Experiment
 from attakit.settings.load import copy_tables, parse_experiment, put_value
 from attakit.settings.suite import BudgetSetting, MethodEntry, StreamEntry, Suite
 
 FAILED, SUITE_FILE = "failed.txt", "suite.json"
 
-State = Literal["new", "interrupted", "finished", "failed", "changed"]
+State = Literal["new", "interrupted", "finished", "inapplicable", "failed", "changed"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,8 @@ def cell_state(cell: Cell, model: str | None = None) -> State:
     """
     failed = (cell.folder / FAILED).exists()
     if not has_begun(cell.folder):
+        if (cell.folder / INAPPLICABLE_FILE).exists():
+            return "inapplicable"
         return "failed" if failed else "new"
     if differences(cell, model):
         return "changed"
@@ -102,7 +104,8 @@ def differences(cell: Cell, model: str | None = None) -> list[str]:
         return ["damaged results"]
     changed = changed_settings(cell.experiment, cell.folder, ignored=("report", "threads"))
     if cell.match is not None:
-        changed = [name for name in changed if not name.startswith("method.selector")]
+        told = ("method.selector", "labels.matched")
+        changed = [name for name in changed if not name.startswith(told)]
     return changed if model is None or before == model else [*changed, "source model"]
 
 
@@ -218,5 +221,5 @@ def _check_parts(experiment: Experiment, *, is_matched: bool) -> None:
         return
     check_method_table(experiment.method)
     if is_matched:
-        with _naming("match tells a method when to ask, so it must take a selector"):
-            check_method_table(ask_at_steps(experiment, [0]).method)
+        with _naming("match lets a method ask at random, so it must take a selector"):
+            check_method_table(match_labels(experiment, 0).method)

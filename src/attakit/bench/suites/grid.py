@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,16 +10,17 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from attakit.bench.matching import match_labels
-from attakit.bench.run_folder import has_begun, read_end
+from attakit.bench.run_folder import describe, has_begun, read_end
 from attakit.bench.suites.cells import FAILED, Cell, cell_state, differences
 from attakit.bench.suites.sources import Source
 from attakit.bench.suites.work import CellEnd, CellEvent, CellResult, Executor, Job, failure
 from attakit.errors import StateError, StreamError
 from attakit.report.fairness import check_fairness
-from attakit.report.runs import RunRecord, read_run
+from attakit.report.labels_bought import labels_bought
+from attakit.report.runs import INAPPLICABLE_FILE, RunRecord, read_run
 from attakit.settings.suite import Suite
 
-End = Literal["finished", "skipped", "failed", "stopped"]
+End = Literal["finished", "skipped", "inapplicable", "failed", "stopped"]
 _PAUSE = 0.2  # seconds until a request to stop is noticed
 CHANCES = 2  # a cell whose process is killed from outside gets a second one
 _SHOWN = 3
@@ -106,11 +108,10 @@ class Grid:
             if isinstance(job, Job):
                 self._waiting.remove(name)
                 self._running.add(name)
-                with suppress(OSError):
-                    (self.cells[name].folder / FAILED).unlink()
+                _forget_failure(self.cells[name])
                 executor.start(job)
             else:
-                self._end(name, "skipped" if job.result == "finished" else "failed", job, callbacks)
+                self._end(name, _end_without_job(job), job, callbacks)
 
     def _next(self, cell: Cell) -> Job | CellResult:
         """The job that a cell is ready for, or how it ends without one."""
@@ -119,8 +120,7 @@ class Grid:
             is_finished = self._state(cell) == "finished"
             return _finished(cell) if is_finished else CellResult("failed", str(source))
         if cell.match is not None and self.outcomes[cell.match][0] not in ("finished", "skipped"):
-            message = f"Not run: its labels are matched to {cell.match}, which failed."
-            return CellResult("failed", message)
+            return _unmatched(cell.match, self.outcomes[cell.match][0])
         cell = self._matched(cell)
         state = self._state(cell)
         if state == "finished":
@@ -151,6 +151,8 @@ class Grid:
         self.outcomes[name] = (end, outcome)
         if end == "failed":
             _write_failure(self.cells[name], outcome)
+        elif end == "inapplicable":
+            _write_inapplicable(self.cells[name], outcome)
         callbacks(CellEnd(name, outcome))
 
     def _plan(self) -> list[str]:
@@ -205,11 +207,36 @@ def _finished(cell: Cell) -> CellResult:
     return CellResult("finished", end=read_end(cell.folder))
 
 
+def _end_without_job(outcome: CellResult) -> End:
+    if outcome.result == "inapplicable":
+        return "inapplicable"
+    return "skipped" if outcome.result == "finished" else "failed"
+
+
+def _unmatched(partner: str, end: End) -> CellResult:
+    matched = f"Not run: its labels are matched to {partner}, which"
+    if end == "inapplicable":
+        return CellResult("inapplicable", f"{matched} does not apply.")
+    return CellResult("failed", f"{matched} failed.")
+
+
 def _write_failure(cell: Cell, outcome: CellResult) -> None:
     text = "\n".join(part for part in (outcome.message, outcome.details) if part)
     with suppress(OSError):  # the folder itself may be what failed
         cell.folder.mkdir(parents=True, exist_ok=True)
         (cell.folder / FAILED).write_text(text + "\n", encoding="utf-8")
+
+
+def _write_inapplicable(cell: Cell, outcome: CellResult) -> None:
+    facts = {"experiment": describe(cell.experiment), "message": outcome.message}
+    cell.folder.mkdir(parents=True, exist_ok=True)
+    (cell.folder / INAPPLICABLE_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
+
+
+def _forget_failure(cell: Cell) -> None:
+    with suppress(OSError):
+        for name in (FAILED, INAPPLICABLE_FILE):
+            (cell.folder / name).unlink(missing_ok=True)
 
 
 def summarise_grid(
@@ -228,8 +255,12 @@ def summarise_grid(
         "folder": str(suite.results),
         "layout": suite.layout,
         "protocol": suite.protocol,
-        **{end: ends.count(end) for end in ("finished", "skipped", "failed")},
+        **{end: ends.count(end) for end in ("finished", "skipped", "inapplicable", "failed")},
         "fairness": {"shared": list(fairness.shared), "warnings": list(fairness.warnings)},
+        "labels_bought": {
+            stream: labels_bought([runs[cell.name] for cell in done if cell.stream == stream])
+            for stream in dict.fromkeys(cell.stream for cell in done)
+        },
         "cells": [_line(cell, outcomes[cell.name], runs.get(cell.name)) for cell in cells],
     }
 

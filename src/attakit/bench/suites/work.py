@@ -10,13 +10,14 @@ from typing import Any, Literal, Protocol
 
 from attakit.bench.run import RunCallbacks, run_experiment
 from attakit.bench.run_folder import has_begun, has_run
+from attakit.errors import DoesNotApply
 from attakit.messages import explain, is_user_error
 from attakit.processes.interrupt import Interrupted
 from attakit.records import StepResult
 from attakit.settings.experiment import Experiment
 from attakit.stream.batches import Stream
 
-CellState = Literal["finished", "failed", "stopped", "lost"]
+CellState = Literal["finished", "inapplicable", "failed", "stopped", "lost"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Job:
 
 @dataclass(frozen=True)
 class CellResult:
-    """How a cell ended: "lost" if its process was killed."""
+    """How a cell ended: "lost" if its process was killed, "inapplicable" if it makes no sense."""
 
     result: CellState
     message: str = ""
@@ -106,6 +107,8 @@ def do_job(job: Job, on_progress: CellCallback) -> CellResult:
         return CellResult("finished", end=run_cell(job, on_progress))
     except (Interrupted, KeyboardInterrupt):
         return CellResult("stopped")
+    except DoesNotApply as error:
+        return CellResult("inapplicable", explain(error))
     except Exception as error:  # a fault of one method must not stop the others
         return failure(error)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -34,6 +34,7 @@ from attakit.paper.tables.notes import (
 from attakit.paper.tables.numbers import PaperTable, find_table, paper_names
 from attakit.report.curves import step_segments
 from attakit.report.fairness import fairness_notes
+from attakit.report.labels_bought import labels_bought
 from attakit.report.lineup import (
     Entrant,
     final,
@@ -42,8 +43,8 @@ from attakit.report.lineup import (
     several_budgets,
     with_remark,
 )
-from attakit.report.runs import RunRecord
-from attakit.report.streams import by_conditions, is_pool, stream_name
+from attakit.report.runs import RunRecord, inapplicable_note
+from attakit.report.streams import by_conditions, is_pool, order_of, stream_name
 from attakit.report.tables import MEMORY_TITLE, ResultTable, TableRow
 from attakit.settings.suite import PLAIN, Suite
 
@@ -73,10 +74,23 @@ def lay_out(name: str, runs: Sequence[RunRecord]) -> list[ResultTable]:
     on_streams, notes = _without_pools(name, runs)
     tables: list[ResultTable] = []
     for own in by_conditions(on_streams):
-        for table in LAYOUTS[name](own.data_set, line_up(own.runs)):
+        applicable = [run for run in own.runs if not run.inapplicable]
+        empty = [run for run in own.runs if run.inapplicable]
+        below = (*_bought(applicable), *notes, *filter(None, [inapplicable_note(empty)]))
+        for table in LAYOUTS[name](own.data_set, line_up(applicable)):
             title = with_remark(str(table.title), own.description)
-            tables.append(replace(table, title=title, notes=(*table.notes, *notes)))
+            filled = table.with_inapplicable(run.label for run in empty if table.corner)
+            tables.append(replace(filled, title=title, notes=(*table.notes, *below)))
     return tables
+
+
+def _bought(runs: Sequence[RunRecord]) -> Iterator[str]:
+    """What the labels bought, for each order of the stream."""
+    orders = list(dict.fromkeys(order_of(run) for run in runs))
+    for order in orders:
+        sentence = labels_bought([run for run in runs if order_of(run) == order])
+        if sentence:
+            yield f"{stream_name(order).capitalize()} stream: {sentence}"
 
 
 def _without_pools(

@@ -11,6 +11,7 @@ import numpy as np
 
 from attakit.label.budget import Budget
 from attakit.label.packing import check_state
+from attakit.select.label_rate import LabelRate
 from attakit.settings.service import ServiceLabelsTable
 
 HOUR = 3600.0
@@ -61,6 +62,18 @@ def question_limit(table: ServiceLabelsTable) -> int | None:
     3
     """
     return None if table.budget == "unlimited" else table.budget // table.cost
+
+
+def label_rate(table: ServiceLabelsTable) -> LabelRate:
+    """The pace at which the method asks: what the audit leaves of the budget, if it is spread.
+
+    >>> label_rate(ServiceLabelsTable(budget=100, spread_over=1000, audit_share=0.2)).per_1000
+    80.0
+    """
+    per_1000, limit = table.per_1000, question_limit(table)
+    if table.spread_over is not None and limit is not None:
+        per_1000 = 1000 * (1 - table.audit_share) * limit / table.spread_over
+    return LabelRate(per_1000=per_1000, first=table.first, at_drift=table.at_drift)
 
 
 def hourly_limit(table: ServiceLabelsTable) -> float:

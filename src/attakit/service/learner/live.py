@@ -11,7 +11,7 @@ from attakit.build.methods import build_method
 from attakit.label.ledger import Ledger
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import prepare
-from attakit.service.learner.allowance import PlannedBudget, question_limit
+from attakit.service.learner.allowance import PlannedBudget, label_rate, question_limit
 from attakit.service.learner.audit import Audit, Decode, served_accuracy
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Drift
@@ -121,6 +121,7 @@ class LiveLearner:
 
 def build_memory(settings: ServiceSettings, source: Classifier) -> Memory:
     """The memory of a learner that has seen nothing yet."""
-    method = build_method(settings.method, source, settings.seed)
+    rate = label_rate(settings.labels)
+    method = build_method(settings.method, source, settings.seed, rate=rate)
     ledger = Ledger(PlannedBudget(question_limit(settings.labels)))
     return Memory(method, ledger, Drift(settings.drift.delta))

@@ -32,11 +32,10 @@ class Memory:
     ledger: Ledger
     drift: Drift
     turn: int = -1  # the last one taken
-    clock: float = 0.0  # steps of the selector so far: more than turns, after drift alarms
     asked_learn: int = 0
     asked_audit: int = 0
     asked_by_class: dict[int, int] = field(default_factory=dict)  # by guess, refunds subtracted
-    boosted_until: int = -1  # the last turn in which a drift alarm makes the clock faster
+    boosted_until: int = -1  # the last turn in which a drift alarm speeds up asking
     since_candidate: int = 0  # turns with learning since the last version
     version: int = 0  # number and hash of the last version
     weights: str = ""

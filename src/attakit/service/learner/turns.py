@@ -133,19 +133,13 @@ class TurnTaker:
         seen = [name for name in inputs if name not in turn.audit]
         if not seen:
             return self._learn(turn)
-        allowance = Allowance(turn.allowance, self._quotas(), self._advance_clock(turn), repeat)
+        boosted = turn.number <= memory.boosted_until
+        pace = self._settings.drift.boost if boosted else 1.0
+        allowance = Allowance(turn.allowance, self._quotas(), pace, repeat=repeat)
         batch = Batch(turn.number, tuple(seen), torch.stack([inputs[name] for name in seen]))
         step, seconds = answer(batch, memory.method, allowance)
         self._people.record(sample_predictions(batch.samples, step.prediction))
         return learn(batch, step, seconds, memory.method, self._people, memory.ledger)
-
-    def _advance_clock(self, turn: Turn) -> range:
-        """Steps of the selector that the turn counts for: more than one after a drift alarm."""
-        memory = self._memory
-        boosted = turn.number <= memory.boosted_until
-        began = memory.clock
-        memory.clock = began + (self._settings.drift.boost if boosted else 1.0)
-        return range(int(began), int(memory.clock))
 
     def _quotas(self) -> dict[int, int] | None:
         """Questions left for each class; None without a limit per class."""

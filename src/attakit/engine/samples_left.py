@@ -1,0 +1,51 @@
+"""How much of a stream is still to come, so that a budget can be spread over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sized
+from typing import Any
+
+from attakit.records import Batch
+
+
+class SamplesLeft:
+    """Counts down the samples of a stream, as far as its length is known.
+
+    If only the number of batches is known, the batches to come count as large as the present one.
+
+    Parameters
+    ----------
+    stream
+        The batches. A `Stream` knows how many samples it has, a list how many batches.
+    samples
+        Samples to come, where the stream itself cannot say so.
+
+    Examples
+    --------
+    >>> from attakit.testing import tiny_batch
+    >>> left = SamplesLeft([1, 2, 3])
+    >>> [left.at(tiny_batch(number, size=10)) for number in range(3)]
+    [30, 20, 10]
+    """
+
+    def __init__(self, stream: Iterable[Any], samples: int | None = None) -> None:
+        self._samples = getattr(stream, "sample_count", None) if samples is None else samples
+        self._batches = _length(stream)
+
+    def at(self, batch: Batch) -> int | None:
+        """Samples to come with this batch and after it; None where nobody knows."""
+        found = self._samples
+        if found is None and self._batches is not None:
+            found = len(batch) * self._batches
+        if self._samples is not None:
+            self._samples -= len(batch)
+        if self._batches is not None:
+            self._batches -= 1
+        return found
+
+
+def _length(stream: Iterable[Any]) -> int | None:
+    try:
+        return len(stream) if isinstance(stream, Sized) else None
+    except TypeError:  # a DataLoader without a length
+        return None

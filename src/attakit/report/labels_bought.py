@@ -1,0 +1,95 @@
+"""What the labels bought, in one sentence: with labels, without any, and with random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attakit.report.runs import Group, RunRecord, group_runs
+from attakit.report.streams import is_pool
+from attakit.report.summaries import MethodSummary, summarise
+
+
+def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
+    """Compare the best method with labels, the best without, and random labels, on one stream.
+
+    Parts that were not run are left out. Empty if there is nothing to compare.
+
+    Parameters
+    ----------
+    runs
+        Runs that met the same stream.
+    subject
+        Label of the method with labels to speak of; the best one if not given.
+
+    Examples
+    --------
+    >>> def run(label, accuracy, labels):
+    ...     end = {"stream_accuracy": accuracy, "labels": labels}
+    ...     return RunRecord({"label": label}, {}, [], [], [], end)
+    >>> print(labels_bought([run("simatta", 80.0, 150), run("batch norm", 71.0, 0)]))
+    With 150 labels simatta is at 80.0 %; without labels batch norm is at 71.0 %. The labels bought
+    9.0 points.
+    """
+    streams = [run for run in runs if not is_pool(run) and not run.inapplicable]
+    found = [
+        (group, summary)
+        for group, summary in zip(group_runs(streams), summarise(streams), strict=True)
+        if summary.stream is not None
+    ]
+    free = _best([one for _, one in found if not _labels(one)])
+    random = [one for group, one in found if _labels(one) and _is_random(group)]
+    chosen = [one for group, one in found if _labels(one) and not _is_random(group)]
+    own = _best([one for one in chosen if one.label == subject] or chosen)
+    if own is None:
+        return ""
+    control = min(random, key=lambda one: abs(_labels(one) - _labels(own)), default=None)
+    return "" if free is None and control is None else _sentence(own, free, control)
+
+
+def _sentence(own: MethodSummary, free: MethodSummary | None, control: MethodSummary | None) -> str:
+    parts = [f"With {_labels(own):,.0f} labels {own.label} is at {_accuracy(own):.1f} %"]
+    verdicts = []
+    if free is not None:
+        parts.append(f"without labels {free.label} is at {_accuracy(free):.1f} %")
+        gain = round(_accuracy(own), 1) - round(_accuracy(free), 1)
+        if gain > 0:
+            verdicts.append(f" The labels bought {gain:.1f} points.")
+        elif gain < 0:
+            verdicts.append(f" The labels bought nothing: without them it is {-gain:.1f} better.")
+        else:
+            verdicts.append(" The labels bought nothing.")
+    if control is not None:
+        parts.append(f"{_count(own, control)} at {_accuracy(control):.1f} %")
+        loss = round(_accuracy(control), 1) - round(_accuracy(own), 1)
+        if loss > 0:
+            verdicts.append(f" Choosing at random is {loss:.1f} points better.")
+    return "; ".join(parts) + "." + "".join(verdicts)
+
+
+def _count(own: MethodSummary, control: MethodSummary) -> str:
+    """Random labels, and how many where it is another number."""
+    same = round(_labels(own)) == round(_labels(control))
+    return "random labels are" if same else f"{_labels(control):,.0f} random labels are"
+
+
+def _best(summaries: Sequence[MethodSummary]) -> MethodSummary | None:
+    return max(summaries, key=_accuracy, default=None)
+
+
+def _labels(summary: MethodSummary) -> float:
+    return 0.0 if summary.labels is None else summary.labels.mean
+
+
+def _accuracy(summary: MethodSummary) -> float:
+    return 0.0 if summary.stream is None else summary.stream.mean
+
+
+def _is_random(group: Group) -> bool:
+    """Whether a method asks about random samples: its selector is uniform."""
+    method = group.runs[0].experiment.get("method")
+    if not isinstance(method, Mapping):
+        return False
+    selector = method.get("selector")
+    if selector is None:
+        return method.get("name") == "enhanced"  # its default is uniform
+    return (selector.get("name") if isinstance(selector, Mapping) else selector) == "uniform"
