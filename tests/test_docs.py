@@ -28,7 +28,7 @@ from attakit.settings.experiment import PoolTable
 from attakit.settings.load import load_experiment, parse_service
 from attakit.settings.service import ServiceSettings
 from attakit.settings.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
-from attakit.train import BalancedTrainer, Weighting
+from attakit.train import BalancedTrainer, DistillingTrainer, Weighting
 
 ROOT = Path(__file__).parent.parent
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -50,7 +50,8 @@ PARTS = {
     "`incremental`": IncrementalClustering,
     "`entropy`": HighestEntropy,
     "`uniform`": Uniform,
-    "`[method.trainer]`": BalancedTrainer,
+    "`distilling`": DistillingTrainer,
+    "`balanced`": BalancedTrainer,
     "`[method.trainer.weighting]`": Weighting,
 }
 TABLES = ["stream", "model", "method", "labels", "training", "report"]
@@ -214,7 +215,7 @@ def test_the_pages_switches_exist():
         "method": settings_of(SimATTA),
         "reference": settings_of(ReferenceSimATTA),
         "selector": {"name": None, **settings_of(IncrementalClustering)},
-        "trainer": settings_of(BalancedTrainer),
+        "trainer": {"name": None, **settings_of(BalancedTrainer)},
         "weighting": settings_of(Weighting),
         "labels": declared(Experiment().labels),
     }

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from attakit.nn.classifier import Classifier
+from attakit.nn.split import Split
 from attakit.queries import Allowance, Answer, Oracle, SampleId, Stateful
 from attakit.records import Batch, Prediction, Rows, Selection, Step, StepResult, Training
 from attakit.store.anchors import Anchors
@@ -151,8 +152,11 @@ class SetsPace(Protocol):
 class Trainer(Stateful, Protocol):
     """Turns anchors into weights."""
 
-    def fit(self, model: Classifier, low: Anchors, high: Anchors, step: int) -> Training:
-        """Train the model in place on pseudo-labelled (low) and labelled (high) anchors."""
+    def fit(self, model: Classifier | Split, low: Anchors, high: Anchors, step: int) -> Training:
+        """Train the model in place on pseudo-labelled (low) and labelled (high) anchors.
+
+        The model is called on `rows.entry`: inputs, or activations where it is split.
+        """
 
 
 class Reporter(Protocol):

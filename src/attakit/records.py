@@ -77,9 +77,15 @@ class LabelledRows:
     features: Tensor  # (rows, dim)
     logits: Tensor  # (rows, classes)
     weights: Tensor  # (rows,)
+    activations: Tensor | None = None  # at the layer where a network is split, if it is
 
     def __len__(self) -> int:
         return len(self.samples)
+
+    @property
+    def entry(self) -> Tensor:
+        """What a pass over these rows begins with: activations if they are kept, else inputs."""
+        return self.inputs if self.activations is None else self.activations
 
     def unlabelled(self) -> Rows:
         """The same rows as a selector may see them."""
@@ -95,10 +101,12 @@ class LabelledRows:
             self.features[at],
             self.logits[at],
             self.weights[at],
+            None if self.activations is None else self.activations[at],
         )
 
     def join(self, other: LabelledRows) -> LabelledRows:
         """These rows followed by the other's."""
+        both = self.activations, other.activations
         return LabelledRows(
             self.samples + other.samples,
             torch.cat([self.inputs, other.inputs]),
@@ -106,6 +114,7 @@ class LabelledRows:
             torch.cat([self.features, other.features]),
             torch.cat([self.logits, other.logits]),
             torch.cat([self.weights, other.weights]),
+            None if both[0] is None or both[1] is None else torch.cat([both[0], both[1]]),
         )
 
     def reweighted(self, weights: Mapping[SampleId, float]) -> LabelledRows:
@@ -120,14 +129,15 @@ class LabelledRows:
 
     def state_dict(self) -> dict[str, Any]:
         tensors = {name: getattr(self, name) for name in _TENSORS}
-        return {"samples": list(self.samples), **tensors}
+        return {"samples": list(self.samples), **tensors, "activations": self.activations}
 
     @staticmethod
     def from_state(state: Mapping[str, Any] | None) -> LabelledRows | None:
         if state is None:
             return None
         samples = tuple(SampleId(sample) for sample in state["samples"])
-        return LabelledRows(samples, **{name: state[name] for name in _TENSORS})
+        tensors = {name: state[name] for name in _TENSORS}
+        return LabelledRows(samples, **tensors, activations=state.get("activations"))
 
 
 _TENSORS = ("inputs", "labels", "features", "logits", "weights")

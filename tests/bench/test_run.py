@@ -390,7 +390,7 @@ METHODS = {
     "simatta, running statistics": {
         "name": "simatta",
         "norm": "running",
-        "trainer": {"max_updates": 3, "fresh_optimizer": False},
+        "trainer": {"name": "balanced", "max_updates": 3, "fresh_optimizer": False},
     },
     "simatta, bounded": {
         "name": "simatta",

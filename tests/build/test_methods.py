@@ -16,7 +16,7 @@ from attakit.settings.experiment import LabelsTable, MethodTable
 from attakit.settings.load import load_experiment, parse_experiment
 from attakit.stream import ArraySamples, Truth
 from attakit.testing import tiny_batch, tiny_classifier
-from attakit.train.balanced import BalancedTrainer
+from attakit.train import TRAINERS, DistillingTrainer
 
 TRUTH = Truth({"a": 1}, {"a": "night"}, {"a": "night"}, ("cat", "dog"))
 
@@ -134,9 +134,15 @@ def test_selector_trainer_and_weighting_are_tables_inside():
         trainer={"lr": 0.5, "weighting": {"rule": "optimal", "divergence": 0.1}},
     )
     assert isinstance(method.selector, IncrementalClustering)
-    assert isinstance(method.trainer, BalancedTrainer)
+    assert isinstance(method.trainer, DistillingTrainer)
     assert method.trainer.lr == 0.5
     assert (method.trainer.weighting.rule, method.trainer.weighting.divergence) == ("optimal", 0.1)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_trainer_may_be_given_by_name_alone_or_in_its_table(name):
+    for given in (name, {"name": name}):
+        assert type(method_from(name="simatta", trainer=given).trainer) is TRAINERS[name]
 
 
 @pytest.mark.parametrize("name", SELECTORS)
@@ -210,13 +216,15 @@ def test_a_module_that_holds_no_method_is_told(text, message, tmp_path, monkeypa
         ({"selector": {"inits": 1.5}}, r"inits must be a whole number, got 1\.5"),
         ({"rate": {"per_1000": 3}}, r"method.rate cannot be set .* The pace is in \[labels\]"),
         ({"trainer": {"max_updates": 2.5}}, "max_updates must be a whole number"),
-        ({"trainer": {"window": 2.5}}, "window must be a whole number"),
+        ({"trainer": {"name": "balanced", "window": 2.5}}, "window must be a whole number"),
         ({"selector": 3}, "method.selector must be a name or a table, got 3"),
         ({"selector": {"clusters": 3}}, "IncrementalClustering: unknown setting 'clusters'"),
         ({"selector": {"name": "uniform", "seed": 1, "first": 2}}, "unknown setting 'first'"),
-        ({"trainer": "balanced"}, "method.trainer must be a table, got 'balanced'"),
+        ({"trainer": 3}, "method.trainer must be a name or a table, got 3"),
+        ({"trainer": "balancd"}, r"Unknown trainer 'balancd'\. Did you mean 'balanced'\?"),
+        ({"trainer": {"name": 3}}, "name of a trainer must be a text, got 3"),
         (
-            {"trainer": {"momentun": 3}},
+            {"trainer": {"name": "balanced", "momentun": 3}},
             r"BalancedTrainer: unknown setting 'momentun'\. Did you mean 'momentum'",
         ),
         ({"trainer": {"weighting": 0.5}}, r"Weighting: settings must be a table, got 0\.5"),

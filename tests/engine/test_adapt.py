@@ -73,15 +73,18 @@ def test_the_last_batch_is_learned_from_too():
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
-def test_the_adapted_weights_fit_the_original_model():
+@pytest.mark.parametrize("norm", ["frozen", "blended"])
+def test_the_adapted_weights_fit_the_original_model(norm):
     model = tiny_classifier()
-    method = SimATTA(model, low_entropy_bound=0.1, high_entropy_bound=0.0)
+    method = SimATTA(model, low_entropy_bound=0.1, high_entropy_bound=0.0, norm=norm)
     exhaust(adapt(method, tiny_inputs(), lambda name, _: 0, budget=10))
 
     model.load_state_dict(method.adapted_model.state_dict())
 
     inputs = tiny_batch(9).inputs
-    assert torch.equal(model.eval()(inputs), method.predict(inputs).logits)
+    assert torch.equal(model.eval()(inputs), method.adapted_model(inputs))
+    if norm == "frozen":  # blended statistics look at the batch; the adapted model does not
+        assert torch.equal(model(inputs), method.predict(inputs).logits)
 
 
 def test_a_budget_of_ones_own_tells_what_was_spent():

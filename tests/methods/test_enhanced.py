@@ -252,7 +252,8 @@ def test_a_method_that_trains_nothing_trains_what_is_named():
 
 def test_a_method_that_trains_something_goes_on_with_that():
     model = tiny_classifier()
-    method = around(SimATTA, model, inside={"trainable": "norm"}, rate=asking(), lr=0.1)
+    inside = {"trainable": "norm", "norm": "frozen"}
+    method = around(SimATTA, model, inside=inside, rate=asking(), lr=0.1)
 
     turn(method, 0, 3)
 

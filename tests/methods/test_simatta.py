@@ -188,6 +188,7 @@ def test_source_model_and_callers_model_never_change():
     before = copy.deepcopy(model.state_dict())
     method = SimATTA(model, high_entropy_bound=0.0)
     source = copy.deepcopy(method.source_model.state_dict())
+    trained = copy.deepcopy(method.adapted_model.state_dict())
 
     for number in range(3):
         step = method.step(tiny_batch(number), Allowance(4))
@@ -195,12 +196,12 @@ def test_source_model_and_callers_model_never_change():
 
     assert same_state(before, model.state_dict())
     assert same_state(source, method.source_model.state_dict())
-    assert not same_state(source, method.model.state_dict())
+    assert not same_state(trained, method.adapted_model.state_dict())
 
 
 @pytest.mark.parametrize("trainable", ["all", "norm", "head", "last:1"])
 def test_only_the_chosen_parameters_train(trainable):
-    method = SimATTA(tiny_classifier(), high_entropy_bound=0.0, trainable=trainable)
+    method = SimATTA(tiny_classifier(), high_entropy_bound=0.0, trainable=trainable, norm="frozen")
     before = copy.deepcopy(method.model.state_dict())
 
     step = method.step(tiny_batch(), Allowance(4))
@@ -233,6 +234,75 @@ def test_learning_reports_anchor_counts_and_weights():
     assert training.numbers["high_anchors"] == len(step.queries)
     assert training.updates > 0
     assert step.numbers["uncertain"] == 8
+
+
+def learned(method: SimATTA, steps: int = 4, labels: int = 3) -> list[Training]:
+    """What training reports, with labels for the first two batches only."""
+    trainings = []
+    for number in range(steps):
+        step = method.step(tiny_batch(number, size=20), Allowance(labels if number < 2 else 0))
+        trainings.append(method.learn(answers_to(step.queries)))
+    return trainings
+
+
+def test_by_default_nothing_is_trained_when_nothing_new_was_learned():
+    method = SimATTA(tiny_classifier(), high_entropy_bound=0.0)
+
+    updates = [training.updates for training in learned(method)]
+
+    assert min(updates[:2]) > 0
+    assert updates[2:] == [0, 0]
+
+
+def test_as_in_the_paper_every_step_trains_with_the_source_statistics():
+    paper = SimATTA.as_in_paper(tiny_classifier())
+    short = BalancedTrainer(max_updates=3)
+    method = SimATTA.as_in_paper(tiny_classifier(), high_entropy_bound=0.0, trainer=short)
+
+    updates = [training.updates for training in learned(method)]
+
+    assert updates == [3, 3, 3, 3]
+    assert method.model.norm == "frozen"
+    assert all(parameter.requires_grad for parameter in method.model.parameters())
+    assert isinstance(paper.trainer, BalancedTrainer)
+    assert paper.trainer.max_updates == "unlimited"
+    assert (paper.bounds.low, paper.bounds.high) == (1e-4, 1e-2)
+
+
+def test_anchors_keep_activations_where_the_front_is_frozen():
+    method = SimATTA(tiny_classifier(), high_entropy_bound=0.0, trainable="head")
+
+    learned(method)
+
+    for anchors in (method.labelled_anchors, method.source_like_anchors):
+        assert anchors.rows.activations.shape == (len(anchors), 8)
+        assert anchors.rows.inputs.shape == (len(anchors), 4)
+
+
+def test_a_split_network_is_found_again_after_loading():
+    first, second = (
+        SimATTA(tiny_classifier(), high_entropy_bound=0.0, trainable="head") for _ in range(2)
+    )
+    step = first.step(tiny_batch(size=20), Allowance(3))
+    second.load_state_dict(first.state_dict())
+
+    for method in (first, second):
+        method.learn(answers_to(step.queries))
+
+    assert same_state(first.state_dict(), second.state_dict())
+
+
+def test_the_adapted_model_has_the_blended_statistics_frozen_in_it():
+    method = SimATTA(tiny_classifier())
+    before = method.adapted_model[1].running_mean.clone()
+
+    learned(method)
+    model = method.adapted_model
+
+    assert not torch.equal(model[1].running_mean, before)
+    inputs = tiny_batch(9).inputs
+    alone = torch.cat([model(each[None]) for each in inputs])
+    torch.testing.assert_close(model(inputs), alone)
 
 
 @pytest.mark.parametrize(

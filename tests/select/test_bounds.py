@@ -1,3 +1,5 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,3 +111,20 @@ def test_saved_bounds_go_on_as_if_never_stopped(entropies):
 def test_bad_bounds_are_named(bounds, message):
     with pytest.raises(SettingError, match=message):
         EntropyBounds(*bounds)
+
+
+def test_fitted_bounds_never_cross():
+    bounds = EntropyBounds()
+
+    bounds.observe([3.0] * 100, class_count=200)
+    bounds.observe_source([2.5] * 100)
+
+    assert bounds.low <= bounds.high == pytest.approx(0.05 * math.log(200))
+
+
+def test_a_high_bound_set_by_hand_does_not_limit_the_fitted_low_one():
+    bounds = EntropyBounds("auto", 0.0)
+
+    bounds.observe_source([2.5] * 100)
+
+    assert bounds.low == pytest.approx(2.5)

@@ -162,7 +162,7 @@ def test_cells_that_cannot_be_are_named(methods, message):
         ({"method": {"name": "tent"}, "set": {"method.updtes": 2}}, "Did you mean 'updates'"),
         ({"method": {"selector": "unifrom"}}, "Unknown selector 'unifrom'"),
         ({"method": {"selector": {"name": "clue", "init": 1}}}, "Did you mean 'inits'"),
-        ({"method": {"trainer": {"lr": -1.0}}}, "BalancedTrainer: lr must be greater than 0"),
+        ({"method": {"trainer": {"lr": -1.0}}}, "DistillingTrainer: lr must be greater than 0"),
         ({"method": {"trainer": {"weighting": {"rul": 1}}}}, "Did you mean 'rule'"),
         ({"method": {"name": "enhanced", "method": "tant"}}, "Unknown method 'tant'"),
         ({"method": {"name": "enhanced", "keep": "no"}}, "keep must be true or false"),

@@ -17,6 +17,7 @@ from attakit.protocols import Asks, Method, NeedsSource, Selector
 from attakit.select import SELECTORS, LabelRate
 from attakit.settings.experiment import (
     DEFAULT_SELECTOR,
+    DEFAULT_TRAINER,
     Experiment,
     LabelsTable,
     MethodTable,
@@ -24,8 +25,7 @@ from attakit.settings.experiment import (
 )
 from attakit.stream.batches import Rounds
 from attakit.stream.samples import Samples
-from attakit.train.balanced import BalancedTrainer
-from attakit.train.weighting import Weighting
+from attakit.train import TRAINERS, Weighting
 
 SOURCE_INPUTS = "source_inputs"
 
@@ -177,11 +177,13 @@ def build_selector(given: Any, seed: int) -> Selector:
     return selector
 
 
-def _trainer(given: Any, seed: int) -> BalancedTrainer:
-    if not isinstance(given, Mapping):
-        raise SettingError(f"method.trainer must be a table, got {given!r}.")
-    settings = dict(given)
+def _trainer(given: Any, seed: int) -> Any:
+    """A trainer from its table, or from its name alone."""
+    chosen = {"name": given} if isinstance(given, str) else given
+    if not isinstance(chosen, Mapping):
+        raise SettingError(f"method.trainer must be a name or a table, got {given!r}.")
+    settings = dict(chosen)
+    kind = find_named(settings.pop("name", DEFAULT_TRAINER), TRAINERS, "trainer")
     if "weighting" in settings:
         settings["weighting"] = construct(Weighting, settings["weighting"])
-    trainer: BalancedTrainer = construct(BalancedTrainer, settings, seed=seed)
-    return trainer
+    return construct(kind, settings, seed=seed)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from attakit.errors import StateError
+from attakit.nn.blended import freeze_blended
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place, prepare
 from attakit.queries import Allowance, Answer
@@ -41,9 +42,16 @@ class BaseMethod:
 
     @property
     def adapted_model(self) -> nn.Module:
-        """The copy of the caller's own model, as it is now; its weights fit the original."""
+        """The copy of the caller's own model, as it is now; its weights fit the original.
+
+        Blended statistics are frozen in it, so that it answers each sample by itself.
+        """
         model: nn.Module = self.model.model
-        return model
+        if self.model.stream is None:
+            return model
+        frozen = copy.deepcopy(model)
+        freeze_blended(frozen)
+        return frozen
 
     def place(self, inputs: Tensor) -> Tensor:
         """Bring a batch to the model's device, once."""

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from attakit.errors import check_count
 from attakit.methods.simatta import SimATTA
 from attakit.nn.classifier import Classifier
+from attakit.nn.split import Split
 from attakit.queries import Allowance, Answer, Query, SampleId
 from attakit.records import Batch, Choice, LabelledRows, Rows, Selection, Training
 from attakit.select.incremental import IncrementalClustering
@@ -85,6 +86,8 @@ class ReferenceSimATTA(SimATTA):
             model,
             low_entropy_bound=low_entropy_bound,
             high_entropy_bound=high_entropy_bound,
+            trainable="all",
+            norm="frozen",
             include_bound=True,
             low_entropy_capacity="unlimited",
             selector=ReferenceClustering(
@@ -270,7 +273,7 @@ class ReferenceTrainer(BalancedTrainer):
             for start in range(0, count, self.batch_size):
                 yield positions[start : start + self.batch_size]
 
-    def _logits(self, model: Classifier, halves: Sequence[Tensor]) -> Sequence[Tensor]:
+    def _logits(self, model: Classifier | Split, halves: Sequence[Tensor]) -> Sequence[Tensor]:
         return [model(inputs).logits for inputs in halves]
 
 

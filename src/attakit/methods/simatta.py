@@ -6,8 +6,10 @@ section 4, Algorithms 1 and 2. https://openreview.net/forum?id=YHUGlwTzFB
 Deliberate differences from the public code, which `attakit.methods.reference` imitates: the budget
 is a hard cap; no sample is asked twice; a cluster's question is its own member nearest the
 centroid; an anchor gains weight from new samples only; a sample people are asked about is not also
-pseudo-labelled; source-like anchors are bounded in number; training has a cap on updates; entropy
-bounds fit themselves to the model.
+pseudo-labelled; source-like anchors are bounded in number; entropy bounds fit themselves to the
+model. Three more are differences from the paper too, and `SimATTA.as_in_paper` is without them:
+batch-norm statistics are blended with those of the stream; training follows the number of new
+labels and holds the source model's soft answers; large models train their last stages only.
 """
 
 from __future__ import annotations
@@ -15,18 +17,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
+import torch
 from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_count
 from attakit.methods.asking import AskingMethod
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.norm import NormPolicy
+from attakit.nn.split import Split, find_split
+from attakit.nn.steady import steady_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Selector, Trainer
 from attakit.queries import Allowance, Answer, SampleId
-from attakit.records import Batch, LabelledRows, Step, Training
+from attakit.records import Batch, LabelledRows, Prediction, Step, Training
 from attakit.select.bounds import EntropyBounds
 from attakit.select.incremental import IncrementalClustering
 from attakit.select.label_rate import LabelRate
@@ -34,6 +39,7 @@ from attakit.store.anchors import Anchors
 from attakit.store.stored_rows import StoredRows
 from attakit.store.waiting import waiting_rows
 from attakit.train.balanced import BalancedTrainer
+from attakit.train.distilling import DistillingTrainer
 
 Bound = float | Literal["auto"]
 Capacity = int | Literal["unlimited"]
@@ -57,12 +63,15 @@ class SimATTA(AskingMethod):
     rate
         How many labels to ask for; the budget spread over the stream by default.
     trainer
-        Trains on the two anchor sets; balanced cross-entropy by default.
+        Trains on the two anchor sets; `DistillingTrainer` by default.
     trainable
-        Which parameters train: "all", "norm", "head" or "last:N".
+        Which parameters train: "auto" (all of a small model, the last stages of a large one),
+        "all", "norm", "head" or "last:N". Anchors keep the activations at the first layer that
+        trains, so that the layers in front of it run once per sample.
     norm
         Statistics of batch-norm layers: "frozen" (the source's), "batch", "running" or "blended"
-        (the source's mixed with those of recent batches).
+        (the source's mixed with those of recent batches). If blended, the source model's too, but
+        without a memory of earlier batches. Otherwise it keeps its own.
     low_entropy_capacity
         Source-like anchors kept, as a uniform draw from all seen; or "unlimited".
     include_bound
@@ -99,22 +108,43 @@ class SimATTA(AskingMethod):
         selector: Selector | None = None,
         rate: LabelRate | None = None,
         trainer: Trainer | None = None,
-        trainable: str = "all",
-        norm: NormPolicy = "frozen",
+        trainable: str = "auto",
+        norm: NormPolicy = "blended",
         low_entropy_capacity: Capacity = 200,
         include_bound: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__(model, selector=selector or IncrementalClustering(seed=seed), rate=rate)
-        self.source_model = copy.deepcopy(self.model)
         self.bounds = EntropyBounds(low_entropy_bound, high_entropy_bound)
-        self.trainer = trainer or BalancedTrainer(seed=seed)
+        self.trainer = trainer or DistillingTrainer(seed=seed)
         self.include_bound = include_bound
         capacity = _capacity(low_entropy_capacity)
         self.low_entropy_anchors = Anchors(capacity=capacity, seed=seed)
         self.high_entropy_anchors = Anchors()
+        self.source_model = copy.deepcopy(self.model)
+        if norm == "blended":
+            self.source_model.use_norm(norm)
         self.model.use_norm(norm)
         trainable_parameters(self.model, trainable)
+        self._split: Split | None = None  # found with the first inputs
+
+    @classmethod
+    def as_in_paper(cls, model: nn.Module, *, seed: int = 0, **settings: Any) -> Self:
+        """SimATTA with the paper's settings on PACS; `settings` replace some of them.
+
+        >>> from attakit.testing import tiny_classifier
+        >>> SimATTA.as_in_paper(tiny_classifier()).model.norm
+        'frozen'
+        """
+        paper: dict[str, Any] = {
+            "low_entropy_bound": 1e-4,
+            "high_entropy_bound": 1e-2,
+            "selector": IncrementalClustering(cluster_growth=1.0, inits=10, seed=seed),
+            "trainer": BalancedTrainer(max_updates="unlimited", seed=seed),
+            "trainable": "all",
+            "norm": "frozen",
+        }
+        return cls(model, seed=seed, **(paper | settings))
 
     @property
     def source_like_anchors(self) -> Anchors:
@@ -125,15 +155,18 @@ class SimATTA(AskingMethod):
         return self.high_entropy_anchors
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
-        prediction = self.answer(self.model, batch.inputs)
+        network = self._network(batch.inputs)
+        with torch.no_grad():
+            prediction, activations = network.run(batch.inputs)
         self.model.keep_statistics()
         entropy = softmax_entropy(prediction.logits)
         self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
-        uncertain = waiting_rows(batch, prediction).take(self._unsure(entropy))
+        kept = None if network.is_whole else activations
+        uncertain = waiting_rows(batch, prediction, kept).take(self._unsure(entropy))
         allowance = self.due(batch, allowance)
         # IC(D_h(t-1), U_h(t), NC(t)) within the budget (Algorithm 1, line 5).
         queries, choice = self.ask(uncertain, self._covered(uncertain, allowance), allowance)
-        self._take_confident(batch, asked={query.sample for query in queries})
+        self._take_confident(batch, kept, asked={query.sample for query in queries})
         numbers = {
             "uncertain": float(len(uncertain)),
             "low_entropy_bound": self.bounds.low,
@@ -145,9 +178,25 @@ class SimATTA(AskingMethod):
         labelled = self.waiting.resolve(answers)
         if labelled is not None:
             self.high_entropy_anchors.add(labelled)
-        return self.trainer.fit(
-            self.model, self.low_entropy_anchors, self.high_entropy_anchors, self.step_count
-        )
+        low, high = self.low_entropy_anchors, self.high_entropy_anchors
+        if len(high) == 0:
+            return Training()
+        network = self._network(high.rows.inputs)
+        model = self.model if network.is_whole else network
+        return self.trainer.fit(model, low, high, self.step_count)
+
+    def _network(self, inputs: Tensor) -> Split:
+        """The adapting model, split before the first layer that trains."""
+        if self._split is None:
+            self._split = find_split(self.model, inputs)
+        return self._split
+
+    def _look_again(self, entry: Tensor) -> Prediction:
+        """What the present model says of stored samples."""
+        assert self._split is not None, "found before anything is stored"
+        with torch.no_grad(), steady_statistics(self.model):
+            prediction: Prediction = self._split(self.place(entry))
+        return prediction
 
     def _unsure(self, entropy: Tensor) -> list[int]:
         """U_h(t): what the adapting model is unsure about (Algorithm 1, line 4)."""
@@ -158,20 +207,25 @@ class SimATTA(AskingMethod):
         """D_h(t-1) and open questions, with features of the present model if they are needed."""
         if allowance.limit == 0 or len(uncertain) == 0:
             return ()
-        self.high_entropy_anchors.refresh(self.predict)
-        self.waiting.refresh(self.predict)
+        self.high_entropy_anchors.refresh(self._look_again)
+        self.waiting.refresh(self._look_again)
         return self.high_entropy_anchors, self.waiting
 
-    def _take_confident(self, batch: Batch, asked: set[SampleId]) -> None:
+    def _take_confident(
+        self, batch: Batch, activations: Tensor | None, asked: set[SampleId]
+    ) -> None:
         """D_l(t): what the source model is sure about, with its labels (Algorithm 1, line 3)."""
         if self.bounds.low == 0 and not self.bounds.low_is_fitted:
             return
-        source = self.answer(self.source_model, batch.inputs)
+        network = self._network(batch.inputs)
+        source_network = Split(self.source_model, network.layer, network.empty)
+        with torch.no_grad():
+            source = source_network(batch.inputs if activations is None else activations)
         entropy = softmax_entropy(source.logits)
         trusted = self._trusted(batch, entropy, asked)
         self.bounds.observe_source(entropy.tolist())
         below = [place for place in trusted if entropy[place] < self.bounds.low]
-        rows = waiting_rows(batch, source).take(below)
+        rows = waiting_rows(batch, source, activations).take(below)
         self.low_entropy_anchors.add(replace(rows, labels=rows.logits.argmax(dim=1)))
 
     def _trusted(self, batch: Batch, entropy: Tensor, asked: set[SampleId]) -> list[int]:

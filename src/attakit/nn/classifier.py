@@ -154,10 +154,22 @@ class Classifier(nn.Module):
                 f"Classifier: inputs must be a tensor whose first dimension is the batch, got "
                 f"{inputs if isinstance(inputs, Tensor) else type(inputs).__name__}."
             )
+        return self.run(inputs, rows=len(inputs))
+
+    def run(self, inputs: Tensor, *, rows: int) -> Prediction:
+        """A pass that gives another number of rows than there are inputs, for code that hooks in.
+
+        Parameters
+        ----------
+        inputs
+            What the model is called with.
+        rows
+            How many rows come out.
+        """
         output, name, features = self._run_and_watch(inputs)
-        logits = as_logits(output, len(inputs))
+        logits = as_logits(output, rows)
         self._remember_head(name)
-        return Prediction(logits.float(), as_rows(self.head, features, len(inputs)).float())
+        return Prediction(logits.float(), as_rows(self.head, features, rows).float())
 
     def _run_and_watch(self, inputs: Tensor) -> tuple[object, str, Tensor]:
         """Run the model; say which candidate ran last, and on what."""

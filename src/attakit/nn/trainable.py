@@ -15,6 +15,11 @@ CONTAINER_SHARE = 0.9
 # The same for a child that would else be the only block.
 LONE_CONTAINER_SHARE = 0.5
 
+# "auto": a model of fewer parameters trains as a whole, of a larger one the last stages that hold
+# this share of them.
+SMALL = 1_000_000
+LATE_SHARE = 0.5
+
 _WHO = "trainable_parameters"
 _EARLY = "early_norm_parameters"
 _LAST = re.compile(r"last:([1-9]\d*)")
@@ -28,9 +33,11 @@ def trainable_parameters(classifier: Classifier, which: str) -> list[nn.Paramete
     classifier
         Its parameters' `requires_grad` is set in place.
     which
-        "all", "norm" (scales and shifts of normalisation layers), "head" (the last layer) or
+        "all", "norm" (scales and shifts of normalisation layers), "head" (the last layer),
         "last:N" (the last N stages, in the order in which the model registers them; of a ResNet,
-        "last:2" is layer4 and fc, and of a ViT every block counts as one).
+        "last:2" is layer4 and fc, and of a ViT every block counts as one), or "auto": all of a
+        model with less than a million parameters, and of a larger one as many last stages as hold
+        half of them (of a ResNet, layer4 and fc).
 
     Examples
     --------
@@ -110,8 +117,10 @@ def _let_train(classifier: Classifier, chosen: list[nn.Parameter]) -> list[nn.Pa
 
 
 def _choose(classifier: Classifier, which: str) -> list[nn.Parameter]:
-    if which == "all":
+    if which == "all" or (which == "auto" and _count(classifier) < SMALL):
         return list(classifier.parameters())
+    if which == "auto":
+        return _late(classifier)
     if which == "norm":
         return _norm(classifier)
     if which == "head":
@@ -119,7 +128,8 @@ def _choose(classifier: Classifier, which: str) -> list[nn.Parameter]:
     last = _LAST.fullmatch(which) if isinstance(which, str) else None
     if last is None:
         raise SettingError(
-            f"{_WHO}: which must be all, norm, head or last:N with N at least 1, got {which!r}."
+            f"{_WHO}: which must be all, norm, head or last:N with N at least 1, or auto, got "
+            f"{which!r}."
         )
     return _last(classifier, int(last[1]))
 
@@ -152,6 +162,16 @@ def _last(classifier: Classifier, count: int) -> list[nn.Parameter]:
             f"last:{count}. Take at most last:{len(stages)}, or all."
         )
     found = [parameter for stage in stages[-count:] for parameter in stage]
+    return list(dict.fromkeys(found))
+
+
+def _late(classifier: Classifier) -> list[nn.Parameter]:
+    """The last stages that together hold `LATE_SHARE` of the parameters."""
+    wanted, found = LATE_SHARE * _count(classifier), list[nn.Parameter]()
+    for stage in reversed(find_stages(classifier.model, LONE_CONTAINER_SHARE)):
+        found = [*stage, *found]
+        if sum(parameter.numel() for parameter in found) >= wanted:
+            break
     return list(dict.fromkeys(found))
 
 

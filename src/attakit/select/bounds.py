@@ -11,6 +11,9 @@ will do, however sure it is in general.
 e_h. What matters is that questions never dry up, even when a model is sure and wrong. So e_h is
 the median entropy of recent samples, and no more than a twentieth of the largest entropy that
 there could be.
+
+A fitted e_l never exceeds a fitted e_h: no sample is sure enough for a pseudo-label and unsure
+enough to ask about.
 """
 
 from __future__ import annotations
@@ -75,6 +78,8 @@ class EntropyBounds:
             return
         self._source_entropies = [*self._source_entropies, *entropies][-MEMORY:]
         self.low = float(np.quantile(self._source_entropies, SUREST_SHARE))
+        if self._entropies:  # e_h is fitted, too
+            self.low = min(self.low, self.high)
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -15,6 +15,7 @@ Share = Annotated[float, Field(strict=True, ge=0, lt=1)]
 Rate = Annotated[float, Field(strict=True, ge=0, le=1)]
 
 DEFAULT_SELECTOR = "incremental"
+DEFAULT_TRAINER = "distilling"
 
 
 class Table(BaseModel):

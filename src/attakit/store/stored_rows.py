@@ -35,15 +35,18 @@ class StoredRows:
             self._rows = self._rows.reweighted(weights)
 
     def refresh(self, predict: Callable[[Tensor], Prediction]) -> None:
-        """Recompute features and logits, which go stale when the model trains."""
+        """Recompute features and logits, which go stale when the model trains.
+
+        `predict` gets what a pass begins with: inputs, or activations where those are kept.
+        """
         if self._rows is None or len(self._rows) == 0:
             return
         count = len(self._rows)
-        inputs = self._rows.inputs
+        entry = self._rows.entry
         if count % REFRESH_BATCH == 1:
             # Batch norm without stored statistics cannot normalise a single sample.
-            inputs = torch.cat([inputs, inputs[-1:]])
-        parts = [predict(part) for part in torch.split(inputs, REFRESH_BATCH)]
+            entry = torch.cat([entry, entry[-1:]])
+        parts = [predict(part) for part in torch.split(entry, REFRESH_BATCH)]
         self._rows = replace(
             self._rows,
             features=torch.cat([part.features for part in parts])[:count],

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attakit.queries import Answer, Query
 from attakit.records import Batch, LabelledRows, Prediction, Selection
@@ -79,7 +80,9 @@ class Waiting(StoredRows):
         self._rows = LabelledRows.from_state(state["rows"])
 
 
-def waiting_rows(batch: Batch, prediction: Prediction) -> LabelledRows:
+def waiting_rows(
+    batch: Batch, prediction: Prediction, activations: Tensor | None = None
+) -> LabelledRows:
     """The samples of a batch, each with weight 1 and a label that is not known yet.
 
     >>> import torch
@@ -90,5 +93,11 @@ def waiting_rows(batch: Batch, prediction: Prediction) -> LabelledRows:
     unknown = torch.full((len(batch),), UNKNOWN, device=batch.inputs.device)
     weights = torch.ones(len(batch), device=batch.inputs.device)
     return LabelledRows(
-        batch.samples, batch.inputs, unknown, prediction.features, prediction.logits, weights
+        batch.samples,
+        batch.inputs,
+        unknown,
+        prediction.features,
+        prediction.logits,
+        weights,
+        activations,
     )

@@ -17,6 +17,7 @@ from torch.optim import SGD
 from attakit.errors import check_count, check_range
 from attakit.nn.classifier import Classifier
 from attakit.nn.norm import moving_statistics
+from attakit.nn.split import Split
 from attakit.randomness import generator
 from attakit.records import LabelledRows, Training
 from attakit.store.anchors import Anchors
@@ -91,7 +92,7 @@ class BalancedTrainer:
         self._optimizer: SGD | None = None
         self._saved: Mapping[str, Any] | None = None
 
-    def fit(self, model: Classifier, low: Anchors, high: Anchors, step: int) -> Training:
+    def fit(self, model: Classifier | Split, low: Anchors, high: Anchors, step: int) -> Training:
         """Train the model in place. Without labelled anchors there is nothing to learn."""
         if len(high) == 0:
             return Training()
@@ -127,7 +128,7 @@ class BalancedTrainer:
     def _batches(self, count: int, random: np.random.Generator) -> Iterator[np.ndarray]:
         return draw_batches(count, self.batch_size, random)
 
-    def _update(self, model: Classifier, optimizer: SGD, halves: list[_Half]) -> _Losses:
+    def _update(self, model: Classifier | Split, optimizer: SGD, halves: list[_Half]) -> _Losses:
         drawn = [half.next() for half in halves]
         parts = self._logits(model, [inputs for inputs, _ in drawn])
         losses = [
@@ -140,7 +141,7 @@ class BalancedTrainer:
         values = [loss.item() for loss in losses]
         return _Losses(values[0], values[1] if len(values) > 1 else math.nan)
 
-    def _logits(self, model: Classifier, halves: Sequence[Tensor]) -> Sequence[Tensor]:
+    def _logits(self, model: Classifier | Split, halves: Sequence[Tensor]) -> Sequence[Tensor]:
         """Logits of each half: with frozen norm statistics in one pass, which only saves time."""
         if model.norm != "frozen":
             return [model(inputs).logits for inputs in halves]
@@ -158,7 +159,7 @@ class BalancedTrainer:
             "high_anchors": len(high),
         }
 
-    def _optimizer_for(self, model: Classifier) -> SGD:
+    def _optimizer_for(self, model: Classifier | Split) -> SGD:
         if self._optimizer is None or self.fresh_optimizer:
             trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
             self._optimizer = SGD(trained, lr=self.lr, momentum=self.momentum)
@@ -192,4 +193,4 @@ class _Half:
 
     def next(self) -> tuple[Tensor, Tensor]:
         positions = torch.from_numpy(next(self.batches)).to(self.rows.labels.device)
-        return self.rows.inputs[positions], self.rows.labels[positions]
+        return self.rows.entry[positions], self.rows.labels[positions]
