@@ -134,6 +134,14 @@ def test_flat_activations_have_a_finite_style():
     assert bool(style_vectors(torch.zeros(2, 3, 4, 4)).isfinite().all())
 
 
+def test_absurd_samples_stop_nothing():
+    groups = StyleGroups()
+    rows = shuffled(cloud(60), cloud(60, 9.0, seed=1))
+    rows[3], rows[7] = float("inf"), float("nan")
+    follow(groups, [rows, cloud(50)])
+    assert bool(groups.after(cloud(50, seed=3)).members.isfinite().all())
+
+
 def test_no_group_at_all_is_refused():
     with pytest.raises(SettingError, match="most must be"):
         StyleGroups(most=0)

@@ -30,6 +30,7 @@ _FRESH = 0.6  # share of its members that a new group has among the latest sampl
 _ENOUGH = 8  # samples that can be a new group
 _HOME_LOSS = 1.5  # nats per sample by which the source may describe a group of its own worse
 _SMALLEST = 1e-6
+_LARGEST = 1e4
 _CHECKED = 400  # latest samples that groups are fitted to
 
 
@@ -133,7 +134,8 @@ class StyleGroups:
 
     def after(self, styles: Tensor) -> Grouping:
         """Say how samples belong to groups. The state after them is not kept yet."""
-        styles = styles.detach().cpu().float()
+        # One absurd sample must not stop the rest: its style counts as very far away.
+        styles = styles.detach().cpu().float().nan_to_num(0.0).clamp(-_LARGEST, _LARGEST)
         state = self._remember(styles)
         moved, novel = None, False
         if self._is_due(state) or _is_unlike(state, len(styles)):
