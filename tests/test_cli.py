@@ -388,7 +388,7 @@ def test_ctrl_c_before_the_first_step_ends_with_its_exit_code(
     assert errors.startswith("Stopped")
 
 
-DEMO_METHODS = {"source only", "batch norm", "tent", "simatta", "random labels"}
+DEMO_METHODS = {"source only", "batch norm", "tent", "anchor head", "simatta", "random labels"}
 
 
 @pytest.fixture

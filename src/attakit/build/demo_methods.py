@@ -8,6 +8,7 @@ DEMO_METHODS: dict[str, dict[str, Any]] = {
     "source only": {"name": "source_only"},
     "batch norm": {"name": "batch_norm"},
     "tent": {"name": "tent"},
+    "anchor head": {"name": "anchor_head"},
     "simatta": {"name": "simatta"},
     # SimATTA in all but the choice of samples: the control for "is asking cleverly worth it?"
     "random labels": {

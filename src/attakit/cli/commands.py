@@ -145,7 +145,7 @@ def _token() -> typer.Typer:
 
 
 COMMANDS = {
-    "demo": Command("Compare five methods on digits from three shifted domains.", _demo),
+    "demo": Command("Compare six methods on digits from three shifted domains.", _demo),
     "pretrain": Command("Train the source model that an experiment file describes.", _pretrain),
     "card": Command("Describe source data in a small file beside a model's weights.", _card),
     "run": Command("Adapt a model along a stream, as described by an experiment file.", _run),

@@ -29,7 +29,7 @@ def demo(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Compare five methods on digits from three shifted domains."""
+    """Compare six methods on digits from three shifted domains."""
     chosen = range(seeds)
     runs, report = demo_folders(folder, chosen), folder / "report.html"
     with interruptible("Stopped. Start it again with `attakit demo`."):
