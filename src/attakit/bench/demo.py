@@ -50,7 +50,7 @@ def run_demo(
     called with the name of each run that is finished.
     """
     prepare_demo()
-    chains = [("simatta", "random labels"), ("source only", "batch norm", "tent")]
+    chains = [("simatta", "random labels"), ("source only", "batch norm", "tent", "anchor head")]
     jobs: list[_Job] = [(chain, seed, folder, share) for chain in chains for seed in seeds]
     ends: dict[str, list[dict[str, Any]]] = {label: [] for label in DEMO_METHODS}
 
