@@ -7,7 +7,7 @@ docs/reference-settings.md describes every difference. What is written here is o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -108,6 +108,10 @@ class ReferenceSimATTA(SimATTA):
         )
         self.low_entropy_limit = low_entropy_limit
         self.chosen: list[SampleId] = []  # not answered yet, once for each cluster
+
+    @staticmethod
+    def service_settings() -> Mapping[str, Any]:
+        return {}  # its statistics are frozen anyway, and no setting
 
     def ask(
         self, rows: LabelledRows, covered: Sequence[StoredRows], allowance: Allowance

@@ -15,7 +15,7 @@ labels and holds the source model's soft answers; large models train their last 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -145,6 +145,11 @@ class SimATTA(AskingMethod):
             "norm": "frozen",
         }
         return cls(model, seed=seed, **(paper | settings))
+
+    @staticmethod
+    def service_settings() -> Mapping[str, Any]:
+        """Without blending: a version is frozen, and must answer whatever domain comes next."""
+        return {"norm": "frozen"}
 
     @property
     def source_like_anchors(self) -> Anchors:
