@@ -151,6 +151,8 @@ class DistillingTrainer:
         high, low = draws.next()
         entry = draws.high.entry[high]
         if draws.low is None:
+            if len(high) == 1:  # twice: batch norm without stored statistics refuses one sample
+                high, entry = high.repeat(2), torch.cat([entry, entry])
             loss = F.cross_entropy(model(entry).logits, draws.high.labels[high])
             return descend(_WHO, optimizer, loss), math.nan
         logits = model(torch.cat([entry, draws.low.entry[low]])).logits
