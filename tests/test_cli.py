@@ -401,7 +401,7 @@ def quick_demo(work, quick_digits, monkeypatch):
 def test_the_demo_as_json_is_one_object_with_percentages(work, quick_demo):
     told = json.loads(call("demo", "--json", *quick_demo).stdout)
     assert told.keys() == {"methods", "labels_bought", "report"}
-    assert "labels simatta is at" in told["labels_bought"]
+    assert "labels anchor head is at" in told["labels_bought"]
     assert "random labels are at" in told["labels_bought"]
     assert told["methods"].keys() == DEMO_METHODS
     for figures in told["methods"].values():
@@ -420,11 +420,11 @@ def test_the_demo_ends_with_a_table_and_the_path_of_the_report(work, quick_demo)
     result = call("demo", "--folder", "here", *quick_demo)
     assert all(name in result.stdout for name in DEMO_METHODS)
     assert f"Report: {work / 'here' / 'report.html'}" in result.stdout
-    sentence = "labels simatta is at"
+    sentence = "labels anchor head is at"
     assert sentence in " ".join(result.stdout.split())
     assert sentence in (work / "here/report.html").read_text(encoding="utf-8")
     assert sentence in call("table", "here", "--format", "csv").stderr
-    assert "5/5" in result.stderr
+    assert "6/6" in result.stderr
     result = call("demo", "--folder", "here", "--quiet", *quick_demo)
     assert (result.stdout, result.stderr) == ("", "")
 
