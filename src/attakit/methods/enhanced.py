@@ -81,7 +81,7 @@ class Enhanced(AskingMethod):
     >>> model = tiny_classifier()
     >>> method = Enhanced(model, method=Tent(model, lr=0.01), keep=True)
     >>> len(method.step(tiny_batch(), Allowance(3)).queries)
-    3
+    2
     """
 
     stateful = (

@@ -32,7 +32,7 @@ def relative_adam(parameters: Iterable[nn.Parameter], step: float = RELATIVE_STE
     >>> optimizer = relative_adam([large, small])
     >>> (large.sum() + small.sum()).backward()
     >>> _ = optimizer.step()
-    >>> round(float(large[0]), 4), round(float(small[0]), 4)
+    >>> round(large[0].item(), 4), round(small[0].item(), 4)
     (9.95, 0.0995)
     """
     return Adam({"params": [each], "lr": step * max(_size(each), _SMALLEST)} for each in parameters)
