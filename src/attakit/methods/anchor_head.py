@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_range
 from attakit.methods.asking import AskingMethod
+from attakit.nn.blended import SourceShare
 from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean, DomainState
 from attakit.nn.entropy import softmax_entropy
@@ -59,7 +60,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         Classifier to adapt; it is copied.
     source_share
         Weight of the source's batch-norm statistics, 0 to 1; the stream has the rest. 1 leaves the
-        source's alone. Models without batch norm have nothing to mix.
+        source's alone. "auto" tries several on the first samples of a domain, and on labelled
+        ones. Models without batch norm have nothing to mix.
     window
         Recent samples that statistics and smoothing look back on where a batch has fewer.
     styles
@@ -115,7 +117,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self,
         model: nn.Module,
         *,
-        source_share: float = 0.6,
+        source_share: SourceShare = "auto",
         window: int = 100,
         styles: int = 4,
         source_card: str | Path | None = None,
@@ -134,6 +136,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.network = NetworkState(self.model.model)
         self.styles = StyleGroups(most=styles, card=_card(model, source_card, source_inputs))
         self.model.use_norm("blended", source_share=source_share, window=window, groups=self.styles)
+        assert self.model.stream is not None
         self.statistics = self.model.stream
         self.window = window
         self.layers = None if layers == "auto" else _names(layers)
@@ -181,10 +184,12 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         view = self._view(batch.inputs)
         self._keep(view, batch.samples)
         queries, choice = self._ask(batch, view, allowance)
+        self._try_shares(batch, queries)
         self.recent.add(batch.samples, view.features, view.offsets)
         return Step(view.prediction, queries, {"domains": float(view.domain.domains)}, choice)
 
     def learn(self, answers: Sequence[Answer]) -> Training:
+        self.statistics.share.learn(answers)
         labelled = self.waiting.resolve(answers)
         if labelled is None or len(labelled) == 0:
             return Training()
@@ -198,6 +203,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         super().forget(samples)
         self.recent.forget(samples)
         self.styles.forget(samples)
+        self.statistics.share.forget(samples)
         if len(self.anchors) < before:
             self.head.refit(self.anchors.rows)
 
@@ -207,7 +213,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         if layers is None:
             layers = list(find_depths(self.model, inputs))
         found = predict_with_depths(self.model, inputs, layers)
-        grouping = self.model.stream.grouping if self.model.stream is not None else None
+        grouping = self.statistics.grouping
         domain = self.domain.after(found.features, grouping)
         members = _members(grouping, found.features)
         features = F.normalize(found.features - members @ domain.centre, dim=1)
@@ -237,10 +243,11 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.layers = list(view.layers)
         self.model.keep_statistics(samples)
         self.domain.keep(view.domain)
+        if view.drifted:
+            self.statistics.share.restart()
         if view.drifted and len(view.domain.mean) == 1:
             self.recent.clear()
-            if self.model.stream is not None:
-                self.model.stream.shorten(_AFTER_DRIFT)
+            self.statistics.shorten(_AFTER_DRIFT)
 
     def _ask(
         self, batch: Batch, view: _View, allowance: Allowance
@@ -253,6 +260,12 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         rows = _rows_without_inputs(batch, view)
         queries = self.waiting.hold_chosen(rows, selection, batch.step)
         return queries, Choice(candidates, known, selection)
+
+    def _try_shares(self, batch: Batch, queries: Sequence[Query]) -> None:
+        """Compare shares of the source's statistics on samples that are asked about."""
+        asked = [query.sample for query in queries]
+        places = [batch.samples.index(sample) for sample in asked]
+        self.statistics.compare_shares(self.model.model, asked, batch.inputs[places])
 
     def _unsure(self, view: _View) -> list[int]:
         """Places of samples that may be asked about: all, in a batch that offers a choice."""

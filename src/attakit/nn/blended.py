@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MethodType
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +17,11 @@ from torch.nn.modules.conv import _ConvNd
 
 from attakit.errors import check_count, check_range
 from attakit.nn.norm import batch_norm_layers, evaluate_with
+from attakit.nn.share_search import SHARES, FixedShare, ShareSearch
 from attakit.nn.styles import Grouping, StyleGroups, style_vectors
 from attakit.queries import SampleId
+
+SourceShare = float | Literal["auto"]
 
 SOURCE_SHARE = 0.6
 WINDOW = 100
@@ -45,7 +49,8 @@ class StreamStatistics(nn.Module):
     model
         Its batch-norm layers normalise with blended statistics from now on.
     source_share
-        Weight of the stored statistics, 0 to 1; the stream has the rest.
+        Weight of the stored statistics, 0 to 1; the stream has the rest. "auto" tries several on
+        the first samples.
     window
         Samples that the stream's statistics look back on. A batch of that size or more is on its
         own; a smaller one is filled up with memory of earlier ones, down to single samples.
@@ -67,24 +72,49 @@ class StreamStatistics(nn.Module):
         self,
         model: nn.Module,
         *,
-        source_share: float = SOURCE_SHARE,
+        source_share: SourceShare = SOURCE_SHARE,
         window: int = WINDOW,
         groups: StyleGroups | None = None,
     ) -> None:
-        check_range("StreamStatistics", "source_share", source_share, at_least=0, at_most=1)
         check_count("StreamStatistics", "window", window, at_least=1)
         super().__init__()
+        self.share = self._fixed_or_searched(model, source_share, window)
         self.styles = _Styles(groups)
         self.layers = nn.ModuleList()
-        for layer in batch_norm_layers(model):
-            if layer.running_mean is not None and layer.running_var is not None:
-                memory = _Memory(layer.running_mean, source_share, window, self.styles)
-                self.layers.append(memory)
-                layer.__dict__[_MEMORY] = memory
-                layer.__dict__["forward"] = MethodType(_forward_blended, layer)
+        for layer in _blendable(model):
+            assert layer.running_mean is not None
+            self.layers.append(_Memory(layer.running_mean, self.share, window, self.styles))
+        self.attach(model)
         first = first_convolution(model)
         if groups is not None and first is not None:
             first.register_forward_hook(self.styles.look)
+
+    def _fixed_or_searched(
+        self, model: nn.Module, source_share: SourceShare, window: int
+    ) -> FixedShare | ShareSearch:
+        if source_share != "auto":
+            check_range("StreamStatistics", "source_share", source_share, at_least=0, at_most=1)
+            return FixedShare(source_share)
+        if not _blendable(model):
+            return FixedShare(SOURCE_SHARE)
+        trials = [StreamStatistics(model, source_share=each, window=window) for each in SHARES]
+        model.register_forward_pre_hook(self._search)
+        return ShareSearch(trials, first=SOURCE_SHARE)
+
+    def attach(self, model: nn.Module) -> None:
+        """Let the batch-norm layers of a model use these statistics."""
+        for layer, memory in zip(_blendable(model), self.layers, strict=True):
+            layer.__dict__[_MEMORY] = memory
+            layer.__dict__["forward"] = MethodType(_forward_blended, layer)
+
+    def _search(self, model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        if self.share.look(model, inputs[0]):
+            self.attach(model)
+
+    def compare_shares(self, model: nn.Module, samples: Sequence[SampleId], inputs: Tensor) -> None:
+        """Try shares on samples that are asked about; `share.learn` takes their labels."""
+        if self.share.hold(model, samples, inputs):
+            self.attach(model)
 
     @property
     def grouping(self) -> Grouping | None:
@@ -97,12 +127,21 @@ class StreamStatistics(nn.Module):
             assert isinstance(memory, _Memory)
             memory.keep()
         self.styles.keep(samples)
+        self.share.keep()
 
     def shorten(self, samples: int) -> None:
         """Limit how many samples the memory counts for, so that new ones replace it sooner."""
         for memory in self.layers:
             assert isinstance(memory, _Memory)
             memory.count.clamp_(max=float(samples))
+
+
+def _blendable(model: nn.Module) -> list[_BatchNorm]:
+    """Batch-norm layers that have stored statistics."""
+    layers = batch_norm_layers(model)
+    return [
+        each for each in layers if each.running_mean is not None and each.running_var is not None
+    ]
 
 
 def first_convolution(model: nn.Module) -> nn.Module | None:
@@ -172,9 +211,10 @@ def freeze_blended(model: nn.Module) -> None:
 def stop_blending(model: nn.Module) -> None:
     """Let every layer that blends go by its stored statistics again."""
     for layer in model.modules():
-        for key, hook in list(layer._forward_hooks.items()):
-            if isinstance(getattr(hook, "__self__", None), _Styles):
-                del layer._forward_hooks[key]
+        for hooks in (layer._forward_hooks, layer._forward_pre_hooks):
+            for key, hook in list(hooks.items()):
+                if isinstance(getattr(hook, "__self__", None), (_Styles, StreamStatistics)):
+                    del hooks[key]
     for layer in batch_norm_layers(model):
         if layer.__dict__.pop(_MEMORY, None) is not None:
             del layer.__dict__["forward"]
@@ -187,9 +227,11 @@ class _Memory(nn.Module):
     variance: Tensor  # (groups, channels)
     count: Tensor  # (groups,)
 
-    def __init__(self, like: Tensor, source_share: float, window: int, styles: _Styles) -> None:
+    def __init__(
+        self, like: Tensor, share: FixedShare | ShareSearch, window: int, styles: _Styles
+    ) -> None:
         super().__init__()
-        self.source_share = source_share
+        self._share = (share,)  # in a tuple, because it is not a part of this module
         self.window = window
         self.styles = styles
         rows = like.new_zeros(styles.most, len(like))
@@ -197,6 +239,10 @@ class _Memory(nn.Module):
         self.register_buffer("variance", torch.ones_like(rows))
         self.register_buffer("count", rows.new_zeros(len(rows)))
         self.latest: tuple[Tensor, Tensor, Tensor] | None = None
+
+    @property
+    def source_share(self) -> float:
+        return self._share[0].value
 
     def joined(self, mean: Tensor, variance: Tensor, count: Tensor) -> _Statistics:
         """Statistics of a batch and of as much memory as fits into the window with it.

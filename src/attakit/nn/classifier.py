@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attakit.errors import ModelError, check_choice, nearest_hint
-from attakit.nn.blended import SOURCE_SHARE, WINDOW, StreamStatistics, stop_blending
+from attakit.nn.blended import SOURCE_SHARE, WINDOW, SourceShare, StreamStatistics, stop_blending
 from attakit.nn.norm import (
     NORM_POLICIES,
     NormPolicy,
@@ -110,7 +110,7 @@ class Classifier(nn.Module):
         self,
         policy: NormPolicy,
         *,
-        source_share: float = SOURCE_SHARE,
+        source_share: SourceShare = SOURCE_SHARE,
         window: int = WINDOW,
         groups: StyleGroups | None = None,
     ) -> None:
@@ -125,7 +125,8 @@ class Classifier(nn.Module):
         policy
             One of the four.
         source_share, window
-            Of "blended": weight of the stored statistics, and samples to look back on.
+            Of "blended": weight of the stored statistics ("auto" finds it), and samples to look
+            back on.
         groups
             Of "blended": looks for styles that have statistics of their own. None for one style.
         """

@@ -1,0 +1,196 @@
+"""How much of the source's batch-norm statistics to keep: fixed, or found on the first samples."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from attakit.nn.entropy import softmax_entropy
+from attakit.nn.shapes import as_logits
+from attakit.queries import Answer, SampleId
+
+SHARES = (0.2, 0.4, 0.55, 0.7)  # each costs a pass over the samples that it is tried on
+_SAMPLES = 32  # that every share is tried on
+_FEWEST = 16  # samples before a share is chosen
+_LABELS = 32  # labelled samples that every share is tried on
+_SURENESS = 0.2  # weight of the mean entropy against the entropy of the mean answer
+_WORTH = 48  # labelled samples that the unlabelled ones count for
+_SMALLEST = 1e-9
+
+_SAVED = ("chosen", "seen", "answers", "entropies", "held", "learned")
+
+
+class Trial(Protocol):
+    """Statistics with one share, which a model can be run with."""
+
+    def attach(self, model: nn.Module) -> None: ...
+
+    def keep(self, samples: Sequence[SampleId] = ()) -> None: ...
+
+    def shorten(self, samples: int) -> None: ...
+
+
+class FixedShare(nn.Module):
+    """A share that somebody has chosen. It answers as `ShareSearch` does, and searches nothing."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.value = value
+
+    def look(self, model: nn.Module, inputs: Tensor) -> bool:
+        del model, inputs
+        return False
+
+    def keep(self) -> None:
+        return
+
+    def hold(self, model: nn.Module, samples: Sequence[SampleId], inputs: Tensor) -> bool:
+        del model, samples, inputs
+        return False
+
+    def learn(self, answers: Sequence[Answer]) -> None:
+        del answers
+
+    def restart(self) -> None:
+        return
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        del samples
+
+
+class ShareSearch(nn.Module):
+    """Tries shares on the first samples of a domain, and then on labelled ones.
+
+    A good share gives answers that are spread over the classes, and each of them sure. Its score
+    is the entropy of the mean answer less a part of the mean entropy. Labels add their
+    log-likelihood. After some samples and labels the search ends, and costs nothing more.
+
+    Parameters
+    ----------
+    trials
+        Statistics of one model, with each of `SHARES`.
+    first
+        The share until enough samples have been seen.
+    """
+
+    seen: int
+    answers: Tensor  # (shares, classes): sums of probabilities
+    entropies: Tensor  # (shares,): sums
+    held: dict[SampleId, Tensor]  # (shares, classes): log-probabilities until a label comes
+    learned: dict[SampleId, Tensor]  # (shares,): log-likelihoods of labels
+
+    def __init__(self, trials: Sequence[nn.Module], first: float) -> None:
+        super().__init__()
+        self.trials = nn.ModuleList(trials)
+        self.chosen = first
+        self._reset()
+        self._latest: tuple[int, Tensor, Tensor, float] | None = None  # of a pass, until kept
+        self._is_trying = False
+
+    @property
+    def value(self) -> float:
+        """The share to use now."""
+        return self.chosen if self._latest is None else self._latest[3]
+
+    def look(self, model: nn.Module, inputs: Tensor) -> bool:
+        """Before a pass, try the shares on some of its samples.
+
+        Returns whether it did. The model then has the statistics of a trial.
+        """
+        if self._is_trying:
+            return False
+        self._latest = None
+        count = min(len(inputs), _SAMPLES - self.seen)
+        if count <= 0 or torch.is_grad_enabled():
+            return False
+        logits = self._run(model, inputs[:count])
+        answers = logits.softmax(dim=2).sum(dim=1).cpu()
+        entropies = softmax_entropy(logits.flatten(0, 1)).view(len(SHARES), -1).sum(dim=1).cpu()
+        if self.seen:
+            answers, entropies = answers + self.answers, entropies + self.entropies
+        seen = self.seen + count
+        self._latest = seen, answers, entropies, self._best(seen, answers, entropies)
+        return True
+
+    def keep(self) -> None:
+        """Remember the samples of the last look."""
+        if self._latest is not None:
+            self.seen, self.answers, self.entropies, self.chosen = self._latest
+            self._latest = None
+            for trial in self._trials():
+                trial.keep()
+
+    def hold(self, model: nn.Module, samples: Sequence[SampleId], inputs: Tensor) -> bool:
+        """Try the shares on samples that are asked about, until their labels come.
+
+        Returns whether it did, as `look` does.
+        """
+        room = _LABELS - len(self.learned) - len(self.held)
+        if room <= 0 or not samples:
+            return False
+        logs = self._run(model, inputs[:room]).log_softmax(dim=2).cpu()
+        for place, sample in enumerate(samples[:room]):
+            self.held[sample] = logs[:, place]
+        return True
+
+    def learn(self, answers: Sequence[Answer]) -> None:
+        """Let labels of samples that were held count."""
+        for answer in answers:
+            logs = self.held.pop(answer.query.sample, None)
+            if logs is not None and answer.label is not None:
+                self.learned[answer.query.sample] = logs[:, answer.label]
+        self.chosen = self._best(self.seen, self.answers, self.entropies)
+
+    def restart(self) -> None:
+        """Search again from the next samples on, because a new domain has begun."""
+        self._reset()
+        for trial in self._trials():
+            trial.shorten(0)
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove asked samples and their labels, as if they had not been asked about."""
+        for sample in samples:
+            self.held.pop(sample, None)
+            self.learned.pop(sample, None)
+        self.chosen = self._best(self.seen, self.answers, self.entropies)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        return {name: copy(getattr(self, name)) for name in _SAVED}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        for name in _SAVED:
+            setattr(self, name, state[name])
+
+    def _reset(self) -> None:
+        self.seen = 0
+        self.answers = torch.zeros(len(SHARES), 0)
+        self.entropies = torch.zeros(len(SHARES))
+        self.held = {}
+        self.learned = {}
+
+    def _best(self, seen: int, answers: Tensor, entropies: Tensor) -> float:
+        if seen < _FEWEST:
+            return self.chosen
+        balance = softmax_entropy((answers / seen).clamp(min=_SMALLEST).log())
+        scores = _WORTH * (balance - _SURENESS * entropies / seen) + sum(self.learned.values())
+        return SHARES[int(scores.nan_to_num(nan=-torch.inf).argmax())]
+
+    def _run(self, model: nn.Module, inputs: Tensor) -> Tensor:
+        """Logits with every share: (shares, samples, classes)."""
+        found = []
+        self._is_trying = True
+        try:
+            with torch.no_grad():
+                for trial in self._trials():
+                    trial.attach(model)
+                    found.append(as_logits(model(inputs), len(inputs)).float())
+        finally:
+            self._is_trying = False
+        return torch.stack(found)
+
+    def _trials(self) -> Iterator[Trial]:
+        yield from self.trials  # type: ignore[misc]

@@ -1,0 +1,167 @@
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attakit.nn import Classifier
+from attakit.nn.share_search import SHARES
+from attakit.queries import Answer, Query
+
+HOME, AWAY = 0.0, 6.0  # means of source samples and of the stream's
+
+
+class Halves(nn.Module):
+    """Says class 1 for what lies above the mean that batch norm takes off, and counts its rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(1)
+        self.head = nn.Linear(1, 2)
+        self.rows = 0
+        with torch.no_grad():
+            self.head.weight.copy_(torch.tensor([[-4.0], [4.0]]))
+            self.head.bias.zero_()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.rows += len(inputs)
+        logits: Tensor = self.head(self.norm(inputs))
+        return logits
+
+
+def stream(count: int, mean: float, seed: int = 0) -> Tensor:
+    signs = torch.arange(count) % 2 * 2.0 - 1.0
+    noise = torch.randn(count, generator=torch.Generator().manual_seed(seed))
+    return (mean + signs + 0.2 * noise)[:, None]
+
+
+def searching(**settings) -> Classifier:
+    found = Classifier(Halves()).eval()
+    found.use_norm("blended", source_share="auto", **settings)
+    return found
+
+
+@torch.no_grad()
+def follow(classifier: Classifier, batches) -> list[Tensor]:
+    found = []
+    for batch in batches:
+        found.append(classifier(batch).logits)
+        classifier.keep_statistics()
+    return found
+
+
+def test_a_shifted_stream_gets_the_share_that_spreads_its_answers_over_the_classes():
+    classifier = searching()
+    follow(classifier, [stream(64, AWAY)])
+    assert classifier.stream.share.value == min(SHARES)
+
+
+def test_the_batch_that_the_share_was_found_on_is_answered_with_it():
+    classifier, fixed = searching(), Classifier(Halves()).eval()
+    fixed.use_norm("blended", source_share=min(SHARES))
+    batch = stream(64, AWAY)
+    assert torch.equal(follow(classifier, [batch])[0], follow(fixed, [batch])[0])
+
+
+def test_single_samples_find_the_share_that_a_batch_finds():
+    classifier = searching()
+    follow(classifier, stream(40, AWAY).split(1))
+    assert classifier.stream.share.value == min(SHARES)
+
+
+def test_a_pass_alone_changes_nothing():
+    classifier = searching()
+    before = copy.deepcopy(classifier.state_dict())
+    with torch.no_grad():
+        one, other = (classifier(stream(64, AWAY)).logits for _ in range(2))
+    assert torch.equal(one, other)
+    assert str(classifier.state_dict()) == str(before)
+
+
+def test_the_search_ends_after_some_samples():
+    classifier = searching()
+    follow(classifier, [stream(100, AWAY)])
+    first = classifier.model.rows
+    follow(classifier, [stream(100, AWAY)])
+    assert first == 100 + 32 * len(SHARES)
+    assert classifier.model.rows - first == 100
+
+
+def test_labels_outweigh_the_spread_of_the_answers():
+    # All of class 1, which the source's statistics know: a spread over the classes is wrong.
+    classifier = searching()
+    inputs = stream(64, -0.7)[1::2]
+    follow(classifier, [inputs])
+    share = classifier.stream.share
+    assert share.value == min(SHARES)
+    names = [f"sample {place}" for place in range(len(inputs))]
+    classifier.stream.compare_shares(classifier.model, names, inputs)
+    share.learn([Answer(Query(name, 0), 1, "me") for name in names])
+    assert share.value == max(SHARES)
+    share.forget(names)
+    assert share.value == min(SHARES)
+
+
+def test_skipped_questions_do_not_count():
+    classifier = searching()
+    follow(classifier, [stream(64, AWAY)])
+    share = classifier.stream.share
+    classifier.stream.compare_shares(classifier.model, ["one"], stream(1, AWAY))
+    share.learn([Answer(Query("one", 0), None, "me")])
+    assert share.learned == {}
+    assert share.held == {}
+
+
+def test_at_most_thirty_two_labelled_samples_are_compared():
+    classifier = searching()
+    names = [f"sample {place}" for place in range(50)]
+    classifier.stream.compare_shares(classifier.model, names, stream(50, AWAY))
+    assert len(classifier.stream.share.held) == 32
+
+
+def test_a_new_domain_is_searched_again():
+    classifier = searching()
+    follow(classifier, [stream(64, AWAY)])
+    classifier.stream.share.restart()
+    before = classifier.model.rows
+    follow(classifier, [stream(64, HOME)])
+    assert classifier.model.rows - before == 64 + 32 * len(SHARES)
+
+
+@pytest.mark.parametrize("stop", [8, 24, 40])
+def test_a_search_that_is_saved_continues_the_same(stop):
+    rows, whole, parts = stream(60, AWAY).split(1), searching(), searching()
+    expected = follow(whole, rows)
+    follow(parts, rows[:stop])
+    again = searching()
+    again.load_state_dict(parts.state_dict())
+    assert torch.equal(torch.cat(follow(again, rows[stop:])), torch.cat(expected[stop:]))
+
+
+def test_a_copy_searches_by_itself():
+    classifier = searching()
+    other = copy.deepcopy(classifier)
+    follow(other, [stream(64, AWAY)])
+    assert classifier.stream.share.seen == 0
+    assert other.stream.share.seen == 32
+
+
+@pytest.mark.parametrize("policy", ["frozen", "batch", "blended"])
+def test_another_policy_ends_the_search(policy):
+    classifier = searching()
+    classifier.use_norm(policy)
+    follow(classifier, [stream(64, AWAY)])
+    assert classifier.model.rows == 64
+
+
+def test_a_model_without_batch_norm_has_nothing_to_search():
+    classifier = Classifier(nn.Sequential(nn.Linear(1, 3), nn.ReLU(), nn.Linear(3, 2))).eval()
+    classifier.use_norm("blended", source_share="auto")
+    follow(classifier, [stream(64, AWAY)])
+    assert list(classifier.stream.state_dict()) == []
+
+
+def test_training_passes_are_not_searched():
+    classifier = searching()
+    classifier(stream(64, AWAY))
+    assert classifier.model.rows == 64
