@@ -13,7 +13,7 @@ from attakit.nn.entropy import softmax_entropy
 from attakit.nn.shapes import as_logits
 from attakit.queries import Answer, SampleId
 
-SHARES = (0.2, 0.4, 0.55, 0.7)  # each costs a pass over the samples that it is tried on
+SHARES = (0.25, 0.45, 0.65, 0.8)  # each costs a pass over the samples that it is tried on
 _SAMPLES = 32  # that every share is tried on
 _FEWEST = 16  # samples before a share is chosen
 _LABELS = 32  # labelled samples that every share is tried on
