@@ -75,7 +75,7 @@ def soak_settings(folder: Path, world: World, **tables: Mapping[str, Any]) -> Se
     usual: dict[str, Mapping[str, Any]] = {
         "labels": {
             "budget": 400,
-            "per_1000": 80,
+            "per_1000": 52,  # with the audit that is 400 in an hour, as many as people can answer
             "lease_seconds": 120.0,
             "settle_seconds": 5.0,
             "expiry_seconds": 600.0,

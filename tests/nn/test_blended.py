@@ -247,3 +247,14 @@ def test_another_policy_ends_the_search_for_styles():
     model = grouped()
     model.use_norm("frozen")
     assert not any(layer._forward_hooks for layer in model.modules())
+
+
+def test_a_norm_layer_in_front_of_the_first_convolution_has_one_style():
+    model = nn.Sequential(nn.BatchNorm2d(1), nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)).eval()
+    stream = StreamStatistics(model, groups=StyleGroups())
+    for size in (60, 50, 1):
+        inputs = torch.randn(size, 1, 8, 8, generator=torch.Generator().manual_seed(size))
+        inputs[::2] = 9 - 5 * inputs[::2]
+        model(inputs)
+        stream.keep()
+    assert [int((memory.count > 0).sum()) for memory in stream.layers] == [1, 2]

@@ -193,18 +193,3 @@ def test_the_layers_can_be_named():
     method, _, _ = adapted("convolutions", layers=["block2.0"])
     assert isinstance(method.adapted_model, FrozenHead)
     assert method.adapted_model.layers == ("head", "block2.0")
-
-
-def test_several_styles_are_merged_into_one():
-    method, shape = AnchorHead(SmallCNN(), smoothing=0.0), DIGIT
-    random = torch.Generator().manual_seed(0)
-    for number in range(3):
-        inputs = torch.randn(60, *shape, generator=random)
-        inputs[::2] = 3 - 5 * inputs[::2]
-        samples = tuple(f"{number}-{place}" for place in range(60))
-        step = method.step(Batch(number, samples, inputs), Allowance(10))
-        method.learn([Answer(query, 1, "me") for query in step.queries])
-    model = method.adapted_model
-    assert len(method.domain.state.centre) > 1
-    assert model.centre.shape == method.domain.state.centre[0].shape
-    assert model(inputs).exp().sum(1).allclose(torch.ones(60), atol=1e-5)

@@ -123,6 +123,29 @@ def test_the_memory_is_bounded_and_forgets_named_samples():
     assert torch.equal(groups.state.memory[-1], rows[28])
 
 
+@pytest.mark.parametrize(("lasting", "expected"), [(False, 1), (True, 2)])
+def test_a_lasting_memory_keeps_a_style_that_is_over(lasting, expected):
+    groups = StyleGroups(window=120, lasting=lasting)
+    before = [cloud(50, seed=seed) for seed in range(6)]
+    after = [cloud(50, 9.0, seed=seed) for seed in range(6, 12)]
+    assert follow(groups, [*before, *after]) == [6]
+    assert len(groups.state.groups.weights) == expected
+
+
+def test_a_lasting_memory_forgets_named_samples():
+    groups = StyleGroups(window=42, lasting=True)
+    rows = cloud(150)
+    for start in range(0, 150, 30):
+        part = rows[start : start + 30]
+        groups.keep(groups.after(part), [str(start + place) for place in range(30)])
+    assert torch.equal(groups.state.memory, rows[[int(name) for name in groups.samples]])
+    assert groups.samples[-14:] == tuple(map(str, range(136, 150)))
+    first = groups.samples[0]
+    groups.forget({first, "149"})
+    assert not {first, "149"} & set(groups.samples)
+    assert torch.equal(groups.state.memory, rows[[int(name) for name in groups.samples]])
+
+
 def test_a_style_is_the_mean_and_log_variance_of_each_channel():
     activations = torch.randn(3, 4, 5, 6, generator=torch.Generator().manual_seed(0))
     found = style_vectors(activations)

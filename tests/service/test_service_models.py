@@ -82,11 +82,11 @@ def test_what_is_no_model_is_refused(settings, name, message):
         source_model(settings(name))
 
 
-@pytest.mark.parametrize(("given", "share"), [({}, 1.0), ({"source_share": 0.3}, 0.3)])
-def test_a_method_has_its_own_defaults_in_a_service(settings, given, share):
+@pytest.mark.parametrize(("given", "lasting"), [({}, True), ({"lasting_styles": False}, False)])
+def test_a_method_has_its_own_defaults_in_a_service(settings, given, lasting):
     tables = settings().model_copy(update={"method": LiveMethodTable(**given)})
 
     method = live_method(tables, Classifier(tiny_classifier()))
 
-    assert method.model.stream.layers[0].source_share == share
+    assert method.styles.lasting == lasting
     assert tables.method.settings == given

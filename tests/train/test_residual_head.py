@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from attakit.errors import LabelError, ModelError, SettingError
-from attakit.train.residual_head import choose_penalty, fit_head, head_logits
+from attakit.nn.frozen_head import head_logits
+from attakit.train.residual_head import choose_penalty, fit_head
 from attakit.train.targets import Targets
 
 CLASSES = 4

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_range
 from attakit.methods.asking import AskingMethod
-from attakit.nn.blended import SourceShare
+from attakit.nn.blended import SOURCE_SHARE, SourceShare
 from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean, DomainState
 from attakit.nn.entropy import softmax_entropy
@@ -67,6 +67,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     styles
         Most styles (domains) that the stream may mix at a time. Each has its own statistics and
         its own mean of features. 1 takes the stream for one style. Styles show in convolutions.
+    lasting_styles
+        Keep styles that the stream does not have at the moment, for when they come back.
     source_card
         What source samples look like to the model: a file that `attakit pretrain` or `attakit card`
         wrote, or "auto" to make it from `source_inputs`. Samples that look like the source's then
@@ -120,6 +122,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         source_share: SourceShare = "auto",
         window: int = 100,
         styles: int = 4,
+        lasting_styles: bool = False,
         source_card: str | Path | None = None,
         source_inputs: Tensor | None = None,
         layers: Layers = "auto",
@@ -134,7 +137,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         self.network = NetworkState(self.model.model)
-        self.styles = StyleGroups(most=styles, card=_card(model, source_card, source_inputs))
+        card = _card(model, source_card, source_inputs)
+        self.styles = StyleGroups(most=styles, card=card, lasting=lasting_styles)
         self.model.use_norm("blended", source_share=source_share, window=window, groups=self.styles)
         assert self.model.stream is not None
         self.statistics = self.model.stream
@@ -149,8 +153,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     @staticmethod
     def service_settings() -> Mapping[str, Any]:
-        """Without blending: a version is frozen, and must answer whatever domain comes next."""
-        return {"source_share": 1.0}
+        """A version is frozen, and must answer whatever style comes next."""
+        return {"source_share": SOURCE_SHARE, "lasting_styles": True}
 
     @staticmethod
     def source_input_count(settings: Mapping[str, Any]) -> int:
@@ -158,16 +162,12 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     @property
     def adapted_model(self) -> FrozenHead:
-        """Network, statistics, domain mean and head as they are now.
-
-        Styles are merged into one, and there is neither smoothing nor a way home for source
-        samples.
-        """
+        """Network, statistics, style groups, means and head as they are now; no smoothing."""
         state = self.domain.state
         return FrozenHead.of(
             self.model,
             self.layers or (),
-            None if state is None else state.merged_centre,
+            None if state is None else state.centre,
             self.head.weights,
             self.hedge,
         )

@@ -6,6 +6,7 @@ groups it belongs to. Samples from the source are normalised by the source's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import MethodType
 from typing import Literal
@@ -87,6 +88,7 @@ class StreamStatistics(nn.Module):
         self.attach(model)
         first = first_convolution(model)
         if groups is not None and first is not None:
+            model.register_forward_pre_hook(self.styles.start)
             first.register_forward_hook(self.styles.look)
 
     def _fixed_or_searched(
@@ -113,8 +115,10 @@ class StreamStatistics(nn.Module):
 
     def compare_shares(self, model: nn.Module, samples: Sequence[SampleId], inputs: Tensor) -> None:
         """Try shares on samples that are asked about; `share.learn` takes their labels."""
+        grouping = self.styles.grouping
         if self.share.hold(model, samples, inputs):
             self.attach(model)
+            self.styles.grouping = grouping  # that of the batch, not of the samples tried
 
     @property
     def grouping(self) -> Grouping | None:
@@ -151,7 +155,8 @@ def first_convolution(model: nn.Module) -> nn.Module | None:
 
 def sampled_styles(activations: Tensor) -> Tensor:
     """Style vectors, from a grid of positions where there are very many."""
-    return style_vectors(_sampled(activations.detach(), _STYLE_VALUES * len(activations)))
+    # Per sample: the size of the batch must not become a constant of an exported program.
+    return style_vectors(_strided(activations.detach(), _stride(activations, 1, _STYLE_VALUES)))
 
 
 class _Styles:
@@ -164,6 +169,11 @@ class _Styles:
     @property
     def most(self) -> int:
         return 1 if self.groups is None else self.groups.most
+
+    def start(self, model: nn.Module, inputs: object) -> None:
+        """Layers before the first convolution must not see the groups of the batch before."""
+        del model, inputs
+        self.grouping = None
 
     def look(self, layer: nn.Module, inputs: object, outputs: Tensor) -> None:
         del layer, inputs
@@ -187,6 +197,18 @@ def blended_statistics(layer: _BatchNorm) -> tuple[Tensor, Tensor]:
     between = (shares * (memory.mean - mean).square()).sum(dim=0)
     variance = (shares * memory.variance).sum(dim=0) + between
     return _blend(layer, memory, mean, variance, counts.sum())
+
+
+def grouped_statistics(layer: _BatchNorm, groups: int) -> tuple[Tensor, Tensor] | None:
+    """As `blended_statistics`, but a row for each style group.
+
+    None for a layer that has seen no groups, because it is in front of the first convolution.
+    """
+    memory: _Memory = layer.__dict__[_MEMORY]
+    if groups > 1 and not bool(memory.count[1:groups].any()):
+        return None
+    counts = memory.count[:groups, None]
+    return _blend(layer, memory, memory.mean[:groups], memory.variance[:groups], counts)
 
 
 def freeze_blended(model: nn.Module) -> None:
@@ -351,10 +373,19 @@ def _blend(
 
 def _sampled(inputs: Tensor, most: int = _VALUES) -> Tensor:
     """A grid of positions where there are very many."""
-    positions = inputs[0, 0].numel()
-    axes = inputs.ndim - 2
+    return _strided(inputs, _stride(inputs, len(inputs), most))
+
+
+def _stride(inputs: Tensor, rows: int, most: int) -> int:
+    """The step of a grid on which `rows` samples have at most so many positions."""
+    positions, axes = math.prod(inputs.shape[2:]), inputs.ndim - 2
     stride = 1
-    while axes and len(inputs) * positions / stride**axes > most and stride**axes < positions:
+    while axes and rows * positions / stride**axes > most and stride**axes < positions:
         stride += 1
+    return stride
+
+
+def _strided(inputs: Tensor, stride: int) -> Tensor:
     # From half a stride on, so that the grid does not lie on the padded border.
-    return inputs[(slice(None), slice(None), *[slice(stride // 2, None, stride)] * axes)]
+    grid = [slice(stride // 2, None, stride)] * (inputs.ndim - 2)
+    return inputs[(slice(None), slice(None), *grid)]

@@ -57,11 +57,6 @@ class DomainState:
         """What to subtract from features by group: the mean, with enough samples behind it."""
         return self.before.lerp(self.mean, (self.count / _SETTLED).clamp(max=1)[:, None])
 
-    @property
-    def merged_centre(self) -> Tensor:
-        """One centre for all groups, which count by their numbers of samples."""
-        return (self.count / self.count.sum().clamp(min=_SMALLEST)) @ self.centre
-
 
 class DomainMean:
     """Follows the mean of features, and starts again where they change at once.

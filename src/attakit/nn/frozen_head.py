@@ -9,23 +9,34 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attakit.nn.blended import freeze_blended
 from attakit.nn.classifier import Classifier
 from attakit.nn.depths import pooled, unit_rows, watching
+from attakit.nn.frozen_styles import FrozenStyles, following, freeze_styles
 from attakit.nn.shapes import as_logits
 
 NETWORK = "network."  # names of the network's tensors begin with this in the state dict
+_STYLES = "styles."  # and those of style groups with this
 _SMALLEST = 1e-8  # probability whose logarithm is still a number
 _PARTS = ("centre", "weights", "hedge")
+
+
+def head_logits(features: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
+    """Logits of the head: the network's own, plus what the head adds.
+
+    >>> head_logits(torch.ones(1, 1), torch.ones(1, 2), torch.tensor([[1.0, 0.0], [0.5, 0.0]]))
+    tensor([[2.5000, 1.0000]])
+    """
+    weights = weights.to(features)
+    return offsets + features @ weights[:-1] + weights[-1]
 
 
 class FrozenHead(nn.Module):
     """A network whose logits a small head corrects. Nothing in it changes from input to input.
 
-    Batch-norm statistics and the mean of the domain are those of the moment it was made. A method
-    may smooth predictions over similar samples; that needs other samples, so it is not part of
-    this module. The output is the logarithm of probabilities. Without a head it is that of the
-    network's own.
+    Batch-norm statistics, style groups and the means of domains are those of the moment it was
+    made. A method may smooth predictions over similar samples; that needs other samples, so it is
+    not part of this module. The output is the logarithm of probabilities. Without a head it is
+    that of the network's own.
 
     Parameters
     ----------
@@ -35,11 +46,14 @@ class FrozenHead(nn.Module):
         Names of the network's layers whose inputs are the head's features, the penultimate ones
         first. Without a head, empty.
     centre
-        What is subtracted from the features of all layers together, each of length 1.
+        What is subtracted from the features of all layers together, each of length 1; a row for
+        each style group where there are any.
     weights
         The head: a row per feature and one for the bias, a column per class.
     hedge
         Share of the network's own answer, 0 to 1.
+    styles
+        Groups of samples with statistics and a centre of their own. None for one style.
 
     Examples
     --------
@@ -60,9 +74,11 @@ class FrozenHead(nn.Module):
         centre: Tensor | None = None,
         weights: Tensor | None = None,
         hedge: Tensor | float | None = None,
+        styles: FrozenStyles | None = None,
     ) -> None:
         super().__init__()
         self.network = network
+        self.styles = styles
         self.layers = tuple(layers)
         given = (centre, weights, None if hedge is None else torch.as_tensor(hedge))
         for name, tensor in zip(_PARTS, given, strict=True):
@@ -86,18 +102,22 @@ class FrozenHead(nn.Module):
             Not changed.
         layers
             Names of the layers beside the penultimate one.
-        centre, weights, hedge
-            As above. Without a centre or without weights there is no head.
+        centre
+            A row for each style group of the stream. Without it there is no head.
+        weights, hedge
+            As above. Without weights there is no head.
         """
         network = copy_sharing(classifier.model)
-        freeze_blended(network)
+        groups = None if classifier.stream is None else classifier.stream.styles.groups
+        styles = freeze_styles(groups, network)
         network.eval()
-        if centre is None or weights is None:
-            return FrozenHead(network)
+        made = FrozenHead(network, styles=styles)
+        if centre is not None and weights is not None:
+            centre = centre[0] if styles is None else centre
+            names = [classifier.head_name, *layers]
+            made = FrozenHead(network, names, centre, weights, hedge, styles)
         # On the network's device, since a state that was loaded is on the CPU.
-        return FrozenHead(network, [classifier.head_name, *layers], centre, weights, hedge).to(
-            classifier.device
-        )
+        return made.to(classifier.device)
 
     @staticmethod
     def restored(
@@ -116,8 +136,14 @@ class FrozenHead(nn.Module):
             By their names in the state dict; all must fit.
         """
         own = {name.removeprefix(NETWORK) for name in tensors if name.startswith(NETWORK)}
-        parts = [tensors.get(name) for name in _PARTS]
-        made = FrozenHead(copy_sharing(network, apart=own), layers, *parts)
+        centre, weights, hedge = (tensors.get(name) for name in _PARTS)
+        groups = {
+            name.removeprefix(_STYLES): each
+            for name, each in tensors.items()
+            if name.startswith(_STYLES)
+        }
+        styles = FrozenStyles(groups) if groups else None
+        made = FrozenHead(copy_sharing(network, apart=own), layers, centre, weights, hedge, styles)
         made.load_state_dict(made.state_dict() | dict(tensors))
         device = next(network.parameters()).device
         return made.to(device).eval()
@@ -126,14 +152,16 @@ class FrozenHead(nn.Module):
         watched = {name: self.network.get_submodule(name) for name in self.layers}
         seen: dict[str, Tensor] = {}
         count = inputs.shape[0]  # len() would write the size of the example into a program
-        with watching(watched, seen.__setitem__):
+        with watching(watched, seen.__setitem__), following(self.styles, self.network) as found:
             offsets = as_logits(self.network(inputs), count).float()
-            chances = offsets.softmax(dim=1)
-            if self.centre is not None and self.weights is not None and self.hedge is not None:
-                rows = unit_rows(pooled(watched, seen, count))
-                features = F.normalize(rows - self.centre, dim=1)
-                corrected = offsets + features @ self.weights[:-1] + self.weights[-1]
-                chances = torch.lerp(corrected.softmax(dim=1), chances, self.hedge)
+        chances = offsets.softmax(dim=1)
+        if self.centre is not None and self.weights is not None and self.hedge is not None:
+            rows = unit_rows(pooled(watched, seen, count))
+            centre = found[0].members @ self.centre if found else self.centre
+            features = F.normalize(rows - centre, dim=1)
+            corrected = head_logits(features, offsets, self.weights).softmax(dim=1)
+            own = torch.lerp(corrected, chances, self.hedge)
+            chances = torch.lerp(own, chances, found[0].home) if found else own
         return chances.clamp(min=_SMALLEST).log()
 
 

@@ -1,11 +1,14 @@
-"""Gaussian groups in a few directions, and the card that describes source samples."""
+"""Gaussian groups in a few directions, how they are found, and the card of source samples."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -97,3 +100,37 @@ class Gaussians:
         constant = np.log(self.weights) - volumes - rows.shape[1] / 2 * np.log(2 * np.pi)
         joint: Array = (constant[:, None] - (gaps**2).sum(axis=1) / 2).T
         return joint
+
+
+def best_mixture(rows: Array, most: int, gain: float) -> Gaussians:
+    """The mixture whose number of Gaussians pays best by the Bayesian information criterion.
+
+    Parameters
+    ----------
+    rows
+        One for each sample.
+    most
+        Most Gaussians to try.
+    gain
+        Nats per sample that a further Gaussian must bring beyond what the criterion asks for.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(40, 2))
+    >>> len(best_mixture(np.concatenate([rows, rows + 20]), most=4, gain=0.3).weights)
+    2
+    """
+    best, lowest = None, np.inf
+    for count in range(1, most + 1):
+        mixture = GaussianMixture(
+            count, reg_covar=1e-2, init_params="k-means++", n_init=2, max_iter=50, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            mixture.fit(rows)
+        price = mixture.bic(rows) / 2 / len(rows) + gain * (count - 1)
+        if price >= lowest:
+            break
+        best, lowest = mixture, price
+    assert best is not None
+    return Gaussians(best.weights_, best.means_, best.covariances_)

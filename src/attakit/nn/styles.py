@@ -7,19 +7,17 @@ one cloud, so a mixture of Gaussians finds the domains that a batch mixes.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from attakit.errors import check_count
-from attakit.nn.gaussians import Array, Card, Gaussians, Projection
+from attakit.nn.gaussians import Array, Card, Gaussians, Projection, best_mixture
+from attakit.nn.style_memory import lasting_places, latest_places
 from attakit.queries import SampleId
 
 _DIRECTIONS = 10  # principal directions of style in which groups are looked for
@@ -43,6 +41,15 @@ def style_vectors(activations: Tensor) -> Tensor:
     axes = tuple(range(2, activations.ndim))
     variance, mean = torch.var_mean(activations.float(), axes, correction=0)
     return torch.cat([mean, variance.clamp(min=_SMALLEST).log()], dim=1)
+
+
+def bounded(styles: Tensor) -> Tensor:
+    """Let one absurd sample not stop the rest: its style counts as very far away.
+
+    >>> bounded(torch.tensor([[float("inf"), float("nan"), 1.0]])).tolist()
+    [[10000.0, 0.0, 1.0]]
+    """
+    return styles.nan_to_num(0.0).clamp(-_LARGEST, _LARGEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,8 @@ class Grouping:
         Whether the batch brings a style that was not there before.
     state
         The state after the batch.
+    kept
+        Places of the samples in the state's memory, among those before and those of the batch.
     """
 
     members: Tensor  # (batch, groups)
@@ -93,6 +102,7 @@ class Grouping:
     moved: Tensor | None
     novel: bool
     state: StyleState
+    kept: Sequence[int]
 
 
 class StyleGroups:
@@ -111,6 +121,9 @@ class StyleGroups:
     card
         What style vectors of source samples look like. With it, `Grouping.home` says which samples
         are from the source.
+    lasting
+        Remember some samples of every time, and not only the latest, so that groups last while
+        the stream has other styles.
 
     Examples
     --------
@@ -123,32 +136,41 @@ class StyleGroups:
     (torch.Size([80, 2]), True)
     """
 
-    def __init__(self, *, most: int = 4, window: int = 600, card: Card | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        most: int = 4,
+        window: int = 600,
+        card: Card | None = None,
+        lasting: bool = False,
+    ) -> None:
         check_count("StyleGroups", "most", most, at_least=1)
         check_count("StyleGroups", "window", window, at_least=_FEWEST)
         self.most = most
         self.window = window
         self.card = card
+        self.lasting = lasting
         self.samples: tuple[SampleId, ...] = ()  # whose style vectors are in the memory
         self.state: StyleState | None = None
 
     def after(self, styles: Tensor) -> Grouping:
         """Say how samples belong to groups. The state after them is not kept yet."""
-        # One absurd sample must not stop the rest: its style counts as very far away.
-        styles = styles.detach().cpu().float().nan_to_num(0.0).clamp(-_LARGEST, _LARGEST)
-        state = self._remember(styles)
+        styles = bounded(styles.detach().cpu().float())
+        state, kept = self._remember(styles)
         moved, novel = None, False
         if self._is_due(state) or _is_unlike(state, len(styles)):
             state, moved = self._look(state)
-            novel = _has_new_group(state, len(styles))
+            # In a lasting memory a style that is not new has few samples of other times, too.
+            more = moved.shape[0] > moved.shape[1]
+            novel = _has_new_group(state, len(styles)) and (more or not self.lasting)
         home = self._home(state, styles)
-        return Grouping(_members(state, styles), home, moved, novel, state)
+        return Grouping(_members(state, styles), home, moved, novel, state, kept)
 
     def keep(self, grouping: Grouping, samples: Sequence[SampleId] = ()) -> None:
         """Make the state after a batch the present one. Named samples can be forgotten."""
         self.state = grouping.state
-        names = samples or [SampleId("")] * len(grouping.members)
-        self.samples = (*self.samples, *names)[-self.window :]
+        names = (*self.samples, *(samples or [SampleId("")] * len(grouping.members)))
+        self.samples = tuple(names[place] for place in grouping.kept)
 
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove the style vectors of samples from the memory."""
@@ -157,11 +179,16 @@ class StyleGroups:
             self.state = replace(self.state, memory=self.state.memory[kept])
             self.samples = tuple(self.samples[place] for place in kept)
 
-    def _remember(self, styles: Tensor) -> StyleState:
-        if self.state is None:
-            return StyleState(styles[-self.window :], len(styles))
-        memory = torch.cat([self.state.memory, styles])[-self.window :]
-        return replace(self.state, memory=memory, seen=self.state.seen + len(styles))
+    def _remember(self, styles: Tensor) -> tuple[StyleState, Sequence[int]]:
+        """The state with a memory of new samples too, and which of old and new ones are kept."""
+        state = self.state or StyleState(styles[:0], 0)
+        known, new = len(state.memory), len(styles)
+        if self.lasting:
+            kept = lasting_places(known, new, self.window, state.seen)
+        else:
+            kept = latest_places(known, new, self.window)
+        memory = torch.cat([state.memory, styles])[kept]
+        return replace(state, memory=memory, seen=state.seen + new), kept
 
     def _is_due(self, state: StyleState) -> bool:
         if len(state.memory) < _FEWEST or (self.most == 1 and self.card is None):
@@ -171,11 +198,11 @@ class StyleGroups:
 
     def _look(self, state: StyleState) -> tuple[StyleState, Tensor]:
         """Look for groups among the latest samples."""
-        latest = state.memory[-_CHECKED:]
+        latest = state.memory if self.lasting else state.memory[-_CHECKED:]
         old = _members(state, latest)
         projection = Projection.of(latest.double().numpy(), self.card, _DIRECTIONS)
         rows = projection(latest.double().numpy())
-        groups = _fit(rows, self.most)
+        groups = best_mixture(rows, self.most, _GAIN)
         home = () if self.card is None else _at_home(groups, self.card, projection, rows)
         state = replace(
             state,
@@ -265,21 +292,3 @@ def _members(state: StyleState, styles: Tensor) -> Tensor:
     if state.groups is None:
         return torch.ones(len(styles), 1)
     return torch.from_numpy(state.groups.members(_projected(state, styles))).float()
-
-
-def _fit(rows: Array, most: int) -> Gaussians:
-    """The mixture whose number of groups pays best."""
-    best, lowest = None, np.inf
-    for count in range(1, most + 1):
-        mixture = GaussianMixture(
-            count, reg_covar=1e-2, init_params="k-means++", n_init=2, max_iter=50, random_state=0
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            mixture.fit(rows)
-        price = mixture.bic(rows) / 2 / len(rows) + _GAIN * (count - 1)
-        if price >= lowest:
-            break
-        best, lowest = mixture, price
-    assert best is not None
-    return Gaussians(best.weights_, best.means_, best.covariances_)

@@ -8,8 +8,9 @@ from typing import Any, Literal
 from torch import Tensor
 
 from attakit.errors import SettingError, check_range
+from attakit.nn.frozen_head import head_logits
 from attakit.records import LabelledRows
-from attakit.train.residual_head import choose_penalty, fit_head, head_logits
+from attakit.train.residual_head import choose_penalty, fit_head
 from attakit.train.targets import Targets
 
 Penalty = float | Literal["auto"]

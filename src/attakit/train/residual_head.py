@@ -50,6 +50,7 @@ def fit_head(
 
     Examples
     --------
+    >>> from attakit.nn.frozen_head import head_logits
     >>> features, offsets = torch.tensor([[1.0], [-1.0]]), torch.zeros(2, 2)
     >>> targets = Targets.of_labels(torch.tensor([0, 1]), classes=2)
     >>> weights = fit_head(features, offsets, targets, penalty=0.1)
@@ -60,16 +61,6 @@ def fit_head(
     problem = _Problem.of(features, offsets)
     first = None if start is None else problem.directions.T @ start.to(problem.directions)
     return problem.directions @ problem.solve(targets, penalty, _TOLERANCE, first)
-
-
-def head_logits(features: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
-    """Logits of the head: the network's own, plus what the head adds.
-
-    >>> head_logits(torch.ones(1, 1), torch.ones(1, 2), torch.tensor([[1.0, 0.0], [0.5, 0.0]]))
-    tensor([[2.5000, 1.0000]])
-    """
-    weights = weights.to(features)
-    return offsets + features @ weights[:-1] + weights[-1]
 
 
 def choose_penalty(

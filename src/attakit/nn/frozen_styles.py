@@ -1,0 +1,213 @@
+"""Style groups as they were at one moment: they assign each sample by itself, and never change."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from attakit.nn.blended import (
+    blended_statistics,
+    first_convolution,
+    freeze_blended,
+    grouped_statistics,
+    sampled_styles,
+    stop_blending,
+)
+from attakit.nn.gaussians import Array, Gaussians
+from attakit.nn.norm import batch_norm_layers
+from attakit.nn.styles import StyleGroups, bounded
+
+_NEVER = -1e9  # as a log likelihood
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """How samples belong to groups, and their chance to be from the source."""
+
+    members: Tensor  # (batch, groups): rows add up to 1
+    home: Tensor  # (batch, 1)
+
+
+class FrozenStyles(nn.Module):
+    """Finds the groups of each sample, and normalises it by their batch-norm statistics.
+
+    A group's statistics are kept as what differs from the source's: for each channel, the ratio of
+    standard deviations less 1, and the distance of means in standard deviations. Half precision is
+    enough for these. Samples from the source are normalised by the source's statistics.
+
+    Parameters
+    ----------
+    tensors
+        As `StyleGroups` and batch-norm layers give them to `freeze_styles`.
+    """
+
+    centre: Tensor  # (style,)
+    directions: Tensor  # (style, directions)
+    whitening: Tensor  # (groups, and the source's, directions, directions)
+    means: Tensor  # (groups, and the source's, directions): after whitening
+    constants: Tensor  # (groups, and the source's)
+    foreign: Tensor  # (groups,): 0, or very low for a group of source samples
+    ratios: Tensor  # (groups, channels of all layers)
+    gaps: Tensor  # (groups, channels of all layers)
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        for name in FrozenStyles.__annotations__:
+            # Contiguous, because torch.export warns of anything else.
+            self.register_buffer(name, tensors[name].detach().contiguous().clone())
+
+    def forward(self, activations: Tensor) -> Membership:
+        """The groups of samples, from what the first convolution says of them."""
+        rows = (bounded(sampled_styles(activations)) - self.centre) @ self.directions
+        # (groups, batch, directions), without a loop over groups
+        gaps = rows @ self.whitening - self.means[:, None]
+        joint = self.constants - gaps.square().sum(dim=2).T / 2
+        count = len(self.foreign)
+        members = joint[:, :count].softmax(dim=1)
+        if len(self.constants) == count:
+            return Membership(members, torch.zeros_like(members[:, :1]))
+        against = (joint[:, :count] + self.foreign).logsumexp(dim=1, keepdim=True)
+        home = (joint[:, count:] - against).sigmoid()
+        return Membership(members, home)
+
+
+@contextmanager
+def following(styles: FrozenStyles | None, network: nn.Module) -> Iterator[list[Membership]]:
+    """Inside, a pass through the network normalises each sample by its groups.
+
+    Yields a list that gets the membership of the batch as soon as it is known.
+    """
+    found: list[Membership] = []
+    shifts: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+
+    def look(_layer: nn.Module, _given: object, outputs: Tensor) -> None:
+        if styles is not None and not found:
+            found.append(styles(outputs))
+            away = found[0].members * (1 - found[0].home)
+            shifts.update(_shifts(styles, network, away))
+
+    def shift(layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        if layer not in shifts:  # a layer before the first convolution
+            return None
+        scale, offset = (
+            each.to(given[0].dtype).view(*each.shape, *[1] * (given[0].ndim - 2))
+            for each in shifts[layer]
+        )
+        return (torch.addcmul(offset, given[0], scale), *given[1:])
+
+    first = first_convolution(network)
+    hooks = []
+    if styles is not None and first is not None:
+        hooks = [layer.register_forward_pre_hook(shift) for layer in _layers(network)]
+        hooks.append(first.register_forward_hook(look))
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def freeze_styles(groups: StyleGroups | None, network: nn.Module) -> FrozenStyles | None:
+    """Freeze the statistics that a network blends, by style group where there are any.
+
+    Where all samples are alike, the result is None: one set of statistics in the network is enough.
+
+    Parameters
+    ----------
+    groups
+        The groups of the stream.
+    network
+        Its batch-norm layers do not blend any more, and go by stored statistics.
+    """
+    styles = _styles_of(groups, network)
+    if styles is None:
+        freeze_blended(network)
+    else:
+        stop_blending(network)
+    return styles
+
+
+def _styles_of(groups: StyleGroups | None, network: nn.Module) -> FrozenStyles | None:
+    state = None if groups is None else groups.state
+    if groups is None or state is None or state.groups is None or state.projection is None:
+        return None
+    gaussians, count = [state.groups], len(state.groups.weights)
+    if groups.card is not None:
+        gaussians.append(Gaussians.of_card(groups.card, state.projection))
+    elif count == 1:
+        return None
+    projection = state.projection
+    joined = [_whitened(each) for each in gaussians]
+    whitening, means, constants = (np.concatenate(parts) for parts in zip(*joined, strict=True))
+    nothing = torch.zeros(count, 0), torch.zeros(count, 0)
+    differences = [nothing, *(_difference(layer, count) for layer in _layers(network))]
+    ratios, gaps = (torch.cat(parts, dim=1).half() for parts in zip(*differences, strict=True))
+    plain = {
+        "centre": projection.centre,
+        "directions": projection.directions / projection.scale[:, None],
+        "whitening": whitening,
+        "means": means,
+        "constants": constants,
+        "foreign": np.where(state.home or np.zeros(count, bool), _NEVER, 0.0),
+    }
+    tensors = {name: torch.from_numpy(each).float() for name, each in plain.items()}
+    return FrozenStyles({**tensors, "ratios": ratios, "gaps": gaps})
+
+
+def _layers(network: nn.Module) -> list[_BatchNorm]:
+    return [layer for layer in batch_norm_layers(network) if layer.running_mean is not None]
+
+
+def _whitened(gaussians: Gaussians) -> tuple[Array, Array, Array]:
+    """What turns rows into units of each Gaussian, its mean in these, and its constant."""
+    turned = np.linalg.inv(np.linalg.cholesky(gaussians.covariances)).transpose(0, 2, 1)
+    volumes = np.log(np.diagonal(turned, axis1=1, axis2=2)).sum(axis=1)
+    constants = np.log(gaussians.weights) + volumes - turned.shape[1] / 2 * np.log(2 * np.pi)
+    return turned, (gaussians.means[:, None] @ turned)[:, 0], constants
+
+
+def _difference(layer: _BatchNorm, groups: int) -> tuple[Tensor, Tensor]:
+    """What a layer's statistics of groups differ from its own; it is frozen if it has none."""
+    found = grouped_statistics(layer, groups)
+    if found is None:
+        layer.running_mean, layer.running_var = blended_statistics(layer)
+        found = layer.running_mean.expand(groups, -1), layer.running_var.expand(groups, -1)
+    mean, deviation = _stored(layer)
+    return deviation / (found[1] + layer.eps).sqrt() - 1, (found[0] - mean) / deviation
+
+
+def _stored(layer: _BatchNorm) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation that a layer goes by itself."""
+    assert layer.running_mean is not None
+    assert layer.running_var is not None
+    return layer.running_mean, (layer.running_var + layer.eps).sqrt()
+
+
+def _shifts(
+    styles: FrozenStyles, network: nn.Module, members: Tensor
+) -> dict[nn.Module, tuple[Tensor, Tensor]]:
+    """For each layer, the scale and offset of its inputs that make up for other statistics.
+
+    A layer then gives with its own statistics what it would give with those of the groups.
+    """
+    layers = _layers(network)
+    if not layers:
+        return {}
+    stored = [_stored(layer) for layer in layers]
+    mean, deviation = (torch.cat(parts) for parts in zip(*stored, strict=True))
+    ratios, gaps = styles.ratios.to(mean), styles.gaps.to(mean)
+    scales = 1 + members @ ratios
+    offsets = members @ (-mean * ratios - gaps * deviation * (1 + ratios))
+    ends = list(itertools.accumulate(layer.num_features for layer in layers))
+    return {
+        layer: (scales[:, begin:end], offsets[:, begin:end])
+        for layer, begin, end in zip(layers, [0, *ends], ends, strict=False)
+    }

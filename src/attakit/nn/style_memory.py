@@ -1,0 +1,48 @@
+"""Which samples a bounded memory of a stream keeps: the latest, or some of every time as well."""
+
+from __future__ import annotations
+
+from attakit.randomness import generator
+
+_LATEST = 3  # one in so many places is for the latest samples, the others are for all before
+
+
+def latest_places(known: int, new: int, window: int) -> list[int]:
+    """Places of the latest samples among those in the memory and new ones after them.
+
+    >>> latest_places(known=3, new=2, window=4)
+    [1, 2, 3, 4]
+    """
+    return list(range(max(0, known + new - window), known + new))
+
+
+def lasting_places(known: int, new: int, window: int, seen: int) -> list[int]:
+    """Places of the latest samples, behind a uniform draw from all before (reservoir sampling).
+
+    Parameters
+    ----------
+    known
+        Samples in the memory, as this function ordered them.
+    new
+        New samples that come after them.
+    window
+        Places in the memory.
+    seen
+        Samples of the stream before the new ones. The draw depends on it alone.
+
+    Examples
+    --------
+    >>> places = lasting_places(known=6, new=4, window=6, seen=6)
+    >>> len(places), places[-2:]
+    (6, [8, 9])
+    """
+    latest = window // _LATEST
+    drawn = window - latest
+    leaving = known + new - latest
+    places = list(range(min(drawn, max(0, leaving))))
+    random = generator(0, "styles", seen)
+    for place in range(len(places), leaving):
+        slot = int(random.integers(seen + new - latest - leaving + place + 1))
+        if slot < drawn:
+            places[slot] = place
+    return [*places, *range(max(0, leaving), known + new)]
