@@ -122,9 +122,11 @@ def test_at_most_thirty_two_labelled_samples_are_compared():
 def test_a_new_domain_is_searched_again():
     classifier = searching()
     follow(classifier, [stream(64, AWAY)])
-    classifier.stream.share.restart()
-    before = classifier.model.rows
+    share, before = classifier.stream.share, classifier.model.rows
+    classifier.stream.search_again(classifier.model, stream(20, HOME))
+    assert share.seen == 20
     follow(classifier, [stream(64, HOME)])
+    assert share.seen == 32
     assert classifier.model.rows - before == 64 + 32 * len(SHARES)
 
 

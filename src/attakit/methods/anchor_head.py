@@ -182,7 +182,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
         view = self._view(batch.inputs)
-        self._keep(view, batch.samples)
+        self._keep(view, batch)
         queries, choice = self._ask(batch, view, allowance)
         self._try_shares(batch, queries)
         self.recent.add(batch.samples, view.features, view.offsets)
@@ -238,13 +238,13 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
             chances = corrected.lerp(chances, self.hedge)
         return smooth(chances, features, strength=self.smoothing)
 
-    def _keep(self, view: _View, samples: Sequence[SampleId]) -> None:
+    def _keep(self, view: _View, batch: Batch) -> None:
         """Let the state move on with a batch."""
         self.layers = list(view.layers)
-        self.model.keep_statistics(samples)
+        self.model.keep_statistics(batch.samples)
         self.domain.keep(view.domain)
         if view.drifted:
-            self.statistics.share.restart()
+            self.statistics.search_again(self.model.model, batch.inputs)
         if view.drifted and len(view.domain.mean) == 1:
             self.recent.clear()
             self.statistics.shorten(_AFTER_DRIFT)

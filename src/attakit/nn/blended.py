@@ -113,12 +113,22 @@ class StreamStatistics(nn.Module):
         if self.share.look(model, inputs[0]):
             self.attach(model)
 
+    def search_again(self, model: nn.Module, inputs: Tensor) -> None:
+        """Search for the share from these samples on, because a new domain has begun."""
+        grouping = self.styles.grouping
+        self.share.restart()
+        with torch.no_grad():
+            if self.share.look(model, inputs):
+                self.share.keep()
+                self.attach(model)
+                self.styles.grouping = grouping
+
     def compare_shares(self, model: nn.Module, samples: Sequence[SampleId], inputs: Tensor) -> None:
         """Try shares on samples that are asked about; `share.learn` takes their labels."""
         grouping = self.styles.grouping
         if self.share.hold(model, samples, inputs):
             self.attach(model)
-            self.styles.grouping = grouping  # that of the batch, not of the samples tried
+            self.styles.grouping = grouping  # of the batch, not of the samples tried
 
     @property
     def grouping(self) -> Grouping | None:
