@@ -147,5 +147,5 @@ def test_a_state_from_before_there_was_a_rate_is_refused_with_what_to_do():
     method = asker()
     state = method.state_dict()
     del state["rate"]
-    with pytest.raises(StateError, match="Continue it with the method and settings that wrote it"):
+    with pytest.raises(StateError, match="version of attakit that wrote it"):
         method.load_state_dict(state)

@@ -13,7 +13,8 @@ from attakit.report.summaries import MethodSummary, summarise
 def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
     """Compare the best method with labels, the best without, and random labels, on one stream.
 
-    Random labels are those of the same method with a uniform selector, if it was run. Parts that were not run are left out. Empty if there is nothing to compare.
+    Random labels are those of the same method with a uniform selector, if it was run. Parts that
+    were not run are left out. Empty if there is nothing to compare.
 
     Parameters
     ----------
