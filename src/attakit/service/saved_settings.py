@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "settings.json"
 _HIDDEN = "***"  # SQLAlchemy writes this in place of a password
-# Which defaults of methods a service began with is saved beside its settings. It keeps them: other
+# Which defaults of methods a service began with is saved with its settings. It keeps them: other
 # ones would not fit what its learner remembers. The first versions saved nothing of the kind.
 _DEFAULTS, _FIRST, _PRESENT = "defaults", 1, 2
 _FIRST_CLUSTERS = {"cluster_growth": 1.0, "initial_clusters": 10}
