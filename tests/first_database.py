@@ -1,8 +1,10 @@
 """A database as the first versions of attakit made it, before there were migrations, with data."""
 
+import base64
+import json
 from hashlib import sha256
 
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import JSON, MetaData, create_engine, inspect, null
 from sqlalchemy.engine import make_url
 
 KINDS = {
@@ -147,15 +149,40 @@ TOKEN = "atk_old"
 _HASH = sha256(TOKEN.encode()).hexdigest()
 
 
-def make_first_database(url):
+def make_first_database(url, rows=ROWS):
     """Make the tables and rows with nothing but SQL."""
     kind = {**KINDS[make_url(url).get_backend_name()], "token": _HASH}
     engine = create_engine(url)
     with engine.begin() as connection:
-        for statement in (TABLES + ROWS).format(**kind).split(";\n"):
+        for statement in (TABLES + rows).format(**kind).split(";\n"):
             if statement.strip():
                 connection.exec_driver_sql(statement)
     engine.dispose()
+
+
+def fill_first_database(url, rows):
+    """Make the tables with rows from a file: by table, each row by column, JSON as text."""
+    make_first_database(url, rows="")
+    engine = create_engine(url)
+    tables = MetaData()
+    tables.reflect(engine)
+    with engine.begin() as connection:
+        for name, some in rows.items():
+            table = tables.tables[name]
+            for row in some:
+                values = {key: _value(table.c[key], value) for key, value in row.items()}
+                connection.execute(table.insert().values(values))
+    engine.dispose()
+
+
+def _value(column, stored):
+    if stored is None:
+        return null()
+    if isinstance(stored, dict):
+        return base64.b64decode(stored["base64"])
+    return (
+        json.loads(stored) if isinstance(column.type, JSON) and isinstance(stored, str) else stored
+    )
 
 
 def read_all(url):

@@ -1,5 +1,7 @@
 """A service in miniature: a tiny model, a clock that is set, and people who obey."""
 
+import threading
+import time
 from contextlib import contextmanager
 from io import BytesIO
 
@@ -8,6 +10,7 @@ import torch
 
 from attakit.nn.classifier import Classifier
 from attakit.service.learner.live import LiveLearner
+from attakit.service.learner.process import run_learner
 from attakit.service.saved_settings import open_service
 from attakit.service.storage.rows import ServedSample
 from attakit.settings.service import ServiceSettings
@@ -25,6 +28,13 @@ def decode(content):
 
 
 METHOD = {"name": "simatta", "high_entropy_bound": 0.0, "trainer": {"max_updates": 3}}
+
+
+def wait_until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 class Miniature:
@@ -52,6 +62,21 @@ class Miniature:
         )
         self.learner.resume()
         return self.learner
+
+    @contextmanager
+    def learning(self):
+        """Inside, a learner works in a thread, on the clock on the wall."""
+        stop = threading.Event()
+        source = Classifier(self.model)
+        thread = threading.Thread(
+            target=run_learner, args=(self.settings, source, decode), kwargs={"stop": stop}
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
 
     def serve(self, rows, guesses=None, version=0):
         """Let samples come in; returns their names."""

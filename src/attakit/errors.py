@@ -185,9 +185,9 @@ def unknown_setting(who: str, name: str, known: Iterable[str]) -> SettingError:
     Tent: unknown setting 'upates'. Did you mean 'updates'? Known: lr, updates.
     """
     names = list(known)
-    told = ", ".join(names) or "none"
+    listed = ", ".join(names) or "none"
     return SettingError(
-        f"{who}: unknown setting '{name}'.{nearest_hint(name, names)} Known: {told}."
+        f"{who}: unknown setting '{name}'.{nearest_hint(name, names)} Known: {listed}."
     )
 
 

@@ -83,7 +83,7 @@ class Allowance:
     pace
         How many times faster than usual to ask, for example after a drift alarm.
     samples_left
-        Samples that are still to come, this batch included. None if nobody knows.
+        Samples that are still to come, this batch included. None if unknown.
     due
         Questions that are due now. None if all that are allowed may be asked.
     repeat

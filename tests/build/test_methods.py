@@ -217,9 +217,16 @@ def test_a_module_that_holds_no_method_is_told(text, message, tmp_path, monkeypa
         ({"rate": {"per_1000": 3}}, r"method.rate cannot be set .* The pace is in \[labels\]"),
         ({"trainer": {"max_updates": 2.5}}, "max_updates must be a whole number"),
         ({"trainer": {"name": "balanced", "window": 2.5}}, "window must be a whole number"),
+        (
+            {"selector": {"name": "entropy", "per_step": 2}},
+            r"method.selector: entropy has no pace of its own. The pace is in \[labels\]",
+        ),
         ({"selector": 3}, "method.selector must be a name or a table, got 3"),
         ({"selector": {"clusters": 3}}, "IncrementalClustering: unknown setting 'clusters'"),
-        ({"selector": {"name": "uniform", "seed": 1, "first": 2}}, "unknown setting 'first'"),
+        (
+            {"selector": {"name": "uniform", "seed": 1, "first": 2}},
+            "uniform has no pace of its own",
+        ),
         ({"trainer": 3}, "method.trainer must be a name or a table, got 3"),
         ({"trainer": "balancd"}, r"Unknown trainer 'balancd'\. Did you mean 'balanced'\?"),
         ({"trainer": {"name": 3}}, "name of a trainer must be a text, got 3"),

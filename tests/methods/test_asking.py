@@ -3,6 +3,7 @@
 import pytest
 
 from attakit.engine import adapt, run
+from attakit.errors import StateError
 from attakit.label import Budget, Callback, Delayed, KnownLabels, Ledger, Skipping
 from attakit.methods import METHODS, SimATTA
 from attakit.methods.asking import AskingMethod
@@ -141,9 +142,10 @@ def test_a_callback_that_never_knows_costs_nothing_and_is_asked_to_the_end():
     assert ledger.asked > 20
 
 
-def test_a_state_from_before_there_was_a_rate_still_loads():
+def test_a_state_from_before_there_was_a_rate_is_refused_with_what_to_do():
+    """Its run would continue at another pace."""
     method = asker()
     state = method.state_dict()
     del state["rate"]
-    method.load_state_dict(state)
-    assert method.rate.state_dict() == LabelRate().state_dict()
+    with pytest.raises(StateError, match="version of attakit that wrote it"):
+        method.load_state_dict(state)

@@ -64,6 +64,14 @@ def test_the_control_with_the_nearest_number_of_labels_is_taken():
     assert "; 140 random labels are at 71.4 %" in labels_bought([SIMATTA, *controls])
 
 
+def test_the_control_is_the_same_method_where_there_is_one():
+    enhanced = run("enhanced tent", 66.0, 150, method={"name": "enhanced"})
+    simatta = run("simatta", 80.0, 150, method={"name": "simatta"})
+    random = run("random labels", 76.0, 149, **UNIFORM)
+
+    assert "149 random labels are at 76.0 %" in labels_bought([enhanced, simatta, random])
+
+
 def test_the_best_method_speaks_unless_another_is_named():
     other = run("anchor head", 85.0, 150)
 

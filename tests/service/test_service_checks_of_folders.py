@@ -1,5 +1,7 @@
 """A folder, a database and the classes of a service belong together."""
 
+import json
+
 import pytest
 
 from attakit.errors import SettingError, StateError
@@ -71,6 +73,69 @@ def test_a_folder_keeps_its_method_when_the_file_names_none(tmp_path):
 
     assert (kept.method.name, kept.method.settings) == ("simatta", {"seed": 3})
     assert named.method.name == "tent"
+
+
+def save_as_first_version(folder, **tables):
+    """Save settings as versions did that knew nothing of defaults."""
+    path = save_settings(settings(folder, **tables))
+    saved = json.loads(path.read_text())
+    del saved["defaults"]
+    path.write_text(json.dumps(saved))
+
+
+FIRST_CLUSTERS = {"cluster_growth": 1.0, "initial_clusters": 10}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"selector": FIRST_CLUSTERS, "trainer": {"name": "balanced"}}),
+        (
+            {"selector": {"cluster_growth": 4}, "trainer": {"lr": 0.002}},
+            {
+                "selector": {**FIRST_CLUSTERS, "cluster_growth": 4},
+                "trainer": {"name": "balanced", "lr": 0.002},
+            },
+        ),
+        (
+            {"selector": "uniform", "trainer": "distilling"},
+            {"selector": {"name": "uniform"}, "trainer": {"name": "distilling"}},
+        ),
+    ],
+)
+def test_a_folder_of_a_first_version_keeps_its_defaults_of_simatta(tmp_path, given, expected):
+    method = {"name": "simatta", **given}
+    save_as_first_version(tmp_path, method=method)
+
+    for _ in range(2):  # also once the present version has saved its settings
+        begun = with_saved_method(settings(tmp_path, method=method))
+        assert begun.method.settings == {"trainable": "all", "norm": "frozen", **expected}
+        save_settings(begun)
+
+
+def test_settings_that_a_folder_was_begun_with_by_default_are_kept_with_its_method(tmp_path):
+    """As with the demo, which now says nothing of a method."""
+    save_as_first_version(tmp_path, method={"name": "simatta", "trainer": {"lr": 0.002}})
+
+    method = with_saved_method(settings(tmp_path)).method
+
+    assert (method.name, method.settings["trainer"]) == (
+        "simatta",
+        {"name": "balanced", "lr": 0.002},
+    )
+
+
+def test_a_new_folder_has_the_present_defaults(tmp_path):
+    for _ in range(2):
+        method = with_saved_method(settings(tmp_path, method={"name": "simatta"}))
+        assert method.method.settings == {}
+        save_settings(method)
+
+
+def test_a_setting_that_is_no_longer_given_does_not_stay(tmp_path):
+    save_settings(settings(tmp_path, method={"hedge": 0.5}))
+
+    assert with_saved_method(settings(tmp_path)).method.settings == {}
 
 
 @pytest.mark.parametrize("content", [None, "{}", "no JSON"])

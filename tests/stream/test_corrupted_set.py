@@ -200,7 +200,7 @@ def test_progress_counts_every_image(clean, out):
 def test_going_on_with_another_recipe_is_refused(clean, out):
     write_corrupted(clean, out, corruptions=["contrast"])
 
-    with pytest.raises(SettingError, match=r"was begun with size=None, seed=0\. Go on with"):
+    with pytest.raises(SettingError, match=r"was begun with size=None, seed=0\. Continue with"):
         write_corrupted(clean, out, corruptions=["contrast"], recipe=Recipe(size=64, seed=1))
 
 

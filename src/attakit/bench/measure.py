@@ -1,4 +1,4 @@
-"""What a run measures beside its stream: before it, on the way, and at its end."""
+"""What a run measures in addition to its stream: before it, on the way, and at its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def measure_before(state: RunState, scoring: ProgressCallback) -> Mapping[str, A
 
 
 def measure_steps(state: RunState) -> Callable[[StepResult], Mapping[str, Any]]:
-    """Makes what adds further figures to the line of a step, every so often."""
+    """Makes what adds further figures to the line of a step, every few steps."""
     every, last = state.experiment.report.source_every, len(state.stream) - 1
     ends = _segment_ends(state)
 
@@ -82,7 +82,7 @@ def _final_scores(
 
 
 def _segment_ends(state: RunState) -> frozenset[SampleId]:
-    """The last sample of each segment, if the experiment wants all domains scored there."""
+    """The last sample of each segment, if the experiment asks for scores of all domains there."""
     if not state.experiment.report.domains_after_each or state.experiment.pool:
         return frozenset()
     # A later sample of a segment replaces an earlier one, so its last stays.

@@ -1,4 +1,4 @@
-"""What a run records beside its lines: pictures for the report, features for `attakit analyse`."""
+"""What a run records with its lines: pictures for the report, features for `attakit analyse`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE_SAMPLES = 500
 def build_pictures(
     experiment: Experiment, task: Task, truth: Truth, folder: Path, resume_after: int | None
 ) -> list[Reporter]:
-    """The reporter of pictures of a run, if the experiment wants any."""
+    """The reporter of a run's pictures, if the experiment asks for them."""
     if not experiment.report.pictures:
         return []
     pictures = Pictures(
@@ -40,7 +40,7 @@ def build_pictures(
 
 
 def build_features(state: RunState, folder: Path, resume_after: int | None) -> list[Reporter]:
-    """The reporter of features of a run, if the experiment wants any."""
+    """The reporter of a run's features, if the experiment asks for them."""
     source_model = state.source_model
     if source_model is None:
         return []

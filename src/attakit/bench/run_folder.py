@@ -1,4 +1,4 @@
-"""The folder of a run: which files it has, and whether a run may start or go on there."""
+"""The folder of a run: which files it has, and whether a run may start or continue there."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def check_same_settings(experiment: Experiment, folder: Path) -> None:
     if changed:
         raise StateError(
             f"The run in {folder} had other settings ({', '.join(changed)}). Resume it with the "
-            f"settings it was started with, or start anew in another folder."
+            f"settings it was started with, or start again in another folder."
         )
 
 
@@ -85,7 +85,7 @@ def check_same_model(folder: Path, source_hash: str) -> None:
     if read_run(folder).environment.get("model") != source_hash:
         raise StateError(
             f"The run in {folder} started from another source model. Bring back the weights it "
-            f"was started with, or start anew in another folder."
+            f"was started with, or start again in another folder."
         )
 
 
@@ -141,7 +141,7 @@ def _brought_up_to_date(described: dict[str, Any]) -> dict[str, Any]:
     settings = {name: value for name, value in described.items() if name != "label"}
     try:
         return describe(Experiment.model_validate(settings))
-    except ValidationError:  # a setting that is gone: told as a difference under its own name
+    except ValidationError:  # a setting that is gone: a difference under its own name
         return described
 
 

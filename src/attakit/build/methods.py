@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from attakit.build.construct import check_settings, construct, find_named
+from attakit.build.construct import check_settings, construct, find_named, settings_of
 from attakit.build.models import draw_inputs
 from attakit.errors import SettingError
 from attakit.methods import METHODS, AskingMethod
@@ -28,6 +28,7 @@ from attakit.stream.samples import Samples
 from attakit.train import TRAINERS, Weighting
 
 SOURCE_INPUTS = "source_inputs"
+_PACE = "The pace is in [labels]: per_1000 or spread_over, first and at_drift."
 
 
 def build_method(
@@ -65,7 +66,9 @@ def _method(
     kind = find_named(name, METHODS, "method")
     settings = _with_parts(given, seed)
     if "method" in settings:
-        settings["method"] = _method(*_inner_table(settings["method"]), model, seed, source)
+        settings["method"] = _method(
+            *_name_and_settings(settings["method"], "method"), model, seed, source
+        )
     wanted = 0 if source is None else _source_input_count(kind, settings)
     if wanted and source is not None:
         settings[SOURCE_INPUTS] = draw_inputs(source, seed, wanted)
@@ -82,7 +85,7 @@ def _check_method(name: Any, given: Mapping[str, Any]) -> None:
     kind = find_named(name, METHODS, "method")
     settings = _with_parts(given, seed=0)
     if "method" in settings:
-        _check_method(*_inner_table(settings["method"]))
+        _check_method(*_name_and_settings(settings["method"], "method"))
     check_settings(kind, settings, [None])  # in the place of the model
 
 
@@ -100,10 +103,7 @@ def _with_parts(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Settings of a method with those parts built that need no model."""
     settings = dict(given)
     if "rate" in settings:
-        raise SettingError(
-            "method.rate cannot be set in a file. The pace is in [labels]: per_1000 or "
-            "spread_over, first and at_drift."
-        )
+        raise SettingError(f"method.rate cannot be set in a file. {_PACE}")
     if "selector" in settings:
         settings["selector"] = build_selector(settings["selector"], seed)
     if "trainer" in settings:
@@ -154,36 +154,35 @@ def check_pool(experiment: Experiment, table: PoolTable) -> None:
     build_selector(table.selector, experiment.seed)
 
 
-def _inner_table(given: Any) -> tuple[Any, dict[str, Any]]:
-    """Name and settings of the method that another one wraps, from its table or its name alone."""
-    chosen = {"name": given} if isinstance(given, str) else given
-    if not isinstance(chosen, Mapping) or "name" not in chosen:
-        raise SettingError(
-            f"method.method must be a name or a table with a name, got {given!r}. For example "
-            f'[method.method] with name = "tent".'
-        )
-    settings = dict(chosen)
-    return settings.pop("name"), settings
-
-
 def build_selector(given: Any, seed: int) -> Selector:
     """A selector from its table, or from its name alone."""
-    chosen = {"name": given} if isinstance(given, str) else given
-    if not isinstance(chosen, Mapping):
-        raise SettingError(f"method.selector must be a name or a table, got {given!r}.")
-    settings = dict(chosen)
-    kind = find_named(settings.pop("name", DEFAULT_SELECTOR), SELECTORS, "selector")
+    name, settings = _name_and_settings(given, "selector", DEFAULT_SELECTOR)
+    kind = find_named(name, SELECTORS, "selector")
+    if settings.keys() & {"first", "per_step"} - settings_of(kind).keys():
+        raise SettingError(f"method.selector: {name} has no pace of its own. {_PACE}")
     selector: Selector = construct(kind, settings, seed=seed)
     return selector
 
 
 def _trainer(given: Any, seed: int) -> Any:
     """A trainer from its table, or from its name alone."""
-    chosen = {"name": given} if isinstance(given, str) else given
-    if not isinstance(chosen, Mapping):
-        raise SettingError(f"method.trainer must be a name or a table, got {given!r}.")
-    settings = dict(chosen)
-    kind = find_named(settings.pop("name", DEFAULT_TRAINER), TRAINERS, "trainer")
+    name, settings = _name_and_settings(given, "trainer", DEFAULT_TRAINER)
+    kind = find_named(name, TRAINERS, "trainer")
     if "weighting" in settings:
         settings["weighting"] = construct(Weighting, settings["weighting"])
     return construct(kind, settings, seed=seed)
+
+
+def _name_and_settings(
+    given: Any, part: str, default: str | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Split what [method] says of one of its parts: a table, or a name alone."""
+    chosen = {"name": given} if isinstance(given, str) else given
+    if not isinstance(chosen, Mapping) or (default is None and "name" not in chosen):
+        table = "a table with a name" if default is None else "a table"
+        raise SettingError(
+            f"method.{part} must be a name or {table}, got {given!r}. For example "
+            f'[method.{part}] with name = "{default or "tent"}".'
+        )
+    settings = dict(chosen)
+    return settings.pop("name", default), settings

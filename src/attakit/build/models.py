@@ -119,7 +119,7 @@ def pretrain(
 ) -> SourceTraining:
     """Train a source model as the [training] table says, and write its weights.
 
-    Training saves itself beside the weights and continues from there, until they are written.
+    Training saves its state next to the weights and continues from there, until they are written.
     """
     table = experiment.training
     make_room(table.weights)
@@ -137,7 +137,7 @@ def pretrain(
 
 
 def write_card(model: Classifier, task: Task, weights: Path) -> Path:
-    """Write the source card of a model beside its weights; return where it is."""
+    """Write the source card of a model next to its weights; return where it is."""
     if task.source_train is None:
         raise SettingError("This data set has no source domain to make a card of.")
     path = card_file(weights)

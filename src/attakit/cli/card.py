@@ -15,7 +15,7 @@ def card(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Describe source data in a small file beside a model's weights.
+    """Describe source data in a small file next to a model's weights.
 
     The file says what source samples look like to the model. With it, anchor_head gives samples
     that look like the source's the source model's answer. `attakit pretrain` writes it too.

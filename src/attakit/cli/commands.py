@@ -147,7 +147,7 @@ def _token() -> typer.Typer:
 COMMANDS = {
     "demo": Command("Compare six methods on digits from three shifted domains.", _demo),
     "pretrain": Command("Train the source model that an experiment file describes.", _pretrain),
-    "card": Command("Describe source data in a small file beside a model's weights.", _card),
+    "card": Command("Describe source data in a small file next to a model's weights.", _card),
     "run": Command("Adapt a model along a stream, as described by an experiment file.", _run),
     "bench": Command(
         "Run a grid of methods, streams, budgets and seeds; skip finished cells.", _bench

@@ -213,7 +213,7 @@ def _prepare(testbed: Testbed, *, quiet: bool) -> None:
 
 
 def _surface_table(found: dict[str, LossSurface]) -> Table:
-    table = Table(title="Lowest losses, and where the minima lie beside the line w₀ = λ₀")
+    table = Table(title="Lowest losses, and where the minima lie relative to the line w₀ = λ₀")
     for name in ("surface", "lowest", "at λ₀", "at w₀", "mean w₀ − λ₀"):
         table.add_column(name, justify="left" if name == "surface" else "right")
     for name, surface in found.items():

@@ -158,11 +158,11 @@ class Client:
         self._reach("POST", f"/v1/versions/{version}/promote")
 
     def pause(self) -> None:
-        """Let the learner rest; predictions go on."""
+        """Pause learning; predictions continue."""
         self._reach("POST", "/v1/learning", json={"paused": True})
 
     def resume(self) -> None:
-        """Let the learner go on."""
+        """Resume learning."""
         self._reach("POST", "/v1/learning", json={"paused": False})
 
     def close(self) -> None:

@@ -47,7 +47,7 @@ def adapt(
     ask
         Gets the name and the input of a sample, and returns its class, or None to skip it.
     budget
-        How many labels may be had in all; None sets no limit. A `Budget` of your own tells
+        How many labels may be had altogether; None sets no limit. A `Budget` of your own tells
         afterwards how many were (`budget.spent`).
     classes
         Names of the classes, in the order of the model's outputs, if `ask` returns names.

@@ -101,7 +101,7 @@ def drain(
     class_count
         Classes of the model, to catch answers that are none of them; None where it is not known.
     clock, sleep, pause
-        How time is told and passed between two looks.
+        The clock, and how to wait between two looks.
     """
     answers: list[Answer] = []
     deadline = clock() + wait

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sized
 from typing import Any
 
 from attakit.records import Batch
+from attakit.stream.batches import Stream
 
 
 class SamplesLeft:
@@ -29,11 +30,13 @@ class SamplesLeft:
     """
 
     def __init__(self, stream: Iterable[Any], samples: int | None = None) -> None:
-        self._samples = getattr(stream, "sample_count", None) if samples is None else samples
+        if samples is None and isinstance(stream, Stream):
+            samples = stream.sample_count
+        self._samples = samples
         self._batches = _length(stream)
 
     def at(self, batch: Batch) -> int | None:
-        """Samples to come with this batch and after it; None where nobody knows."""
+        """Samples to come with this batch and after it; None if unknown."""
         found = self._samples
         if found is None and self._batches is not None:
             found = len(batch) * self._batches

@@ -21,9 +21,9 @@ class Callback:
     """Answers each question with a function from a sample's name to its class.
 
     Asking only notes the question. The function runs when answers are collected, once for each
-    question and in the order of asking, so the loop goes on when the function returns: let it look
-    things up, or wait for a person only if the stream can wait too. An error inside the function
-    reaches the caller as it is; answers given before it are kept for the next collect.
+    question and in the order of asking, so the loop continues when the function returns: let it
+    look things up, or wait for a person only if the stream can wait too. An error inside the
+    function reaches the caller as it is; answers given before it are kept for the next collect.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class Terminal(Callback):
     read
         Shows a prompt and returns a line, like `input`; EOFError means that no more will come.
     write
-        Shows a line; standard error unless told otherwise.
+        Shows a line; standard error by default.
     annotator
         Name to sign answers with.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import nn
 
@@ -98,10 +98,6 @@ class AskingMethod(BaseMethod, Asks):
         selection = select_allowed(self.selector, candidates, known, allowance, self.rate.step)
         self.rate.spend(len(selection.samples))
         return selection
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        # States of versions before 0.2 have no rate: it starts afresh.
-        super().load_state_dict({"rate": self.rate.state_dict(), **state})
 
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove samples from everything in `stateful` that stores rows."""

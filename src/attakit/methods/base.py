@@ -106,7 +106,8 @@ class BaseMethod:
         if set(state) != set(self.stateful):
             raise StateError(
                 f"{type(self).__name__}: the saved state has {sorted(state)}, this method needs "
-                f"{sorted(self.stateful)}. Continue it with the method and settings that wrote it."
+                f"{sorted(self.stateful)}. Continue it with the method, the settings and the "
+                f"version of attakit that wrote it."
             )
         for name in self.stateful:
             try:
@@ -114,8 +115,8 @@ class BaseMethod:
             except (KeyError, RuntimeError, TypeError, ValueError) as error:
                 raise StateError(
                     f"{type(self).__name__}: the saved {name} does not fit, so it belongs to "
-                    f"another model or other settings ({error}). Continue a run with the model, "
-                    f"method and settings that wrote it."
+                    f"another model or other settings ({error}). Continue it with the model, the "
+                    f"method, the settings and the version of attakit that wrote it."
                 ) from error
 
     def _load(self, name: str, state: Any) -> None:

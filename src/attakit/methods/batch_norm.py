@@ -24,7 +24,7 @@ class BatchNorm(BaseMethod):
     model
         Classifier to use; it is copied.
     source_samples
-        N: how many samples the stored statistics count for beside those of the batch. 0 leaves
+        N: how many samples the stored statistics count for, next to those of the batch. 0 leaves
         them out; small batches do better with some, 16 for instance.
 
     Examples

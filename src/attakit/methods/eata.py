@@ -52,7 +52,7 @@ class EATA(GradientMethod):
         β: weight of the regulariser. The paper has 2000 for ImageNet and 1 for CIFAR-10; 0 leaves
         it out, as in ETA.
     fisher_samples
-        At most so many of the source inputs are used.
+        At most this many of the source inputs are used.
 
     Examples
     --------

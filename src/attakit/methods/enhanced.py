@@ -114,7 +114,7 @@ class Enhanced(AskingMethod):
         check_count("Enhanced", "batch_size", batch_size)
         check_range("Enhanced", "lr", lr, above=0)
         check_range("Enhanced", "momentum", momentum, at_least=0, at_most=1)
-        # Without super().__init__, which would copy the model once more.
+        # Without super().__init__, which would copy the model again.
         self.method = _checked(method or Tent(model))
         self.model = self.method.model
         self.selector = selector or Uniform(seed=seed)

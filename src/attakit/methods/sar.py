@@ -3,7 +3,7 @@
 Niu et al., "Towards stable test-time adaptation in dynamic wild world", ICLR 2023.
 https://arxiv.org/abs/2302.12400
 
-Differs from the reference code and its ports. Recovery sets the moving average of the loss anew;
+Differs from the reference code and its ports. Recovery resets the moving average of the loss;
 public code overwrites it with the old one, so one collapse gives reset after reset. Recovery takes
 a setting; public code ignores its own. Where no sample stays reliable after the ascent there is no
 step; public code steps on with the momentum alone. Which last layers stay as they are follows from

@@ -14,7 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(Exception):
-    """The user stopped the work; the message says how to go on."""
+    """The user stopped the work; the message says how to continue."""
 
 
 @contextmanager

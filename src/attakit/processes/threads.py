@@ -24,7 +24,7 @@ def usable_cores() -> int:
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Compute with so many threads, and then with as many as before; 0 changes nothing.
+    """Compute with this many threads, and then with as many as before; 0 changes nothing.
 
     >>> before = torch.get_num_threads()
     >>> with using_threads(1):

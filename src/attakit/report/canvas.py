@@ -22,11 +22,11 @@ MANY_COLOURS = (
 ENDINGS = (".png", ".svg", ".pdf")
 _DOTS_PER_INCH = 110
 _PAD = 0.1  # inches around every part
-_PNG_COLOURS = 256  # with a table of so many a file is three times smaller
+_PNG_COLOURS = 256  # with a table of this size a file is three times smaller
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure of so many inches, whose parts find their places by themselves."""
+    """An empty figure, its size in inches, whose parts are laid out automatically."""
     figure = import_drawing("matplotlib.figure").Figure(
         figsize=(width, height), layout="constrained", facecolor="white"
     )

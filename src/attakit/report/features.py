@@ -51,7 +51,7 @@ class Features:
     seed
         Of the draws.
     resume_after
-        None starts a new file. The step after which a stopped run goes on keeps the lines up to it.
+        None starts a new file. A step keeps the lines up to it: the run is resumed after it.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Features:
         self._max_samples = max_samples
         self._max_steps = max_steps
         self._seed = seed
-        # Analysis may be switched on when a run goes on; then there is nothing to keep.
+        # Analysis may be switched on when a run is resumed; then there is nothing to keep.
         keeps = resume_after is not None and path.exists()
         kept_up_to = resume_after if keeps else None
         self._lines = LineFile(path, "features", {}, resume_after=kept_up_to)

@@ -28,7 +28,7 @@ from attakit.report.overview import (
 from attakit.report.runs import Group, RunRecord, group_runs, grouped, read_run
 from attakit.report.scenes import (
     VERDICTS,
-    Card,
+    AskedSample,
     PictureRecord,
     clustering,
     gallery,
@@ -137,7 +137,7 @@ def _galleries(shown: Sequence[GroupPictures], limit_bytes: int) -> list[dict[st
 
 
 def _gallery(one: GroupPictures, limit_bytes: int) -> dict[str, Any]:
-    cards: list[Card] = gallery(one.pictures, limit_bytes)
+    cards: list[AskedSample] = gallery(one.pictures, limit_bytes)
     verdicts = [card.verdict for card in cards]
     return {
         "label": one.group.label,

@@ -37,7 +37,7 @@ class JsonLines:
     extras
         Gives more numbers for a step, such as `source_accuracy`; they join the line.
     resume_after
-        None starts a new file. The step after which a stopped run goes on keeps the lines up to it.
+        None starts a new file. A step keeps the lines up to it: the run is resumed after it.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attakit.report.runs import Group, RunRecord, group_runs
 from attakit.report.streams import is_pool
@@ -12,7 +13,8 @@ from attakit.report.summaries import MethodSummary, summarise
 def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
     """Compare the best method with labels, the best without, and random labels, on one stream.
 
-    Parts that were not run are left out. Empty if there is nothing to compare.
+    Random labels are those of the same method with a uniform selector, if it was run. Parts that
+    were not run are left out. Empty if there is nothing to compare.
 
     Parameters
     ----------
@@ -37,12 +39,17 @@ def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
         if summary.stream is not None
     ]
     free = _best([one for _, one in found if not _labels(one)])
+    names = {one.label: _method(group).get("name") for group, one in found}
     random = [one for group, one in found if _labels(one) and _is_random(group)]
     chosen = [one for group, one in found if _labels(one) and not _is_random(group)]
     own = _best([one for one in chosen if one.label == subject] or chosen)
     if own is None:
         return ""
-    control = min(random, key=lambda one: abs(_labels(one) - _labels(own)), default=None)
+    control = min(
+        random,
+        key=lambda one: (names[one.label] != names[own.label], abs(_labels(one) - _labels(own))),
+        default=None,
+    )
     return "" if free is None and control is None else _sentence(own, free, control)
 
 
@@ -86,10 +93,13 @@ def _accuracy(summary: MethodSummary) -> float:
 
 def _is_random(group: Group) -> bool:
     """Whether a method asks about random samples: its selector is uniform."""
-    method = group.runs[0].experiment.get("method")
-    if not isinstance(method, Mapping):
-        return False
+    method = _method(group)
     selector = method.get("selector")
     if selector is None:
         return method.get("name") == "enhanced"  # its default is uniform
     return (selector.get("name") if isinstance(selector, Mapping) else selector) == "uniform"
+
+
+def _method(group: Group) -> Mapping[str, Any]:
+    method = group.runs[0].experiment.get("method")
+    return method if isinstance(method, Mapping) else {}

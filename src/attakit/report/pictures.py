@@ -51,7 +51,7 @@ class Pictures:
     max_points
         Points in the picture of one clustering; chosen and known samples go first.
     resume_after
-        None starts a new file. The step after which a stopped run goes on keeps the lines up to it.
+        None starts a new file. A step keeps the lines up to it: the run is resumed after it.
 
     Examples
     --------

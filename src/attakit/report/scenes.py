@@ -49,7 +49,7 @@ def clustering(pictures: PictureRecord) -> dict[str, Any] | None:
     """The clusterings of one run as the page shows them, or None when it had none.
 
     Each point is [sample, x, y, weight, role, cluster, colour]; samples are positions in `names`.
-    Clusters are numbered anew at every step, so colours follow the anchors in them instead.
+    Clusters get new numbers at every step, so colours follow the anchors in them instead.
     """
     clustered = [
         frame
@@ -124,7 +124,7 @@ def _point(
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class AskedSample:
     """One asked sample in the gallery."""
 
     sample: str
@@ -146,16 +146,16 @@ class Card:
         return width <= _COARSE_SIDE
 
 
-def gallery(pictures: PictureRecord, limit_bytes: int) -> list[Card]:
+def gallery(pictures: PictureRecord, limit_bytes: int) -> list[AskedSample]:
     """The asked samples of one run, evenly thinned when their pictures take too much room."""
-    cards = [_card(line, pictures.classes) for line in pictures.asked]
+    cards = [_asked_sample(line, pictures.classes) for line in pictures.asked]
     size = sum(len(card.png or "") for card in cards)
     if size > limit_bytes:
         cards = spread(cards, max(1, len(cards) * limit_bytes // size))
     return cards
 
 
-def _card(line: Mapping[str, Any], classes: Sequence[str]) -> Card:
+def _asked_sample(line: Mapping[str, Any], classes: Sequence[str]) -> AskedSample:
     answer = line["answer"]
     label = answer["label"] if answer is not None else None
     if answer is None:
@@ -164,7 +164,7 @@ def _card(line: Mapping[str, Any], classes: Sequence[str]) -> Card:
         verdict = "skipped"
     else:
         verdict = "right" if label == line["predicted"] else "wrong"
-    return Card(
+    return AskedSample(
         line["sample"],
         line["step"],
         line.get("segment") or "",

@@ -34,7 +34,7 @@ MEMORY = 200  # recent samples: enough for a share to mean something, few enough
 
 
 class EntropyBounds:
-    """The two bounds, fixed or fitted to the model while the stream goes on.
+    """The two bounds, fixed or fitted to the model along the stream.
 
     Parameters
     ----------

@@ -19,14 +19,14 @@ LARGEST = 10_000_000  # bytes of a file
 OLDER = 4  # number of older files
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """A formatter that writes a record and its `extra` values as JSON.
 
     Examples
     --------
     >>> record = logging.makeLogRecord({"name": "a", "levelname": "INFO", "msg": "hello", "n": 2})
     >>> record.created = 0
-    >>> JsonLines().format(record)
+    >>> JsonFormatter().format(record)
     '{"at": "1970-01-01T00:00:00+00:00", "level": "info", "from": "a", "what": "hello", "n": 2}'
     """
 
@@ -74,7 +74,7 @@ def _open(path: Path | None) -> logging.Handler:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         writer = RotatingFileHandler(path, maxBytes=LARGEST, backupCount=OLDER, encoding="utf-8")
-    writer.setFormatter(JsonLines())
+    writer.setFormatter(JsonFormatter())
     writer.addFilter(_is_wanted)
     return writer
 

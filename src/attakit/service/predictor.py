@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from attakit.errors import ModelError, StateError, check_count, check_range
+from attakit.nn.classifier import Classifier
+from attakit.nn.devices import place
 from attakit.records import Prediction
 from attakit.service.worker import Worker
 
@@ -185,5 +187,5 @@ class Predictor(Worker):
 
     def _forward(self, model: Model, inputs: Tensor) -> Prediction:
         self.on_batch(len(inputs))
-        prediction = model(inputs.to(getattr(model, "device", inputs.device)))
+        prediction = model(place(inputs, model.device) if isinstance(model, Classifier) else inputs)
         return Prediction(prediction.logits.cpu(), prediction.features.cpu())

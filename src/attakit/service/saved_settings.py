@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "settings.json"
 _HIDDEN = "***"  # SQLAlchemy writes this in place of a password
+# Which defaults of methods a service began with is saved with its settings. It keeps them: other
+# ones would not fit what its learner remembers. The first versions saved nothing of the kind.
+_DEFAULTS, _FIRST, _PRESENT = "defaults", 1, 2
+_FIRST_CLUSTERS = {"cluster_growth": 1.0, "initial_clusters": 10}
 
 
 def save_settings(settings: ServiceSettings) -> Path:
@@ -30,8 +34,9 @@ def save_settings(settings: ServiceSettings) -> Path:
         saved = settings.model_copy(update={"database": shown})
     path = settings.folder / SETTINGS_FILE
     make_private_folder(path.parent)
+    tables = {_DEFAULTS: _first_or_present(settings.folder), **saved.model_dump(mode="json")}
     with atomic_write(path) as draft:
-        write_private_text(draft, saved.model_dump_json(indent=2) + "\n")
+        write_private_text(draft, json.dumps(tables, indent=2) + "\n")
     return path
 
 
@@ -55,24 +60,52 @@ def find_settings(place: Path) -> ServiceSettings:
             f"There is no service in {place}. Name the folder of one that was started with "
             f"`attakit serve`, or its TOML file."
         )
-    # The folder may have been moved since.
+    tables.pop(_DEFAULTS, None)
     settings = parse_service(tables, where=str(place / SETTINGS_FILE))
+    # The folder may have been moved since.
     return settings.model_copy(update={"folder": place})
 
 
 def with_saved_method(settings: ServiceSettings) -> ServiceSettings:
-    """Continue with the method that the service in the folder has, unless the settings name one.
+    """Continue with the method that the service in the folder has, and with the defaults it had.
 
-    The default has changed once, and a folder cannot change its method.
+    The default method has changed once, and so have SimATTA's defaults. A folder cannot change its
+    method. A setting that is given counts more than the saved one and more than any default.
     """
-    if "name" in settings.method.model_fields_set:
-        return settings
+    given = settings.method
+    table = given.model_dump(exclude_unset=True)
     with suppress(StateError):  # unreadable: the database still knows the method and checks it
-        saved = (_read_saved(settings.folder) or {}).get("method", {}).get("name")
-        if saved is not None:
-            method = settings.method.model_copy(update={"name": str(saved)})
-            return settings.model_copy(update={"method": method})
-    return settings
+        saved = (_read_saved(settings.folder) or {}).get("method", {})
+        if "name" not in table and saved.get("name", given.name) != given.name:
+            table = {**saved, **table}
+    if _first_or_present(settings.folder) == _FIRST:
+        table = _with_first_defaults({"name": given.name, **table})
+    return settings.model_copy(update={"method": type(given).model_validate(table)})
+
+
+def _first_or_present(folder: Path) -> int:
+    """Which defaults the service in a folder has; the present ones where there is none yet."""
+    try:
+        saved = _read_saved(folder)
+    except StateError:
+        return _PRESENT
+    return int(saved.get(_DEFAULTS, _FIRST)) if saved else _PRESENT
+
+
+def _with_first_defaults(table: dict[str, Any]) -> dict[str, Any]:
+    """A table [method] as services read it that began before SimATTA's defaults changed."""
+    if table["name"] != "simatta":
+        return table
+    selector, trainer = (
+        {"name": given} if isinstance(given, str) else given
+        for given in (table.get("selector", {}), table.get("trainer", {}))
+    )
+    if isinstance(selector, dict) and selector.get("name", "incremental") == "incremental":
+        selector = {**_FIRST_CLUSTERS, **selector}
+    if isinstance(trainer, dict):
+        trainer = {"name": "balanced", **trainer}
+    parts = {"selector": selector, "trainer": trainer}
+    return {"trainable": "all", "norm": "frozen", **table, **parts}
 
 
 def saved_database_url(folder: Path) -> str | None:

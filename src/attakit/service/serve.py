@@ -30,7 +30,7 @@ from attakit.service.models import VERSIONS, source_model
 from attakit.service.predictor import Predictor
 from attakit.service.saved_settings import open_service, save_settings, with_saved_method
 from attakit.service.storage import Storage
-from attakit.service.storage.storage import make_folder
+from attakit.service.storage.storage import make_service_folder
 from attakit.service.supervisor import Supervisor
 from attakit.service.web.app import create_app
 from attakit.settings.service import ServiceSettings
@@ -81,7 +81,7 @@ def serve(
     settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
-    make_folder(settings.folder)  # the storage does not if the database is elsewhere
+    make_service_folder(settings.folder)  # the storage does not if the database is elsewhere
     with open_service(settings) as storage:
         check_open_address(settings, storage)
         # The log is opened with the lock held, because only one process may write to it.

@@ -142,7 +142,7 @@ class TrainingTable(Table):
 
 
 class ReportTable(Table):
-    """[report]: where results go, and how much is measured beside the stream."""
+    """[report]: where results go, and what is measured in addition to the stream."""
 
     folder: Path = Path("runs/run")
     source_every: Count = 10

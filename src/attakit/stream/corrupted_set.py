@@ -187,9 +187,10 @@ def _keep_recipe(out: Path, recipe: Recipe) -> None:
             f"made. Delete the folder, or choose another."
         ) from error
     if changed:
-        told = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+        before = ", ".join(f"{name}={value!r}" for name, value in changed.items())
         raise SettingError(
-            f"corrupt: {out} was begun with {told}. Go on with the same, or choose another folder."
+            f"corrupt: {out} was begun with {before}. Continue with the same, or choose another "
+            f"folder."
         )
 
 

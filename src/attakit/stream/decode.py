@@ -60,8 +60,8 @@ def explain_damage(error: Exception) -> str:
     """
     if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
         return "it has too many pixels"
-    if "MAX_TEXT" in str(error):  # Pillow tells the names of its own settings
-        return "the texts that it holds besides its pixels are too long"
+    if "MAX_TEXT" in str(error):  # Pillow names its own settings
+        return "the texts in its metadata are too long"
     return str(error).rstrip(". ") or "it is damaged"
 
 

@@ -151,7 +151,7 @@ def _outline(images: Tensor, draw: np.random.Generator) -> Tensor:
 
 
 def _smooth_noise(count: int, across: int, draw: np.random.Generator) -> Tensor:
-    """Random hills between 0 and 1, about so many of them across an image."""
+    """Random hills between 0 and 1, about `across` of them from edge to edge."""
     coarse = torch.from_numpy(draw.random((count, 1, across, across), dtype=np.float32))
     hills = F.interpolate(coarse, size=(_SIDE, _SIDE), mode="bicubic", align_corners=False)[:, 0]
     low, high = hills.amin((1, 2), keepdim=True), hills.amax((1, 2), keepdim=True)

@@ -93,7 +93,7 @@ class ImageFolders(Domains):
     root
         The folder that holds the domains.
     domains
-        Domains to use, in this order; all of them, sorted, if not given. A mapping tells where the
+        Domains to use, in this order; all of them, sorted, if not given. A mapping says where the
         classes of each are below the root, for domains that are no folders directly in it; the
         classes are then those of the domains in the mapping.
     size
@@ -105,7 +105,7 @@ class ImageFolders(Domains):
     skip_corrupt
         Decode every file once at the start and leave out those that cannot be read.
     checking
-        Called with (files done, files in all) while that goes on.
+        Called with (files done, number of files) meanwhile.
 
     Examples
     --------

@@ -168,7 +168,9 @@ def _check_resume(
     resumed = stopped.replaced_by(factory())
     resumed.oracle.load_state_dict(copy.deepcopy(state))
     _play(stopped, rest)
-    _demand(state == saved, "A saved state changed as the oracle went on; state_dict() must copy.")
+    _demand(
+        state == saved, "A saved state changed while the oracle was used; state_dict() must copy."
+    )
     after = _play(resumed, rest)
     _check_alike(after, expected[len(before) :], "A resumed oracle differs from an unbroken one")
 

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import threading
-import time
 
 import pytest
 
@@ -15,6 +13,7 @@ from attakit.service.lock import exclusive_lock
 from attakit.service.saved_settings import open_service
 from attakit.service.supervisor import GAVE_UP
 from attakit.settings.service import ServiceSettings
+from miniature_service import wait_until
 
 
 @pytest.fixture
@@ -24,27 +23,12 @@ def quick(monkeypatch):
     monkeypatch.setattr(process, "POLL_SECONDS", 0.01)
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
-def test_the_loop_takes_turns_until_it_is_told_to_stop(miniature, quick, decode):
+def test_the_loop_takes_turns_until_it_is_stopped(miniature, quick):
     service = miniature()
     service.serve_batch(0)
-    stop = threading.Event()
-    thread = threading.Thread(
-        target=run_learner,
-        args=(service.settings, Classifier(service.model), decode),
-        kwargs={"stop": stop},
-    )
-    thread.start()
-    wait_until(lambda: service.storage.turns.last() == 0)
-    stop.set()
-    thread.join()
+    with service.learning():
+        wait_until(lambda: service.storage.turns.last() == 0)
 
     with open_service(service.settings) as storage:
         assert storage.key_values.get("saved_turn") == 0

@@ -1,6 +1,5 @@
 """Versions of a method that leaves the network alone: kilobytes, tied to the source model."""
 
-import threading
 import time
 
 import pytest
@@ -12,10 +11,10 @@ from attakit.nn.seeding import seeded
 from attakit.service.learner import process
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.gate import Gatekeeper
-from attakit.service.learner.process import run_learner
 from attakit.service.predictor import Predictor
 from attakit.service.saved_settings import open_service
 from attakit.testing import tiny_classifier
+from miniature_service import wait_until
 
 HEAD = {"name": "anchor_head", "source_share": 0.6}
 LABELS = {"per_1000": 300}
@@ -147,42 +146,26 @@ def test_answers_are_learned_while_the_gate_looks_at_a_candidate(miniature, monk
 
 
 @pytest.fixture
-def working(miniature, decode, monkeypatch):
+def working(miniature, monkeypatch):
     """A service whose learner works in a thread, on the clock on the wall."""
     monkeypatch.setattr(process, "limit_cpu", lambda _settings: None)
     service = miniature(method=HEAD, labels=LABELS | {"settle_seconds": 0.5})
-    stop = threading.Event()
-    thread = threading.Thread(
-        target=run_learner,
-        args=(service.settings, Classifier(service.model), decode),
-        kwargs={"stop": stop},
-    )
-    thread.start()
-    with open_service(service.settings) as storage:
+    with service.learning(), open_service(service.settings) as storage:
         service.storage.close()
         service.storage = storage
         yield service
-    stop.set()
-    thread.join()
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_an_answer_is_learned_within_a_second_of_being_settled(working):
     working.serve_batch(0)
     questions = working.storage.questions
-    wait_for(lambda: questions.counts().open > 0)
+    wait_until(lambda: questions.counts().open > 0)
     delays = []
     while len(delays) < 3 and (lease := questions.lease("ada")) is not None:
         number = lease.question.question
         questions.answer(number, "ada", "label", 1, f"key-{number}")
         settled = time.time() + 0.5
-        wait_for(lambda number=number: is_learned(working, number))
+        wait_until(lambda number=number: is_learned(working, number))
         delays.append(time.time() - settled)
     assert delays
     assert min(delays) < 1.0  # the quickest: a busy machine may hold up any of them

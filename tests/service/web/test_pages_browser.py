@@ -172,7 +172,7 @@ def test_a_person_who_has_gone_holds_nothing_and_can_come_back(site, visit):
 
     page.clock.fast_forward("10:00")
     page.get_by_role("heading", name="Taking a break?").wait_for()
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
 
     wait_until_shown(page, question)
 

@@ -87,7 +87,7 @@ def test_an_image_with_endless_texts_is_refused_in_our_own_words(live):
 
     told = sentence(upload(live, file.getvalue()), 422)
 
-    assert "the texts that it holds besides its pixels are too long. Repair it" in told
+    assert "the texts in its metadata are too long. Repair it" in told
 
 
 def test_more_pixels_than_allowed_are_refused(start, picture):

@@ -104,13 +104,13 @@ def differences(cell: Cell, model: str | None = None) -> list[str]:
         return ["damaged results"]
     changed = changed_settings(cell.experiment, cell.folder, ignored=("report", "threads"))
     if cell.match is not None:
-        told = ("method.selector", "labels.matched")
-        changed = [name for name in changed if not name.startswith(told)]
+        matched = ("method.selector", "labels.matched")
+        changed = [name for name in changed if not name.startswith(matched)]
     return changed if model is None or before == model else [*changed, "source model"]
 
 
 def write_suite(suite: Suite, cells: tuple[Cell, ...]) -> None:
-    """Leave a list of the cells in the suite's folder, for whoever makes tables of them."""
+    """Leave a list of the cells in the suite's folder, for the code that makes tables of them."""
     make_folder(suite.results, "folder")
     about = suite.model_dump(mode="json", include={"name", "layout", "paper", "protocol"})
     text = json.dumps({**about, "cells": [cell.description for cell in cells]}, indent=1)

@@ -1,4 +1,4 @@
-"""Running the cells of a suite: what is finished stays, what was interrupted goes on."""
+"""Running the cells of a suite: finished cells stay, interrupted ones are resumed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Grid:
     sources
         The source model of each cell, by the cell's name. A cell without one fails.
     threads
-        CPU threads of a cell that does not say how many it wants and was not begun with some.
+        CPU threads of a cell that names no number and was not begun with one.
     restart
         Run cells whose settings have changed from their beginning, instead of refusing.
 
@@ -173,7 +173,7 @@ class Grid:
     def _job(self, cell: Cell, *, restart: bool) -> Job:
         threads = cell.experiment.threads or self.threads
         if has_begun(cell.folder) and not restart:
-            # Another number of threads would round differently: go on as it was begun.
+            # Another number of threads would round differently: continue as it was begun.
             threads = read_run(cell.folder).experiment.get("threads", threads)
         experiment = cell.experiment.model_copy(update={"threads": threads})
         return Job(cell.name, experiment, restart=restart)

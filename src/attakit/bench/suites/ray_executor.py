@@ -197,7 +197,7 @@ def write_files(folder: Path, files: Files) -> None:
 
 
 def check_answers(address: str) -> None:
-    """Raise `SettingError` where nobody listens at HOST:PORT; Ray itself would try for minutes.
+    """Raise `SettingError` where nothing listens at HOST:PORT; Ray itself would try for minutes.
 
     Words that Ray knows, such as "auto", are left to Ray.
     """

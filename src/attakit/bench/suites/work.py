@@ -121,7 +121,7 @@ def failure(error: Exception) -> CellResult:
 
 
 class _Steps:
-    """Tells how far a run has come."""
+    """Reports how far a run has come."""
 
     def __init__(self, cell: str, stream: Stream, start: int, on_progress: CellCallback) -> None:
         self.cell = cell

@@ -114,10 +114,10 @@ def _map_labels(path: Path, class_count: int) -> NDArray[np.int64]:
         )
     found = np.unique(labels)
     if not np.array_equal(found, np.arange(class_count)):
-        told = f"{len(found)} from {found[0]} to {found[-1]}" if len(found) else "none"
+        range_found = f"{len(found)} from {found[0]} to {found[-1]}" if len(found) else "none"
         raise StreamError(
             f"{path}: there should be the {class_count} classes 0 to {class_count - 1}, and there "
-            f"are {told}. This is another data set, or a part of it."
+            f"are {range_found}. This is another data set, or a part of it."
         )
     return np.asarray(labels, dtype=np.int64)
 

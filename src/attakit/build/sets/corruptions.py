@@ -19,7 +19,7 @@ from attakit.settings.experiment import StreamTable
 from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS
 from attakit.stream.folders import subfolders
 
-CLEAN = "clean"  # a source beside the corruptions: images as they were
+CLEAN = "clean"  # a source in addition to the corruptions: images as they were
 
 
 def tiny_imagenet_c(table: StreamTable, checking: ProgressCallback) -> Task:
@@ -131,5 +131,5 @@ def _check_counts(root: Path, counts: Mapping[str, int]) -> None:
     if fewer:
         raise StreamError(
             f"{root} is not complete: of {most:,} images, {'; '.join(fewer)}. Start `attakit "
-            f"corrupt` again to go on, or unpack the set again."
+            f"corrupt` again to continue, or unpack the set again."
         )

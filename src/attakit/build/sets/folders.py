@@ -43,7 +43,9 @@ def own_folders(table: StreamTable, checking: ProgressCallback) -> Task:
     targets = table.targets or tuple(name for name in domains.parts if name != source)
     samples = domains.only(source).parts[source]
     if not targets:
-        raise SettingError(f"{root} holds no domain beside the source {source!r} to adapt to.")
+        raise SettingError(
+            f"{root} holds no domain but the source {source!r}. Add one to adapt to."
+        )
     return image_task(domains.only(*targets), samples, table, root)
 
 

@@ -74,7 +74,7 @@ def place_domains(root: Path, known: ImageSet, names: Sequence[str]) -> dict[str
     spelled: dict[str, str] = {}
     for folder in subfolders(root):
         domain = known.find_domain(folder.name)
-        # The exact name wins where a folder of another spelling lies beside it.
+        # The exact name wins where there is also a folder of another spelling.
         if domain and (domain not in spelled or folder.name == domain):
             spelled[domain] = folder.name
     check_domains(root, known, spelled, names)

@@ -186,7 +186,7 @@ def _bounds(
 
 
 def term(distance: Divergence, dimension: int) -> float:
-    """A for an estimated distance; γ, which nobody knows, is left out."""
+    """A for an estimated distance; γ, which is unknown, is left out."""
     return float(
         divergence_term(
             distance.value, unlabelled=min(distance.samples), dimension=dimension, delta=DELTA

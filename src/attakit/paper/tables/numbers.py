@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, to stand beside our own.
+"""The numbers that the paper prints, to compare our own with.
 
 They are in `paper.toml`, under the names of their tables.
 """
@@ -55,16 +55,16 @@ class PaperTable:
 
     def row_name(self, label: str, budget: object = None) -> str | None:
         """The row of a method, whose budget may be part of the paper's name for it."""
-        names = {plain(name): name for name in self.rows}
+        names = {spelling_key(name): name for name in self.rows}
         for wanted in (label, f"{label} (B ≤ {budget})", f"{label} (B = {budget})"):
-            if plain(wanted) in names:
-                return names[plain(wanted)]
+            if spelling_key(wanted) in names:
+                return names[spelling_key(wanted)]
         return None
 
     def letter(self, domain: str) -> str | None:
         """The paper's letter for a domain."""
-        letters = {plain(name): letter for letter, name in self.domains.items()}
-        return letters.get(plain(domain))
+        letters = {spelling_key(name): letter for letter, name in self.domains.items()}
+        return letters.get(spelling_key(domain))
 
 
 @cache
@@ -108,19 +108,21 @@ def find_table(layout: str, data_set: str, method: str | None = None) -> PaperTa
     >>> find_table("tta", "office_home").name
     'table-6'
     """
-    wanted = (layout, plain(data_set), None if method is None else plain(method))
+    wanted = (layout, spelling_key(data_set), None if method is None else spelling_key(method))
     for table in paper_tables().values():
-        about = None if table.method is None else plain(table.method)
-        if (table.layout, plain(table.data_set), about) == wanted:
+        about = None if table.method is None else spelling_key(table.method)
+        if (table.layout, spelling_key(table.data_set), about) == wanted:
             return table
     return None
 
 
-def plain(name: str) -> str:
+def spelling_key(name: str) -> str:
     """A name without what spelling varies in.
 
-    >>> plain("SAR (step=10)") == plain("sar (steps=10)"), plain("K-means (B <= 300)")
-    (True, 'kmeansb≤300')
+    >>> spelling_key("SAR (step=10)") == spelling_key("sar (steps=10)")
+    True
+    >>> spelling_key("K-means (B <= 300)")
+    'kmeansb≤300'
     """
     spelled = name.casefold().replace("<=", "≤").replace("steps=", "step=")
     return re.sub(r"[^\w≤=]|_", "", spelled)

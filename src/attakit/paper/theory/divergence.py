@@ -85,7 +85,7 @@ def estimate_divergence(
         Of the interval: Wilson's for the errors on either side, put together. It is for one look;
         of many intervals some miss.
     max_samples
-        Larger sides are thinned to so many, at random: 2,000 leave an interval of ±0.09 at most.
+        Larger sides are thinned to this number at random: 2,000 leave an interval of ±0.09 at most.
     seed
         Of the random choices.
 

@@ -1,4 +1,4 @@
-"""Results that are kept cell by cell, so that work that was stopped goes on where it was."""
+"""Results that are kept cell by cell, so that stopped work continues where it was."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CellFile:
     kind
         Name of the experiment.
     settings
-        What decides about results beside the cell itself. A file made with others is refused.
+        What decides about results apart from the cell. A file made with others is refused.
 
     Examples
     --------

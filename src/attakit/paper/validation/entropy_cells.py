@@ -2,8 +2,8 @@
 
 Gui, Li and Ji, "Active Test-Time Adaptation", ICLR 2024, Table 1: the source model sorts target
 samples by the entropy of its answers. Models trained on the lowest should do well on the source,
-models trained on the highest on the target. Beside the paper's two kinds there are random samples,
-for comparison. Labels are the true ones, so that only the choice of inputs matters.
+models trained on the highest on the target. A third kind, random samples, is for
+comparison. Labels are the true ones, so that only the choice of inputs matters.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WAYS: tuple[TrainingWay, ...] = ("retrain", "fine-tune")
 
 @dataclass(frozen=True)
 class EntropyCell:
-    """One model: trained on so many samples of a kind; fine-tuned, or from before the source."""
+    """One model: trained on how many samples of a kind; fine-tuned, or from before the source."""
 
     kind: EntropyKind
     way: TrainingWay

@@ -40,7 +40,7 @@ _DECIMALS = 6  # of shares and weights: 0.1 + 0.2 and 0.3 are the same cell
 
 @dataclass(frozen=True)
 class SurfaceCell:
-    """One model: trained on so many samples, from which start, with which λ₀ and w₀."""
+    """One model: trained on how many samples, from which start, with which λ₀ and w₀."""
 
     samples: int
     pretrained: bool

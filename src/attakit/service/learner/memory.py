@@ -12,6 +12,7 @@ from typing import Any
 
 from attakit.errors import StateError
 from attakit.label.ledger import Ledger
+from attakit.methods.asking import AskingMethod
 from attakit.protocols import Forgets, Method
 from attakit.queries import SampleId
 from attakit.service.learner.allowance import PurposeCounts
@@ -66,7 +67,7 @@ class Memory:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         try:
-            self.method.load_state_dict(state["method"])
+            self.method.load_state_dict(self._with_rate(state))
             self.ledger.load_state_dict(state["ledger"])
             self.drift.load_state_dict(state["drift"])
             for name in _COUNTS:
@@ -76,6 +77,15 @@ class Memory:
                 f"The learner: its checkpoint lacks {error}. Continue with the version that wrote "
                 f"it, or start a new folder."
             ) from error
+
+    def _with_rate(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The method's state. Before a method had a rate, the memory had a clock for it."""
+        method: Mapping[str, Any] = state["method"]
+        if "rate" in method or not isinstance(self.method, AskingMethod):
+            return method
+        clock = state["counts"]["clock"]
+        # Of the samples seen, a service only needs to know whether there were any.
+        return {**method, "rate": {"seen": int(clock), "owed": 0.0, "clock": clock}}
 
 
 _PARTS = ("method", "ledger", "drift")  # have a state of their own

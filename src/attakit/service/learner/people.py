@@ -87,7 +87,7 @@ class People:
         return len(self._ledger.open)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Put what the method wants to know."""
+        """Put the questions of the method."""
         self._put(queries, "learn")
 
     def ask_audit(self, queries: Sequence[Query]) -> None:

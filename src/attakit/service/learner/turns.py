@@ -172,7 +172,7 @@ class TurnTaker:
         self._memory.asked_audit += len(queries)
 
     def _settle(self, result: StepResult) -> None:
-        """Bring the counts up to date, and settle the audit without telling the method."""
+        """Bring the counts up to date, and settle the audit without showing it to the method."""
         memory = self._memory
         memory.ledger.settle(self._people.collect_audit())
         memory.asked_learn += len(result.step.queries)
@@ -234,7 +234,7 @@ def _answer(model: Classifier, inputs: Tensor) -> Prediction:
 
 
 def _check_weights(model: nn.Module) -> None:
-    """Let no checkpoint be written of a model that is lost: nothing could go on from it."""
+    """Write no checkpoint of a model that has diverged: nothing could continue from it."""
     if not all(bool(each.isfinite().all()) for each in model.parameters()):
         raise ModelError(
             "The learner: weights became NaN or infinite. Lower the learning rate of [method]."

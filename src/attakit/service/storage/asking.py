@@ -42,7 +42,7 @@ def _close_if_forgotten(connection: Connection, sample: str, now: float) -> dict
     ).one_or_none()
     if row is None:
         raise LabelError(
-            f"Questions: nobody can be asked about sample {sample!r}, which never came. "
+            f"Questions: no question can be put about sample {sample!r}, which never came. "
             f"Ask about samples that were served."
         )
     if row.forgotten is None:

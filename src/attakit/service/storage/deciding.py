@@ -1,4 +1,4 @@
-"""Which of several answers counts, and when a question is closed by them or by nobody."""
+"""Which of several answers counts, and when a question is closed, with them or without any."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def votes_on(connection: Connection, question: int) -> tuple[Vote, ...]:
 
 
 def is_due(rules: LabelRules, now: float) -> ColumnElement[bool]:
-    """Whether a question can be closed: decided long enough ago, or expired with nobody at it."""
+    """Whether a question can be closed: decided long enough ago, or expired and not leased."""
     shown = exists().where(leases.c.question == questions.c.question, leases.c.until > now)
     ripe = questions.c.decided <= now - rules.settle_seconds
     stale = questions.c.at <= now - rules.expiry_seconds

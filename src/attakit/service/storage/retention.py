@@ -42,7 +42,7 @@ def remove_contents(
     saved_turn: int,
     audit_window: int,
 ) -> int:
-    """Remove the oldest contents that nobody needs, until the limits hold or none is left.
+    """Remove the oldest contents that are not needed, until the limits hold or none is left.
 
     The arguments are those of `SampleStore.clean`, as a time and in bytes.
     """

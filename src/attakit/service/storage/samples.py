@@ -95,7 +95,7 @@ class SampleStore:
     def clean(
         self, images: int, days: float, megabytes: float, saved_turn: int, audit_window: int = 200
     ) -> int:
-        """Remove the oldest contents that are beyond a limit and that nobody needs any more.
+        """Remove the oldest contents that are beyond a limit and no longer needed.
 
         Of a sample that was never asked about nothing is left. Samples that wait for the learner
         are removed too, oldest first: a learner that stands still must not fill the disk.

@@ -115,11 +115,11 @@ def open_storage(
     True
     """
     if url is None:
-        make_folder(folder)
+        make_service_folder(folder)
     return Storage(Database(database_url(folder, url), clock), labels or LabelRules())
 
 
-def make_folder(folder: Path) -> None:
+def make_service_folder(folder: Path) -> None:
     """Make the folder of a service, for its user alone, or raise `SettingError`."""
     try:
         make_private_folder(folder)

@@ -36,7 +36,7 @@ class TokenStore:
             if connection.scalar(select(tokens.c.name).where(tokens.c.name == name)) is not None:
                 raise SettingError(
                     f"Token: the name {name!r} was used before. Choose another one, so that the "
-                    f"log tells who it was."
+                    f"log says who it was."
                 )
             values = {"name": name, "role": role, "hash": _hash(token), "created": now}
             connection.execute(tokens.insert().values(values))

@@ -50,7 +50,7 @@ def recent(
 def lease(
     service: Service, caller: Labelling, body: LeaseRequest | None = None
 ) -> LeaseBody | Response:
-    """The oldest open question that nobody else is looking at; the same again until it is
+    """The oldest open question that is not leased to somebody else; the same again until it is
     answered, given back, or the lease runs out. With `besides` you hold several."""
     besides = () if body is None else body.besides
     found = service.storage.questions.lease(caller.name, besides)
@@ -63,7 +63,9 @@ def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
     again."""
     found = service.storage.questions.undo(caller.name, body.key, body.besides, answer=body.answer)
     if found is None:
-        raise refuse(409, "You gave no answer that can still be taken back. Go on with the next.")
+        raise refuse(
+            409, "You gave no answer that can still be taken back. Continue with the next."
+        )
     service.overview.changed()
     return _lease(service, found)
 

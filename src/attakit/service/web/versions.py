@@ -57,7 +57,7 @@ def promote(number: VersionNumber, service: Service, caller: Administrating) -> 
 
 @router.post("/v1/learning", responses=documented(), summary="Pause or resume learning")
 def learning(body: LearningRequest, service: Service, caller: Administrating) -> LearningBody:
-    """While it is paused, predictions go on, nobody is asked, and the model stays as it is."""
+    """While it is paused, predictions continue, no question is put, and the model stays."""
     service.storage.key_values.set("paused", body.paused)
     service.storage.events.add("paused" if body.paused else "resumed", caller.name)
     service.overview.changed()

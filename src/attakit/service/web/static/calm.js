@@ -26,8 +26,8 @@ export async function explainWaiting() {
 function whyWaiting(status) {
   const { open, left } = status.labels;
   if (left === 0 && !open) return ["The label budget is spent", "Every question that may be asked has been asked. Thank you!"];
-  if (open) return ["Nothing for you right now", `${count(open, "question")} still open: with other people, or answered by you a moment ago. What is left for you appears here by itself.`];
-  if (status.learning === "paused") return ["Learning is paused", "No new questions are put until an administrator resumes it on the dashboard. This page picks up by itself."];
-  if (status.learning === "stopped") return ["The learner is not running", "Questions come when it is back. This page picks up by itself."];
+  if (open) return ["Nothing for you right now", `${count(open, "question")} still open: with other people, or answered by you a moment ago. What is left for you appears here automatically.`];
+  if (status.learning === "paused") return ["Learning is paused", "No new questions are put until an administrator resumes it on the dashboard. This page then continues automatically."];
+  if (status.learning === "stopped") return ["The learner is not running", "Questions come when it is back. This page then continues automatically."];
   return IDLE;
 }

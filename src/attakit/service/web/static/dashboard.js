@@ -77,7 +77,7 @@ function confirm(title, text, yes) {
 
 async function promote(version) {
   const warning = version.gate && !version.gate.passed ? ` The gate held it back: ${version.gate.reason}` : "";
-  const text = `From the next request on, version ${version.version} answers. Learning goes on, and a later version may be promoted when it passes the gate.${warning}`;
+  const text = `From the next request on, version ${version.version} answers. Learning continues, and a later version may be promoted when it passes the gate.${warning}`;
   if (!(await confirm(`Bring version ${version.version} back?`, text, `Use version ${version.version}`))) return;
   await act(`/v1/versions/${version.version}/promote`, {}, `Version ${version.version} serves now.`);
 }
@@ -129,13 +129,13 @@ async function refresh() {
     console.debug(error);
     failing = true;
     pause = Math.min(2 * pause, SLOWEST_POLL);
-    notify(error.needsLogin ? "You are logged out. Log in again to see what happens." : "The service does not answer. What you see is what it said last; trying again by itself.", false);
+    notify(error.needsLogin ? "You are logged out. Log in again to see what happens." : "The service does not answer. You see its last figures. Trying again automatically.", false);
   }
   if (!document.hidden) timer = setTimeout(refresh, pause);
 }
 
 find("#learning").addEventListener("click", () =>
-  act("/v1/learning", { paused: !paused }, paused ? "Learning goes on." : "Learning is paused. Predictions go on as before."));
+  act("/v1/learning", { paused: !paused }, paused ? "Learning continues." : "Learning is paused. Predictions continue as before."));
 document.addEventListener("visibilitychange", () => document.hidden || refresh());
 addEventListener("online", refresh);
 refresh();

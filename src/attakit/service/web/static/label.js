@@ -33,7 +33,7 @@ function announce(text) {
   find("#news").textContent = text;
 }
 
-/** Say something that everybody must know; it goes away by itself. */
+/** Show a message that everybody must see; it goes away after a while. */
 let closing = 0;
 function notify(text) {
   const note = find("#notice");
@@ -72,9 +72,9 @@ function showNumbers() {
 }
 
 const KEPT = {
-  offline: (kept) => `Offline${kept ? `, ${count(kept, "answer")} kept` : ""}. You can go on: everything is sent when the connection is back.`,
-  busy: (kept) => `The server is busy${kept ? `, ${count(kept, "answer")} kept` : ""}. Trying again by itself.`,
-  "logged out": (kept) => `You are logged out${kept ? `, ${count(kept, "answer")} kept` : ""}. Log in again, and you can go on.`,
+  offline: (kept) => `Offline${kept ? `, ${count(kept, "answer")} kept` : ""}. You can continue: everything is sent when the connection is back.`,
+  busy: (kept) => `The server is busy${kept ? `, ${count(kept, "answer")} kept` : ""}. Trying again automatically.`,
+  "logged out": (kept) => `You are logged out${kept ? `, ${count(kept, "answer")} kept` : ""}. Log in again to continue.`,
 };
 
 const WAITING = {
@@ -195,7 +195,7 @@ async function watch(all = false) {
 function rest() {
   clearTimeout(timer);
   resting = true;
-  showCalm("Taking a break?", "Your questions went back, so that others need not wait for you.", "Go on", wake);
+  showCalm("Taking a break?", "Your questions went back, so that others need not wait for you.", "Continue", wake);
 }
 
 /** A sign of life. */
@@ -232,7 +232,7 @@ function action(event) {
   const key = event.key.toLowerCase();
   if (key === "u" || key === "backspace") return undo;
   if (key === "n") return () => answer("none");
-  // Whoever walks through the buttons with Tab expects Space to press the one they are on.
+  // A person who walks through the buttons with Tab expects Space to press the one they are on.
   if (key === " ") return event.target.matches("button:focus-visible, a") ? null : () => answer("skip");
   if (key === "/" && !find("#find").hidden) return () => find("#find").focus();
   const label = classOf(key);

@@ -31,7 +31,7 @@ function ask() {
   });
 }
 
-/** The annotator's name, asked for if nobody has told it. */
+/** The annotator's name, asked for if it is not known. */
 export async function identify() {
   if (!("open" in document.body.dataset)) return document.body.dataset.name;
   let name = kept();

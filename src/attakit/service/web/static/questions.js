@@ -3,8 +3,8 @@
 import { post, serverTime } from "./api.js";
 
 const AHEAD = 2;
-const RETRY = 1_000; // milliseconds, after which a picture that did not come is asked for once more
-const ROUNDING = 1; // second, that the server's time may be told too early
+const RETRY = 1_000; // milliseconds, after which a picture that did not come is requested again
+const ROUNDING = 1; // second, by which the server's time may be rounded down
 
 /** A question with its picture on the way, and when its lease ends by this machine's steady clock. */
 class Held {
@@ -32,8 +32,8 @@ class Held {
 export class Questions {
   #held = [];
   #filling = null;
-  counts = {}; // as the server told them last: open, left (null: no limit)
-  answeredBefore = null; // by this person, as the server told before anything could be answered here
+  counts = {}; // the server's last figures: open, left (null: no limit)
+  answeredBefore = null; // by this person, as the server said before anything could be answered here
 
   get shown() {
     return this.#held[0];
