@@ -54,7 +54,8 @@ def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
 def conditions_of(run: RunRecord) -> dict[str, Any]:
     """The settings of a run's stream but for its order and what a method has for itself.
 
-    Those that say nothing are left out, so that an older record, which lacks them, is the same.
+    Those that say nothing (none, or switched off) are left out, so that an older record, which
+    lacks them, is the same.
     """
     return {
         name.removeprefix(_STREAM): value
@@ -62,7 +63,7 @@ def conditions_of(run: RunRecord) -> dict[str, Any]:
         if name.startswith(_STREAM)
         and name != _OF_THE_METHOD
         and not _OF_THE_ORDER.fullmatch(name)
-        and value is not None
+        and value not in (None, False)
     }
 
 
