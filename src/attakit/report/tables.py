@@ -53,6 +53,7 @@ class TableCell:
     figure: MeanStd | None = None
     paper: PaperNumber | None = None
     decimals: int = 1
+    signed: bool = False  # a difference, written with its sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,8 @@ class ResultTable:
         """Our figure as people read it."""
         if cell.figure is None:
             return MISSING
-        return self._write(cell.figure.mean, cell.figure.deviation, cell.decimals)
+        text = self._write(cell.figure.mean, cell.figure.deviation, cell.decimals)
+        return f"+{text}" if cell.signed and not text.startswith("-") else text
 
     def write_paper(self, cell: TableCell) -> str:
         """The paper's number as printed there: with two decimals, unless it is a count."""
