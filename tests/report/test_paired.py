@@ -1,11 +1,14 @@
+import io
 import random
 
 import pytest
+from rich.console import Console
 from scipy.stats import t
 
 from attakit.errors import UnknownName
 from attakit.report import RunRecord
 from attakit.report.paired import confidence_interval, paired_tables
+from attakit.report.terminal_tables import terminal_table
 
 DOMAINS = ["art", "cartoon", "sketch"]
 
@@ -123,3 +126,12 @@ def test_the_note_says_what_the_labels_bought_over_all_orders():
 def test_a_method_to_compare_with_that_was_not_run_is_named():
     with pytest.raises(UnknownName, match=r"method to compare with 'simata'. Did you mean 'simat"):
         paired_tables([run("simatta", 60.0)], "simata")
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_intervals_are_shown_however_narrow_the_terminal_is(width):
+    runs = [run(f"method {n}", 60.0 + n, order) for n in range(6) for order in "12"]
+    console = Console(width=width, file=io.StringIO())
+    for table in paired_tables(runs, "method 0"):
+        console.print(terminal_table(table, width))
+    assert console.file.getvalue().count("+5.0 ± 0.0") == 2

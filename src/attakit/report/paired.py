@@ -191,9 +191,8 @@ def _notes(contest: _Contest, against: str) -> tuple[str, ...]:
     left_out = sum(one.left_out for one in contest.entrants)
     unfinished = f"Left out: {contest.dropped} not finished." if contest.dropped else ""
     notes = (
-        f"± after a difference to {against} is half of its 95 % confidence interval, by Student's "
-        f"t over pairs with the same stream order, seed and source model; elsewhere it is the "
-        f"standard deviation over runs.",
+        f"After a difference to {against}, ± is half of its 95 % confidence interval: Student's t "
+        f"over pairs with the same stream order, seed and source model.",
         labels_bought([_without_targets(run) for run in contest.runs]),
         unfinished,
         *repeats_note(left_out),

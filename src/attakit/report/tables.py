@@ -124,6 +124,11 @@ class ResultTable:
         kept = tuple(self.columns[column] for column in columns)
         return replace(self, columns=kept, rows=rows, notes=())
 
+    @property
+    def signed_columns(self) -> set[int]:
+        """The columns that hold differences, whose intervals are never left out."""
+        return {n for row in self.rows for n, cell in enumerate(row.cells) if cell.signed}
+
     def with_inapplicable(self, labels: Iterable[str]) -> ResultTable:
         """The table with an empty row for each method that does not apply."""
         empty = tuple(TableCell() for _ in self.columns)
