@@ -93,7 +93,7 @@ def test_time_is_told_as_a_multiple_of_the_same_stream_without_adaptation():
 def test_models_data_sets_and_kinds_of_order_have_tables_of_their_own():
     others = [
         {"model": {"name": "lite0"}},
-        {"stream": {"name": "pacs", "order": "random"}},
+        {"stream": {"name": "pacs", "targets": DOMAINS, "order": "random"}},
         {"stream": {"name": "digits"}},
         {"stream": {"name": "pacs", "targets": DOMAINS, "share": 0.3, "rest": True}},
     ]
@@ -101,9 +101,9 @@ def test_models_data_sets_and_kinds_of_order_have_tables_of_their_own():
     *tables, overview = paired_tables(runs, "simatta")
     assert [table.title for table in tables] == [
         "pacs, resnet18, domain-wise stream, rest not set, share not set",
+        "pacs, resnet18, random stream, rest not set, share not set",
         "pacs, resnet18, domain-wise stream, rest = True, share = 0.3",
         "pacs, lite0, domain-wise stream",
-        "pacs, resnet18, random stream",
         "digits, resnet18, domain-wise stream",
     ]
     assert [row.label for row in overview.rows] == [table.title for table in tables]

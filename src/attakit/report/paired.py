@@ -13,14 +13,10 @@ from typing import Any
 
 from attakit.errors import unknown_name
 from attakit.report.labels_bought import labels_bought
-from attakit.report.lines import as_json
 from attakit.report.lineup import Entrant, RunReader, final, line_up
 from attakit.report.runs import RunRecord, grouped, inapplicable_note
 from attakit.report.streams import (
-    conditions_of,
-    data_set_of,
-    describe_settings,
-    differing,
+    by_model,
     is_pool,
     order_of,
     repeats_note,
@@ -101,36 +97,20 @@ def paired_tables(runs: Sequence[RunRecord], against: str) -> list[ResultTable]:
 
 def _contests(runs: Sequence[RunRecord]) -> list[_Contest]:
     found: list[_Contest] = []
-    for title, own in grouped([run for run in runs if not is_pool(run)], _title).items():
-        parts = list(grouped(own, lambda run: as_json(_conditions(run))).values())
-        conditions = [_conditions(part[0]) for part in parts]
-        names = differing(conditions)
-        found += [
-            _contest([title, *describe_settings(each, names)], part)
-            for each, part in zip(conditions, parts, strict=True)
-        ]
+    for one in by_model([run for run in runs if not is_pool(run)]):
+        for order, own in grouped(one.runs, order_of).items():
+            named = (one.data_set, one.model, f"{stream_name(order)} stream", one.description)
+            found.append(_contest(", ".join(filter(None, named)), own))
     return found
 
 
-def _contest(title: Sequence[str], runs: Sequence[RunRecord]) -> _Contest:
+def _contest(title: str, runs: Sequence[RunRecord]) -> _Contest:
     return _Contest(
-        ", ".join(title),
+        title,
         [run for run in runs if run.is_finished],
         [run for run in runs if run.inapplicable],
         sum(not run.is_finished and not run.inapplicable for run in runs),
     )
-
-
-def _title(run: RunRecord) -> str:
-    model = setting(run, "model", "name")
-    named = [data_set_of(run), *([str(model)] if model else [])]
-    return ", ".join([*named, f"{stream_name(order_of(run))} stream"])
-
-
-def _conditions(run: RunRecord) -> dict[str, Any]:
-    """The settings of a run's stream, but for the order of its domains."""
-    targets = setting(run, "stream", "targets", [])
-    return {**conditions_of(run), "targets": sorted(targets) or None}
 
 
 def _pair(run: RunRecord) -> tuple[Any, Any, Any]:

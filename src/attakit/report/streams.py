@@ -29,6 +29,7 @@ class SameConditions:
     data_set: str
     description: str  # how the conditions differ from others on this data set, if there are others
     runs: list[RunRecord]
+    model: str = ""  # its name, where models are told apart
 
 
 def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
@@ -49,6 +50,30 @@ def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
             for own, part in zip(conditions, parts, strict=True)
         ]
     return found
+
+
+def by_model(runs: Sequence[RunRecord]) -> list[SameConditions]:
+    """Put runs together that differ in method, seed and any order of the stream only.
+
+    Unlike in `by_conditions`, models are told apart, and the domains may come in any order.
+    """
+    found: list[SameConditions] = []
+    for (data_set, model), own_runs in grouped(
+        runs, lambda run: (data_set_of(run), str(setting(run, "model", "name", "")))
+    ).items():
+        parts = grouped(own_runs, lambda run: as_json(_in_any_order(run))).values()
+        conditions = [_in_any_order(part[0]) for part in parts]
+        names = differing(conditions)
+        found += [
+            SameConditions(data_set, ", ".join(describe_settings(own, names)), part, model)
+            for own, part in zip(conditions, parts, strict=True)
+        ]
+    return found
+
+
+def _in_any_order(run: RunRecord) -> dict[str, Any]:
+    targets = setting(run, "stream", "targets", [])
+    return {**conditions_of(run), "targets": sorted(targets) or None}
 
 
 def conditions_of(run: RunRecord) -> dict[str, Any]:
