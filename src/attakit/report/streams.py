@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from attakit.report.lines import as_json
@@ -19,6 +20,7 @@ _STREAM = "stream."
 # Of the stream's settings the one that a method may have for itself, as in the paper's protocol.
 _OF_THE_METHOD = "stream.batch_size"
 _OF_THE_ORDER = re.compile(r"stream\.order(_settings\..*)?")
+_OWN_FOLDERS = ("folders", "corrupted")  # data sets that say nothing about what they hold
 _FEW = 3  # differing settings that are named, if they are enough to distinguish all
 
 
@@ -182,8 +184,14 @@ def order_of(run: RunRecord) -> str:
 
 
 def data_set_of(run: RunRecord) -> str:
-    """The data set of a run."""
-    return str(setting(run, "stream", "name", "stream"))
+    """The data set of a run; folders of one's own go by the name of the folder.
+
+    >>> data_set_of(RunRecord({"stream": {"name": "folders", "root": "x/letters"}}, {}, [], [], [],
+    ...     None))
+    'letters'
+    """
+    name, root = str(setting(run, "stream", "name", "stream")), setting(run, "stream", "root")
+    return PurePath(root).name if root and name in _OWN_FOLDERS else name
 
 
 def is_pool(run: RunRecord) -> bool:
