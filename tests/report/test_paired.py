@@ -109,6 +109,17 @@ def test_models_data_sets_and_kinds_of_order_have_tables_of_their_own():
     assert [row.label for row in overview.rows] == [table.title for table in tables]
 
 
+def test_domain_wise_streams_come_first_and_the_overview_has_only_what_can_be_compared():
+    mixed = {"stream": {"name": "pacs", "targets": DOMAINS, "order": "random"}}
+    runs = [run("head", 70.0, **mixed), run("head", 65.0), run("simatta", 60.0)]
+    *tables, overview = paired_tables(runs, "simatta")
+    assert [table.title.split(", ")[2] for table in tables] == [
+        "domain-wise stream",
+        "random stream",
+    ]
+    assert column(overview, "head") == {tables[0].title: "+5.0"}
+
+
 def test_unfinished_runs_are_left_out_and_counted():
     runs = [run("simatta", 60.0), run("head", 65.0), run("head", 0.0, "2", end=False)]
     table, _ = paired_tables(runs, "simatta")

@@ -16,6 +16,7 @@ from attakit.report.labels_bought import labels_bought
 from attakit.report.lineup import Entrant, RunReader, final, line_up
 from attakit.report.runs import RunRecord, grouped, inapplicable_note
 from attakit.report.streams import (
+    STREAM_NAMES,
     by_model,
     is_pool,
     order_of,
@@ -98,10 +99,17 @@ def paired_tables(runs: Sequence[RunRecord], against: str) -> list[ResultTable]:
 def _contests(runs: Sequence[RunRecord]) -> list[_Contest]:
     found: list[_Contest] = []
     for one in by_model([run for run in runs if not is_pool(run)]):
-        for order, own in grouped(one.runs, order_of).items():
+        orders = grouped(one.runs, order_of)
+        for order in sorted(orders, key=_rank):
             named = (one.data_set, one.model, f"{stream_name(order)} stream", one.description)
-            found.append(_contest(", ".join(filter(None, named)), own))
+            found.append(_contest(", ".join(filter(None, named)), orders[order]))
     return found
+
+
+def _rank(order: str) -> int:
+    """Domain-wise before random, and others behind, as they come."""
+    known = list(STREAM_NAMES)
+    return known.index(order) if order in known else len(known)
 
 
 def _contest(title: str, runs: Sequence[RunRecord]) -> _Contest:
@@ -189,7 +197,8 @@ def _without_targets(run: RunRecord) -> RunRecord:
 
 def _overview(contests: Sequence[_Contest], against: str) -> ResultTable:
     """The differences of all contests in one table, a row for each."""
-    found = [{one.full_label: one for one in contest.entrants} for contest in contests]
+    shown = [one for one in contests if against in {run.label for run in one.runs}]
+    found = [{one.full_label: one for one in contest.entrants} for contest in shown]
     labels = list(dict.fromkeys(label for own in found for label in own if label != against))
     rows = tuple(
         TableRow(
@@ -199,7 +208,7 @@ def _overview(contests: Sequence[_Contest], against: str) -> ResultTable:
                 for label in labels
             ),
         )
-        for contest, own in zip(contests, found, strict=True)
+        for contest, own in zip(shown, found, strict=True)
     )
     heads = tuple(TableColumn("", "", label) for label in labels)
     title = f"Difference to {against} (points)"
