@@ -135,6 +135,7 @@ def test_pretraining_on_colour_images_writes_weights_that_fit(image_tree, tmp_pa
     task = load_task(experiment.stream)
     training = pretrain(experiment, task)
     assert len(training.losses) == 30
+    assert list(weights.parent.glob("*unfinished*")) == []
     loaded = parse_experiment({**tables, "model": {"weights": str(weights)}})
     method = SourceOnly(source_classifier(loaded, task))
     accuracy = percent_right(right_answers(method, task.source_test))

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attakit.errors import ModelError, SettingError, StreamError
+from attakit.errors import ModelError, SettingError, StateError, StreamError
 from attakit.nn import Classifier, seeded, weights_hash
 from attakit.randomness import generator
 from attakit.train.source import train_source
@@ -69,6 +69,37 @@ def test_the_same_seed_gives_the_same_weights_whatever_the_global_state(dropout)
     other = build(dropout=dropout)
     train_source(other, Blobs(), updates=15, lr=0.01, norm="running", seed=1)
     assert weights_hash(other) != hashes[0]
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_at(stop: int):
+    def progress(update: int, numbers: dict[str, float]) -> None:
+        if update == stop:
+            raise Stopped
+
+    return progress
+
+
+@pytest.mark.parametrize("stop", [3, 20, 27])
+def test_training_that_was_stopped_ends_with_the_same_weights(tmp_path, stop):
+    settings = {"updates": 40, "lr": 0.02, "norm": "running", "validate_every": 10}
+    whole, parts, saved = build(dropout=0.5), build(dropout=0.5), tmp_path / "saved.safetensors"
+    expected = train_source(whole, Blobs(), **settings)
+    with pytest.raises(Stopped):
+        train_source(parts, Blobs(), **settings, checkpoint=saved, progress=stop_at(stop))
+    again = build(dropout=0.5)
+    assert train_source(again, Blobs(), **settings, checkpoint=saved) == expected
+    assert weights_hash(again) == weights_hash(whole)
+
+
+def test_the_checkpoint_of_another_training_is_refused(tmp_path):
+    saved = tmp_path / "saved.safetensors"
+    train_source(build(), Blobs(), updates=5, checkpoint=saved)
+    with pytest.raises(StateError, match=r"another training.*lr=0\.0001.*Delete the file"):
+        train_source(build(), Blobs(), updates=5, lr=0.1, checkpoint=saved)
 
 
 def test_the_global_generator_is_left_alone():

@@ -117,15 +117,20 @@ def pretrain(
     task: Task,
     progress: TrainingCallback | None = None,
 ) -> SourceTraining:
-    """Train a source model as the [training] table says, and write its weights."""
+    """Train a source model as the [training] table says, and write its weights.
+
+    Training saves itself beside the weights and continues from there, until they are written.
+    """
     table = experiment.training
     make_room(table.weights)
     model = _task_model(experiment.model, task)
     if experiment.model.weights is not None:
         load_weights(model, experiment.model.weights, allow_new_head=True)
     prepare(model, choose_device(experiment.model.device))
-    training = _train(model, task, table, seed=experiment.seed, progress=progress)
+    checkpoint = _unfinished(table.weights)
+    training = _train(model, task, table, experiment.seed, progress, checkpoint)
     save_weights(model, table.weights)
+    checkpoint.unlink(missing_ok=True)
     if first_convolution(model) is not None:
         write_card(Classifier(model), task, table.weights)
     return training
@@ -207,8 +212,18 @@ def cache_folder() -> Path:
     return Path(given) if given else Path.home() / ".cache" / "attakit"
 
 
+def _unfinished(weights: Path) -> Path:
+    """Where unfinished training of these weights is saved."""
+    return weights.with_name(f"{weights.stem}.unfinished.safetensors")
+
+
 def _train(
-    model: nn.Module, task: Task, table: TrainingTable, seed: int, progress: TrainingCallback | None
+    model: nn.Module,
+    task: Task,
+    table: TrainingTable,
+    seed: int,
+    progress: TrainingCallback | None = None,
+    checkpoint: Path | None = None,
 ) -> SourceTraining:
     if task.source_train is None:
         raise SettingError("This data set has no source domain to train on.")
@@ -225,4 +240,5 @@ def _train(
         keep=table.keep,
         seed=seed,
         progress=progress,
+        checkpoint=checkpoint,
     )

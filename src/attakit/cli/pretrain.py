@@ -25,7 +25,7 @@ def pretrain(
     with counting_bar("checking", "files", quiet=quiet or as_json) as checking:
         task = load_task(tables.stream, checking)
     with (
-        interruptible("Stopped. Nothing was written."),
+        interruptible("Stopped. The same command continues from the last validation."),
         WorkBar("pretrain", total=tables.training.updates, quiet=quiet or as_json) as bar,
     ):
         training = pretrain_source(

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from attakit.errors import ModelError, SettingError, check_choice, check_count, check_range
+from attakit.errors import (
+    ModelError,
+    SettingError,
+    StateError,
+    check_choice,
+    check_count,
+    check_range,
+)
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place, prepare
 from attakit.nn.norm import moving_statistics
 from attakit.nn.seeding import seeded
 from attakit.nn.trainable import trainable_parameters
+from attakit.nn.weights import weights_hash
+from attakit.store.tensor_file import load_state, save_state
 from attakit.train.source_samples import (
     LabelledSamples,
     draw_epochs,
@@ -61,6 +71,7 @@ def train_source(
     keep: Literal["best", "last"] = "best",
     seed: int = 0,
     progress: UpdateCallback | None = None,
+    checkpoint: Path | None = None,
 ) -> SourceTraining:
     """Train a model on labelled samples, in place, and leave it in evaluation mode.
 
@@ -95,6 +106,9 @@ def train_source(
         Of split, order and dropout.
     progress
         Called after every update with its number and "loss", after validations with "accuracy".
+    checkpoint
+        File to save to at every validation. If it exists already, training continues from it and
+        ends with the same weights as without a stop.
 
     Examples
     --------
@@ -120,20 +134,26 @@ def train_source(
     prepare(classifier, classifier.device)
     if trainable is not None:
         trainable_parameters(classifier, trainable)
-    learn = _Learner(classifier, _build_optimizer(classifier, lr), norm)
     validator = Validator(classifier, samples, held_out_positions)
     if validation is not None:
         validator = Validator(classifier, validation, range(len(validation)))
-    losses: list[float] = []
-    with seeded(seed, "source training", device=classifier.device):
-        draws = islice(draw_epochs(train_positions, batch_size, seed), updates)
-        for update, positions in enumerate(draws, start=1):
+    learn = _Learner(classifier, _build_optimizer(classifier, lr), norm)
+    described = (
+        f"{len(samples)} samples, held_out={held_out}, batch_size={batch_size}, lr={lr}, "
+        f"trainable={trainable}, norm={norm}, seed={seed}, model {weights_hash(classifier)}"
+    )
+    saved = _Checkpoint(checkpoint, described, learn, validator)
+    losses = saved.load()
+    draws = islice(draw_epochs(train_positions, batch_size, seed), len(losses), updates)
+    for update, positions in enumerate(draws, start=len(losses) + 1):
+        with seeded(seed, "source training", update, device=classifier.device):
             losses.append(learn(update, samples.load(positions), labels[positions]))
-            numbers = {"loss": losses[-1]}
-            if update % validate_every == 0 or update == updates:
-                numbers |= validator.validate(update)
-            if progress is not None:
-                progress(update, numbers)
+        numbers = {"loss": losses[-1]}
+        if update % validate_every == 0 or update == updates:
+            numbers |= validator.validate(update)
+            saved.save(losses)
+        if progress is not None:
+            progress(update, numbers)
     kept = validator.restore_best() if keep == "best" else validator.last
     classifier.eval()
     return SourceTraining(
@@ -183,6 +203,51 @@ class _Learner:
             f"train_source: the loss became {loss} at update {update} with lr={lr}. Lower lr, and "
             f"check that the inputs are finite and scaled as the model expects."
         )
+
+
+class _Checkpoint:
+    """Saves training on the way, and continues it; without a file it does nothing.
+
+    The order of the samples follows from the seed, so the losses so far say where training is.
+    """
+
+    def __init__(
+        self, path: Path | None, described: str, learn: _Learner, validator: Validator
+    ) -> None:
+        self.path = path
+        self.described = described
+        self.learn = learn
+        self.validator = validator
+
+    def save(self, losses: list[float]) -> None:
+        if self.path is None:
+            return
+        save_state(
+            self.path,
+            {
+                "training": self.described,
+                "losses": losses,
+                "weights": self.learn.classifier.state_dict(),
+                "optimizer": self.learn.optimizer.state_dict(),
+                "validator": self.validator.state_dict(),
+            },
+        )
+
+    def load(self) -> list[float]:
+        """Restore what was saved, and return the losses of its updates."""
+        if self.path is None or not self.path.exists():
+            return []
+        state: Mapping[str, Any] = load_state(self.path)
+        if state["training"] != self.described:
+            raise StateError(
+                f"train_source: {self.path} belongs to another training ({state['training']}), "
+                f"and this one has {self.described}. Delete the file to start again, or put the "
+                f"settings back to continue."
+            )
+        self.learn.classifier.load_state_dict(state["weights"])
+        self.learn.optimizer.load_state_dict(dict(state["optimizer"]))
+        self.validator.load_state_dict(state["validator"])
+        return list(state["losses"])
 
 
 def _check_settings(counts: dict[str, int], *, held_out: float, norm: str, keep: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -77,6 +78,18 @@ class Validator:
         if self._best is not None:
             self.classifier.load_state_dict(self._best_weights)
         return self._best
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "validations": [astuple(one) for one in self.validations],
+            "best": None if self._best is None else astuple(self._best),
+            "best_weights": self._best_weights,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.validations = [Validation(*one) for one in state["validations"]]
+        self._best = None if state["best"] is None else Validation(*state["best"])
+        self._best_weights = dict(state["best_weights"])
 
     def _measure(self, update: int) -> Validation:
         self.classifier.eval()
