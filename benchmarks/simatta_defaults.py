@@ -79,7 +79,7 @@ class Watch:
     def on_step(self, result: StepResult) -> None:
         self.labels = result.received
         self.updates += result.training.updates
-        if result.batch.step % self.every == 0 and self.task.source_test is not None:
+        if self.every and result.batch.step % self.every == 0 and self.task.source_test is not None:
             right = percent_right(right_answers(self.method, self.task.source_test))
             assert right is not None
             self.source.append(right)
@@ -107,17 +107,26 @@ class Timed:
         return timed
 
 
-def run_one(settings: dict[str, Any], task: Task, seed: int, tables: dict[str, Any]) -> Found:
+def run_one(
+    settings: dict[str, Any],
+    task: Task,
+    seed: int,
+    tables: dict[str, Any],
+    *,
+    source_every: int = 3,
+) -> Found:
     """One run of a method along a stream."""
     experiment = parse_experiment({"seed": seed, "threads": 1, "method": settings, **tables})
     stream = build_stream(experiment, task)
-    method = build_method(experiment.method, source_classifier(experiment, task), seed)
-    accuracy, watch = Accuracy(stream.truth.labels), Watch(method, task, every=3)
+    model = source_classifier(experiment, task)
+    method = build_method(experiment.method, model, seed, task.source_train)
+    accuracy, watch = Accuracy(stream.truth.labels), Watch(method, task, every=source_every)
     timed = Timed(method)
     oracle = build_oracle(experiment.labels, stream.truth, seed)
     run(stream.batches(), method, oracle, build_ledger(experiment), [accuracy, watch])
     assert accuracy.stream is not None
-    return Found(accuracy.stream, min(watch.source), watch.labels, watch.updates, timed.seconds)
+    lowest = min(watch.source, default=float("nan"))
+    return Found(accuracy.stream, lowest, watch.labels, watch.updates, timed.seconds)
 
 
 def corrupted(task: Task) -> Task:

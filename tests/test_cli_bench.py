@@ -109,6 +109,24 @@ def call(*arguments, code=0):
     return result
 
 
+def test_a_paired_suite_prints_differences_over_all_its_streams(work):
+    head, _, methods = SUITE.partition("[[grid.methods]]")
+    streams = """
+[[grid.streams]]
+label = "one"
+[[grid.streams]]
+label = "two"
+targets = ["textured"]
+"""
+    told = 'layout = "paired"\nagainst = "Source only"\n'
+    (work / "suite.toml").write_text(f"{told}{head}{streams}[[grid.methods]]{methods}")
+    told = call().stdout
+    assert "stream to Source only" in " ".join(told.split())
+    assert "Difference to Source only (points)" in told
+    assert "to Source only" not in call("--only", "tent").stdout
+    assert "to Source only" in CliRunner().invoke(app, ["table", "results/small"]).stdout
+
+
 def test_a_grid_ends_with_tables_and_says_why_they_can_be_compared(work):
     result = call()
 

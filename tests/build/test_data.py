@@ -43,6 +43,34 @@ def test_a_share_takes_the_same_samples_of_every_target_each_time(quick_digits):
     assert len(first.source_train) == 2800
 
 
+@pytest.mark.parametrize("share", [0.1, 0.333, 0.9])
+def test_a_share_and_its_rest_have_no_sample_in_common_and_are_everything(quick_digits, share):
+    whole, part, rest = (
+        load_task(StreamTable(**given)).targets.parts
+        for given in ({}, {"share": share}, {"share": share, "rest": True})
+    )
+    for name in whole:
+        assert not {*part[name].names} & {*rest[name].names}
+        assert {*part[name].names} | {*rest[name].names} == {*whole[name].names}
+
+
+def test_a_smaller_share_stays_away_from_the_rest_of_a_larger_one(quick_digits):
+    """So a trial at a tenth of the size cannot touch data that are kept for the report."""
+    small = load_task(StreamTable(share=0.03)).targets.parts
+    rest = load_task(StreamTable(share=0.333, rest=True)).targets.parts
+    assert not any({*small[name].names} & {*rest[name].names} for name in small)
+
+
+def test_the_rest_of_everything_is_refused():
+    with pytest.raises(SettingError, match=r"stream.rest must be left out where share is 1"):
+        parse_experiment({"stream": {"rest": True}})
+
+
+def test_a_share_that_leaves_no_rest_of_a_domain_is_named(folders):
+    with pytest.raises(SettingError, match=r"stream.rest: a share of 0.99 takes all \d+ samples"):
+        load_task(folders(share=0.99, rest=True))
+
+
 def test_the_smallest_share_leaves_one_sample(quick_digits):
     task = load_task(StreamTable(share=1e-9))
     assert [len(part.names) for part in task.targets.parts.values()] == [1, 1, 1]

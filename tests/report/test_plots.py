@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from attakit.errors import MissingExtra, SettingError
-from attakit.report import MeanStd, draw_plot
+from attakit.report import MeanStd, RunRecord, draw_plot
 from attakit.report.panels import plot_panels, source_after, split_mean
 from attakit.report.plots import line_style
 
@@ -105,6 +105,26 @@ def test_streams_of_other_settings_get_a_panel_each(make_suite_run):
     assert [panel.title for panel in row] == [
         f"pacs (share = {share}), domain-wise stream" for share in (0.5, 1.0)
     ]
+
+
+def test_models_get_a_panel_each_and_orders_of_the_domains_are_averaged():
+    def run(model, targets, accuracy):
+        experiment = {
+            "label": "head",
+            "model": {"name": model},
+            "stream": {"name": "pacs", "targets": targets},
+        }
+        end = {"stream_accuracy": accuracy, "labels": 9}
+        return RunRecord(experiment, {"stream": str(targets)}, [], [], [], end)
+
+    runs = [run(m, [*t], len(t)) for m in ("resnet18", "lite0") for t in ("ab", "ba")]
+    (panels,) = plot_panels("labels", runs)
+
+    assert [panel.title for panel in panels] == [
+        "pacs (resnet18), domain-wise stream",
+        "pacs (lite0), domain-wise stream",
+    ]
+    assert panels[0].traces[0].points[0].y == MeanStd(2.0, 0.0)
 
 
 def test_batch_sizes_of_one_method_are_traces_of_their_own(make_suite_run):

@@ -51,6 +51,46 @@ def test_a_method_may_have_fewer_seeds_and_say_whether_budgets_concern_it():
     }
 
 
+def test_a_stream_may_have_its_own_seeds_methods_and_settings():
+    streams = [
+        {"label": "one", "seeds": [7], "set": {"model.name": "resnet18", "labels.budget": 4}},
+        {"label": "two", "methods": ["Tent (steps=1)"], "share": 0.5},
+    ]
+    few = {**SIMATTA, "seeds": [1]}
+    cells = named(expand(suite(TENT, few, grid={"seeds": [0, 1], "streams": streams})))
+
+    assert {*cells} == {
+        "one/tent-steps-1-7",
+        "one/simatta-7",
+        "two/tent-steps-1-0",
+        "two/tent-steps-1-1",
+    }
+    experiment = cells["one/simatta-7"].experiment
+    assert (experiment.model.name, experiment.labels.budget) == ("resnet18", 4)
+    assert cells["two/tent-steps-1-0"].experiment.stream.share == 0.5
+
+
+def test_what_a_method_sets_wins_over_what_its_stream_sets():
+    half = {**SIMATTA, "set": {"labels.budget": 2}}
+    grid = {"streams": [{"set": {"labels.budget": 4}}]}
+    (cell,) = expand(suite(half, grid=grid))
+    assert cell.experiment.labels.budget == 2
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        (["SimATA"], "'here': Unknown method 'SimATA'. Did you mean 'SimATTA'"),
+        (["Random"], "'Random' is matched to 'SimATTA', which is not among the stream's methods"),
+        ([], "grid.streams.0.methods must be a list of at least 1"),
+    ],
+)
+def test_methods_that_a_stream_cannot_have_are_named(methods, message):
+    grid = {"streams": [{"label": "here", "methods": methods}]}
+    with pytest.raises(SettingError, match=message):
+        suite(SIMATTA, RANDOM, grid=grid)
+
+
 def test_own_batch_sizes_count_under_the_protocol_of_the_paper_only():
     given = suite(TENT, SIMATTA)
     sizes = {
@@ -127,6 +167,15 @@ def test_a_matched_cell_names_its_partner_in_the_same_row():
             "base: unknown setting steam. Did you mean 'stream'",
         ),
         ({"name": "s", "grid": {"methods": [RANDOM]}}, "Unknown method to match 'SimATTA'"),
+        (
+            {"name": "s", "layout": "paired", "grid": {"methods": [TENT]}},
+            "give both or neither, got layout = 'paired' and against = None",
+        ),
+        ({"name": "s", "against": "Tent", "grid": {"methods": [TENT]}}, "give both or neither"),
+        (
+            {"name": "s", "layout": "paired", "against": "SimATA", "grid": {"methods": [SIMATTA]}},
+            "Unknown method to compare with 'SimATA'. Did you mean 'SimATTA'",
+        ),
         (
             {
                 "name": "s",

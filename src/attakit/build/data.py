@@ -10,7 +10,7 @@ from attakit.build.sets.cifar import cifar_c
 from attakit.build.sets.corruptions import own_corruptions, tiny_imagenet_c
 from attakit.build.sets.folders import known_folders, own_folders
 from attakit.build.task import ProgressCallback, Task, no_progress, refuse_settings
-from attakit.errors import unknown_name
+from attakit.errors import SettingError, unknown_name
 from attakit.randomness import generator
 from attakit.settings.experiment import Experiment, StreamTable
 from attakit.stream.batches import Rounds, Stream
@@ -26,7 +26,7 @@ def load_task(table: StreamTable, checking: ProgressCallback = no_progress) -> T
     """
     _check_name(table)
     task = DATA_SETS[table.name](table, checking)
-    return task if table.share == 1 else _thinned(task, table.share)
+    return task if table.share == 1 else _thinned(task, table.share, rest=table.rest)
 
 
 def check_stream(table: StreamTable) -> None:
@@ -82,11 +82,17 @@ def summary(name: str) -> str:
     return _KNOWN[name].summary if name in _KNOWN else str(DATA_SETS[name].__doc__)
 
 
-def _thinned(task: Task, share: float) -> Task:
-    """A fixed random share of every target domain, for quicker experiments."""
+def _thinned(task: Task, share: float, *, rest: bool) -> Task:
+    """A fixed random share of every target domain, or the rest: never a sample of both."""
     parts: dict[str, Samples] = {}
     for name, samples in task.targets.parts.items():
         count = max(1, round(share * len(samples)))
-        chosen = generator(0, "share", name).permutation(len(samples))[:count]
+        order = generator(0, "share", name).permutation(len(samples))
+        chosen = order[count:] if rest else order[:count]
+        if not len(chosen):
+            raise SettingError(
+                f"stream.rest: a share of {share} takes all {len(samples):,} samples of {name!r}, "
+                f"so none are left. Give a smaller stream.share."
+            )
         parts[name] = Subset(samples, sorted(chosen.tolist()))
     return replace(task, targets=Domains(task.classes, parts))

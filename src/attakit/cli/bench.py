@@ -29,7 +29,8 @@ from attakit.processes.interrupt import Interrupted, stoppable
 from attakit.processes.threads import usable_cores
 from attakit.report.comparisons import comparison
 from attakit.report.console import print_table
-from attakit.report.runs import read_run
+from attakit.report.paired import paired_tables
+from attakit.report.runs import grouped, read_run
 from attakit.settings.suite import Protocol, Suite, load_suite
 
 SOME_FAILED = 1
@@ -105,7 +106,7 @@ def bench(
     if len(grid.outcomes) < len(cells) or any(e == "stopped" for e, _ in grid.outcomes.values()):
         raise Interrupted(STOPPED)
     summary = summarise_grid(tables, cells, grid.outcomes)
-    _print_summary(summary, cells, quiet=quiet, as_json=as_json)
+    _print_summary(summary, tables, cells, quiet=quiet, as_json=as_json)
     if summary["failed"]:
         raise typer.Exit(SOME_FAILED)
 
@@ -140,13 +141,13 @@ def _list(suite: Suite, cells: Sequence[Cell], *, as_json: bool) -> None:
 
 
 def _print_summary(
-    summary: dict[str, Any], cells: Sequence[Cell], *, quiet: bool, as_json: bool
+    summary: dict[str, Any], suite: Suite, cells: Sequence[Cell], *, quiet: bool, as_json: bool
 ) -> None:
     if as_json:
         print_json(summary)
         return
     if not quiet:
-        _print_tables(summary, cells)
+        _print_tables(summary, suite, cells)
     errors = Console(stderr=True, highlight=False)
     for failure in _failures(summary["cells"]):
         errors.print(f"[bold red]Failed:[/] {escape(failure)}", soft_wrap=True)
@@ -154,12 +155,15 @@ def _print_summary(
         errors.print(f"[bold yellow]Warning:[/] {escape(warning)}", soft_wrap=True)
 
 
-def _print_tables(summary: dict[str, Any], cells: Sequence[Cell]) -> None:
+def _print_tables(summary: dict[str, Any], suite: Suite, cells: Sequence[Cell]) -> None:
     done = {line["name"] for line in summary["cells"] if line["state"] in _SHOWN}
-    for stream in dict.fromkeys(cell.stream for cell in cells):
-        found = [cell for cell in cells if cell.stream == stream and cell.name in done]
-        if found:
-            print_table(comparison(stream, [read_run(cell.folder) for cell in found]).table)
+    runs = [(cell.stream, read_run(cell.folder)) for cell in cells if cell.name in done]
+    if suite.against in {run.label for _, run in runs}:
+        for table in paired_tables([run for _, run in runs], str(suite.against)):
+            print_table(table)
+    else:
+        for stream, pairs in grouped(runs, lambda pair: pair[0]).items():
+            print_table(comparison(stream, [run for _, run in pairs]).table)
     if summary["fairness"]["shared"]:
         say("Fair: " + "; ".join(summary["fairness"]["shared"]) + ".")
     counts = ", ".join(f"{summary[end]} {label}" for end, label in _COUNTS.items() if summary[end])

@@ -18,18 +18,19 @@ from attakit.bench.suites.cells import SUITE_FILE
 from attakit.build.data import DATA_SETS, summary
 from attakit.cli.options import Json, Quiet, RunFolders
 from attakit.cli.output import print_json, say
-from attakit.errors import StateError
+from attakit.errors import SettingError, StateError
 from attakit.methods import METHODS
 from attakit.paper.tables.layouts import LAYOUTS, check_layout, lay_out
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.console import print_table
 from attakit.report.html import write_report
 from attakit.report.labels_bought import labels_bought
+from attakit.report.paired import paired_tables
 from attakit.report.plots import PlotKind, draw_plot
-from attakit.report.runs import find_runs, read_run
+from attakit.report.runs import RunRecord, find_runs, read_run
 from attakit.report.table_forms import TableForm, layout_json, render_tables
 from attakit.select import SELECTORS
-from attakit.settings.suite import PLAIN
+from attakit.settings.suite import PAIRED, PLAIN
 from attakit.stream.order import ORDERS
 
 
@@ -39,18 +40,31 @@ def table(
     layout: Annotated[
         str | None,
         typer.Option(
-            help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}; or {PLAIN}. "
-            f"By default the layout of the suite that the folders belong to."
+            help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}; {PAIRED}; or "
+            f"{PLAIN}. By default the layout of the suite that the folders belong to."
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD",
+            help=f"Label of the method that the layout {PAIRED} compares with; by default the "
+            f"suite's.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the results of runs as tables, one per stream."""
     runs = [read_run(folder) for folder in find_runs(folders)]
-    chosen = _suite_layout(folders) if layout is None else layout
+    chosen = layout or str(_suite(folders).get("layout") or PLAIN)
     check_layout(chosen)
     comparisons = compare(runs) if chosen == PLAIN else []
-    tables = [one.table for one in comparisons] if chosen == PLAIN else lay_out(chosen, runs)
+    if chosen == PLAIN:
+        tables = [one.table for one in comparisons]
+    elif chosen == PAIRED:
+        tables = paired_tables(runs, against or _against(folders, runs))
+    else:
+        tables = lay_out(chosen, runs)
     if as_json and chosen == PLAIN:
         print_json({"tables": [_as_json(one) for one in comparisons]})
     elif as_json:
@@ -77,17 +91,29 @@ def _say_what_labels_bought(comparisons: Sequence[Comparison]) -> None:
             )
 
 
-def _suite_layout(folders: Sequence[Path]) -> str:
-    """The layout of the one suite that all folders belong to; plain where there is no such suite.
+def _against(folders: Sequence[Path], runs: Sequence[RunRecord]) -> str:
+    """The method that the suite of the folders compares with."""
+    named = _suite(folders).get("against")
+    if named:
+        return str(named)
+    labels = ", ".join(dict.fromkeys(run.label for run in runs))
+    raise SettingError(
+        f"The layout {PAIRED} compares with one method, and none is named. Give --against METHOD; "
+        f"there are {labels}."
+    )
+
+
+def _suite(folders: Sequence[Path]) -> dict[str, Any]:
+    """What is known of the one suite that all folders belong to; nothing where there is none.
 
     A folder belongs to a suite if it is the suite's own or is in it.
     """
     files = {_suite_file(folder) for folder in folders}
     file = files.pop()
     if file is None or files:
-        return PLAIN
+        return {}
     try:
-        return str(json.loads(file.read_text(encoding="utf-8")).get("layout") or PLAIN)
+        return dict(json.loads(file.read_text(encoding="utf-8")).items())
     except (ValueError, AttributeError) as error:
         raise StateError(
             f"{file} is damaged: it is no JSON object about a suite. Give --layout, or run "

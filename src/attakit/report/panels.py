@@ -10,7 +10,7 @@ from typing import NamedTuple
 from attakit.report.curves import Band, average, bands, recorded, smoothed_accuracy
 from attakit.report.lineup import Entrant, RunReader, final, line_up, orders_of, with_remark
 from attakit.report.runs import RunRecord, grouped
-from attakit.report.streams import by_conditions, is_pool, stream_name
+from attakit.report.streams import SameConditions, by_model, is_pool, stream_name
 from attakit.report.summaries import MeanStd, final_figures, mean_of_all
 
 
@@ -75,18 +75,24 @@ def source_after(run: RunRecord) -> float | None:
 
 
 def plot_panels(kind: str, runs: Sequence[RunRecord]) -> PanelRows:
-    """The panels of a plot: data sets, and other settings of the stream, side by side.
+    """The panels of a plot: data sets, models and other settings of the stream side by side.
 
     The orders of the stream are one below the other. Runs over a pool are left out: they give no
     answers along a stream.
     """
-    found = by_conditions([run for run in runs if not is_pool(run)])
-    entrants = {with_remark(one.data_set, one.description): line_up(one.runs) for one in found}
+    found = by_model([run for run in runs if not is_pool(run)])
+    several = len({one.model for one in found}) > 1
+    entrants = {_column(one, with_model=several): line_up(one.runs) for one in found}
     orders = orders_of([entrant for own in entrants.values() for entrant in own])
     return [
         [panel for name, own in entrants.items() for panel in PLOTS[kind](name, order, own)]
         for order in orders
     ]
+
+
+def _column(one: SameConditions, *, with_model: bool) -> str:
+    model = one.model if with_model else ""
+    return with_remark(one.data_set, ", ".join(filter(None, (model, one.description))))
 
 
 def _points(

@@ -66,6 +66,8 @@ def _draw(grid: PanelRows) -> Any:
     for row, panels in enumerate(grid):
         for column, panel in enumerate(panels):
             _draw_panel(axes[row][column], panel, labels)
+            if column and panel.y_title == panels[0].y_title:
+                axes[row][column].set_ylabel("")
     _draw_legend(figure, axes, labels)
     return figure
 
@@ -88,6 +90,9 @@ def _draw_legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
 
 
 def _draw_panel(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
+    if panel.is_empty:
+        axes.set_axis_off()
+        return
     _draw_frame(axes, panel)
     for trace in panel.traces:
         if trace.points:
@@ -112,6 +117,8 @@ def _draw_frame(axes: Any, panel: Panel) -> None:
     axes.set_xlabel(panel.x_title, fontsize=9, color=FAINT)
     axes.set_ylabel(panel.y_title, fontsize=9, color=FAINT)
     soften(axes)
+    ticks = import_drawing("matplotlib.ticker")
+    axes.yaxis.set_major_locator(ticks.MaxNLocator(6, steps=(1, 2, 5, 10)))
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.margins(x=0.08, y=0.12)

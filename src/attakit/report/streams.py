@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from attakit.report.lines import as_json
@@ -19,6 +20,7 @@ _STREAM = "stream."
 # Of the stream's settings the one that a method may have for itself, as in the paper's protocol.
 _OF_THE_METHOD = "stream.batch_size"
 _OF_THE_ORDER = re.compile(r"stream\.order(_settings\..*)?")
+_OWN_FOLDERS = ("folders", "corrupted")  # data sets that say nothing about what they hold
 _FEW = 3  # differing settings that are named, if they are enough to distinguish all
 
 
@@ -29,6 +31,7 @@ class SameConditions:
     data_set: str
     description: str  # how the conditions differ from others on this data set, if there are others
     runs: list[RunRecord]
+    model: str = ""  # its name, where models are told apart
 
 
 def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
@@ -51,10 +54,35 @@ def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
     return found
 
 
+def by_model(runs: Sequence[RunRecord]) -> list[SameConditions]:
+    """Put runs together that differ in method, seed and any order of the stream only.
+
+    Unlike in `by_conditions`, models are told apart, and the domains may come in any order.
+    """
+    found: list[SameConditions] = []
+    for (data_set, model), own_runs in grouped(
+        runs, lambda run: (data_set_of(run), str(setting(run, "model", "name", "")))
+    ).items():
+        parts = grouped(own_runs, lambda run: as_json(_in_any_order(run))).values()
+        conditions = [_in_any_order(part[0]) for part in parts]
+        names = differing(conditions)
+        found += [
+            SameConditions(data_set, ", ".join(describe_settings(own, names)), part, model)
+            for own, part in zip(conditions, parts, strict=True)
+        ]
+    return found
+
+
+def _in_any_order(run: RunRecord) -> dict[str, Any]:
+    targets = setting(run, "stream", "targets", [])
+    return {**conditions_of(run), "targets": sorted(targets) or None}
+
+
 def conditions_of(run: RunRecord) -> dict[str, Any]:
     """The settings of a run's stream but for its order and what a method has for itself.
 
-    Those that say nothing are left out, so that an older record, which lacks them, is the same.
+    Those that say nothing (none, or switched off) are left out, so that an older record, which
+    lacks them, is the same.
     """
     return {
         name.removeprefix(_STREAM): value
@@ -62,7 +90,7 @@ def conditions_of(run: RunRecord) -> dict[str, Any]:
         if name.startswith(_STREAM)
         and name != _OF_THE_METHOD
         and not _OF_THE_ORDER.fullmatch(name)
-        and value is not None
+        and value not in (None, False)
     }
 
 
@@ -156,8 +184,14 @@ def order_of(run: RunRecord) -> str:
 
 
 def data_set_of(run: RunRecord) -> str:
-    """The data set of a run."""
-    return str(setting(run, "stream", "name", "stream"))
+    """The data set of a run; folders of one's own go by the name of the folder.
+
+    >>> data_set_of(RunRecord({"stream": {"name": "folders", "root": "x/letters"}}, {}, [], [], [],
+    ...     None))
+    'letters'
+    """
+    name, root = str(setting(run, "stream", "name", "stream")), setting(run, "stream", "root")
+    return PurePath(root).name if root and name in _OWN_FOLDERS else name
 
 
 def is_pool(run: RunRecord) -> bool:

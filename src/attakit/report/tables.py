@@ -53,6 +53,7 @@ class TableCell:
     figure: MeanStd | None = None
     paper: PaperNumber | None = None
     decimals: int = 1
+    signed: bool = False  # a difference, written with its sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,11 @@ class ResultTable:
         kept = tuple(self.columns[column] for column in columns)
         return replace(self, columns=kept, rows=rows, notes=())
 
+    @property
+    def signed_columns(self) -> set[int]:
+        """The columns that hold differences, whose intervals are never left out."""
+        return {n for row in self.rows for n, cell in enumerate(row.cells) if cell.signed}
+
     def with_inapplicable(self, labels: Iterable[str]) -> ResultTable:
         """The table with an empty row for each method that does not apply."""
         empty = tuple(TableCell() for _ in self.columns)
@@ -149,7 +155,8 @@ class ResultTable:
         """Our figure as people read it."""
         if cell.figure is None:
             return MISSING
-        return self._write(cell.figure.mean, cell.figure.deviation, cell.decimals)
+        text = self._write(cell.figure.mean, cell.figure.deviation, cell.decimals)
+        return f"+{text}" if cell.signed and not text.startswith("-") else text
 
     def write_paper(self, cell: TableCell) -> str:
         """The paper's number as printed there: with two decimals, unless it is a count."""

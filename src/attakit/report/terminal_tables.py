@@ -36,11 +36,12 @@ def terminal_table(table: ResultTable, width: int) -> RenderableType:
 
 
 def _plain_table(table: ResultTable, *, is_narrow: bool) -> Table:
-    """A plain table; a narrow one has deviations for the stream only, and no memory."""
+    """A plain table; a narrow one has deviations for stream and differences only, and no memory."""
     shown = table
     if is_narrow:
         kept = [n for n, column in enumerate(table.columns) if column.title != MEMORY_TITLE]
-        shown = table.only(kept).without_deviations(keep=[0])
+        shown = table.only(kept)
+        shown = shown.without_deviations(keep=[0, *shown.signed_columns])
     has_memory = any(column.title == MEMORY_TITLE for column in shown.columns)
     # Runs in one process, such as those of the demo, share its peak.
     memory = ["MB: peak memory of the process"] if has_memory else []
@@ -69,7 +70,8 @@ def _caption(table: ResultTable, notes: list[str]) -> str:
         for row in table.rows
         if row.unfinished
     ]
-    return escape(". ".join([f"Accuracy in percent{mean}", *unfinished, *notes]))
+    parts = [f"Accuracy in percent{mean}", *unfinished, *notes]
+    return escape(". ".join([*(part.removesuffix(".") for part in parts[:-1]), parts[-1]]))
 
 
 def _layout(table: ResultTable, width: int) -> Group:
@@ -78,7 +80,8 @@ def _layout(table: ResultTable, width: int) -> Group:
     Where deviations do not fit the width they are left out, and the notes say so. Columns that
     do not fit even then go below.
     """
-    is_short = any(_width(part) > width for part in table.by_stream())
+    too_wide = any(_width(part) > width for part in table.by_stream())
+    is_short = too_wide and not table.signed_columns
     shown = table.without_deviations() if is_short else table
     parts = [piece for part in shown.by_stream() for piece in _fitting(part, width)]
     blocks = [Padding(_stream_table(part), (0, 0, 1, 0), expand=False) for part in parts]

@@ -48,7 +48,17 @@ class StreamTable(Table):
     severity: Annotated[int, Field(strict=True, ge=1, le=5)] = 5
     held_out: Share = 0.2
     share: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
+    rest: bool = False
     skip_corrupt: bool = False
+
+    @field_validator("rest")
+    @classmethod
+    def _share_leaves_some(cls, rest: bool, info: ValidationInfo) -> bool:
+        if rest and info.data.get("share") == 1:
+            raise PydanticCustomError(
+                "rest", "left out where share is 1: rest takes what the share leaves"
+            )
+        return rest
 
 
 class ModelTable(Table):

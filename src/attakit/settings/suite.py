@@ -18,12 +18,20 @@ Seed = Annotated[int, Field(strict=True)]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 
 PLAIN = "plain"  # the layout of plain tables, one per stream
+PAIRED = "paired"  # the layout of tables of differences, paired by stream and source model
 
 
 class StreamEntry(OpenTable):
-    """[[grid.streams]]: a label; every other key is one of [stream]."""
+    """[[grid.streams]]: a label and what is special; every other key is one of [stream]."""
 
     label: NonEmptyText | None = None
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] | None = None  # instead of any others
+    methods: Annotated[tuple[str, ...], Field(min_length=1)] | None = None  # labels; None: all
+    changes: dict[str, Any] = Field(default={}, alias="set")  # further settings by dotted name
+
+    def runs(self, entry: MethodEntry) -> bool:
+        """Whether a method is run on this stream."""
+        return self.methods is None or entry.label in self.methods
 
 
 class MethodEntry(Table):
@@ -46,6 +54,10 @@ class GridTable(Table):
     budgets: tuple[BudgetSetting, ...] = ()
     streams: Annotated[tuple[StreamEntry, ...], Field(min_length=1)] = (StreamEntry(),)
 
+    def seeds_of(self, stream: StreamEntry, entry: MethodEntry) -> tuple[int, ...]:
+        """The seeds of a method on a stream: the stream's, the method's or the grid's."""
+        return stream.seeds or entry.seeds or self.seeds
+
     def entry(self, label: str) -> MethodEntry:
         """The method of that label."""
         return next(entry for entry in self.methods if entry.label == label)
@@ -67,6 +79,7 @@ class Suite(Table):
     name: NonEmptyText
     grid: GridTable
     layout: str = PLAIN
+    against: str | None = None  # label of the method that the layout "paired" compares with
     paper: str | None = None
     folder: Path | None = None
     protocol: Protocol = "fair"
@@ -100,6 +113,9 @@ def parse_suite(tables: Mapping[str, Any], where: str = "suite") -> Suite:
     suite = parse_tables(Suite, tables, where)
     parse_experiment(suite.base, where=f"{where}: base")
     _check_labels(suite.grid, where)
+    _check_against(suite, where)
+    for stream in suite.grid.streams:
+        _check_methods(stream, suite.grid, where)
     for entry in suite.grid.methods:
         _check_match(entry, suite.grid, where)
     return suite
@@ -112,6 +128,35 @@ def _check_labels(grid: GridTable, where: str) -> None:
         raise SettingError(
             f"{where}: grid.methods: labels must differ, but {', '.join(twice)} is there twice."
         )
+
+
+def _check_against(suite: Suite, where: str) -> None:
+    """Raise `SettingError` unless "paired" tables have a method to compare with, and only they."""
+    if (suite.layout == PAIRED) != (suite.against is not None):
+        raise SettingError(
+            f'{where}: against is the label of the method that layout = "{PAIRED}" compares with: '
+            f"give both or neither, got layout = {suite.layout!r} and against = {suite.against!r}."
+        )
+    labels = [entry.label for entry in suite.grid.methods]
+    if suite.against is not None and suite.against not in labels:
+        raise SettingError(
+            f"{where}: {unknown_name('method to compare with', suite.against, labels)}"
+        )
+
+
+def _check_methods(stream: StreamEntry, grid: GridTable, where: str) -> None:
+    """Raise `SettingError` unless the methods of a stream, and those they match, are there."""
+    who = f"{where}: grid.streams: {stream.label!r}"
+    labels = [entry.label for entry in grid.methods]
+    for label in stream.methods or ():
+        if label not in labels:
+            raise SettingError(f"{who}: {unknown_name('method', label, labels)}")
+        partner = grid.entry(label).match
+        if partner is not None and partner not in (stream.methods or ()):
+            raise SettingError(
+                f"{who}: {label!r} is matched to {partner!r}, which is not among the stream's "
+                f"methods. Add it to methods, or leave {label!r} out."
+            )
 
 
 def _check_match(entry: MethodEntry, grid: GridTable, where: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attakit.cli import app
-from attakit.errors import StateError, UnknownName
+from attakit.errors import SettingError, StateError, UnknownName
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_layout_as_json(folders):
 
 def test_an_unknown_layout_is_refused(folders):
     with pytest.raises(
-        UnknownName, match="Known: ada, complete, corruptions, enhanced, plain, tta"
+        UnknownName, match="Known: ada, complete, corruptions, enhanced, paired, plain, tta"
     ):
         call("table", folders, "--layout", "grid")
 
@@ -68,6 +68,16 @@ def test_the_layout_of_the_suite_is_taken_unless_another_is_named(folders):
     assert call("table", folders / "0", folders / "1").startswith("ADA comparisons on PACS")
     assert call("table", folders, "--layout", "tta").startswith("TTA comparisons on PACS")
     assert call("table", folders, "--layout", "plain").startswith("method")
+
+
+def test_pairs_are_compared_with_the_method_that_the_suite_or_the_command_names(folders):
+    with pytest.raises(SettingError, match=r"Give --against METHOD; there are EATA, mine\."):
+        call("table", folders, "--layout", "paired")
+    assert "to EATA" in call("table", folders, "--layout", "paired", "--against", "EATA")
+
+    (folders / "suite.json").write_text('{"layout": "paired", "against": "mine"}', "utf-8")
+
+    assert "Difference to mine (points)" in call("table", folders)
 
 
 def test_folders_of_several_suites_have_no_layout_in_common(folders):

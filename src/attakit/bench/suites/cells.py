@@ -66,8 +66,9 @@ def expand(suite: Suite) -> tuple[Cell, ...]:
         _cell(suite, stream, entry, budget, seed)
         for stream in suite.grid.streams
         for entry in suite.grid.methods
+        if stream.runs(entry)
         for budget in _budgets(suite, entry)
-        for seed in entry.seeds or suite.grid.seeds
+        for seed in suite.grid.seeds_of(stream, entry)
     )
     twice = [name for name, times in Counter(cell.name for cell in cells).items() if times > 1]
     if twice:
@@ -112,7 +113,9 @@ def differences(cell: Cell, model: str | None = None) -> list[str]:
 def write_suite(suite: Suite, cells: tuple[Cell, ...]) -> None:
     """Leave a list of the cells in the suite's folder, for the code that makes tables of them."""
     make_folder(suite.results, "folder")
-    about = suite.model_dump(mode="json", include={"name", "layout", "paper", "protocol"})
+    about = suite.model_dump(
+        mode="json", include={"name", "layout", "against", "paper", "protocol"}
+    )
     text = json.dumps({**about, "cells": [cell.description for cell in cells]}, indent=1)
     (suite.results / SUITE_FILE).write_text(text + "\n", encoding="utf-8")
 
@@ -151,6 +154,8 @@ def _tables(
         tables["method"] = dict(entry.method)
     for name, value in stream.settings.items():
         put_value(tables, ["stream", name], value, where="grid.streams")
+    for names, value in _flattened(stream.changes):
+        put_value(tables, names, value, where="grid.streams: set")
     if budget is not None:
         put_value(tables, ["labels", "budget"], budget, where="grid.budgets")
     if entry.batch_size is not None and suite.protocol == "paper":
