@@ -19,6 +19,7 @@ _FEWEST = 16  # samples before a share is chosen
 _LABELS = 32  # labelled samples that every share is tried on
 _SURENESS = 0.2  # weight of the mean entropy against the entropy of the mean answer
 _WORTH = 48  # labelled samples that the unlabelled ones count for
+_CLEAR = 6.0  # nats by which labels must prefer another share: a change unsettles old anchors
 _SMALLEST = 1e-9
 
 _SAVED = ("chosen", "seen", "answers", "entropies", "held", "learned")
@@ -67,7 +68,8 @@ class ShareSearch(nn.Module):
 
     A good share gives answers that are spread over the classes, and each of them sure. Its score
     is the entropy of the mean answer less a part of the mean entropy. Labels add their
-    log-likelihood. After some samples and labels the search ends, and costs nothing more.
+    log-likelihood, and change the choice when they clearly prefer another share. After some
+    samples and labels the search ends, and costs nothing more.
 
     Parameters
     ----------
@@ -176,8 +178,12 @@ class ShareSearch(nn.Module):
         if seen < _FEWEST:
             return self.chosen
         balance = softmax_entropy((answers / seen).clamp(min=_SMALLEST).log())
-        scores = _WORTH * (balance - _SURENESS * entropies / seen) + sum(self.learned.values())
-        return SHARES[int(scores.nan_to_num(nan=-torch.inf).argmax())]
+        scores = (_WORTH * (balance - _SURENESS * entropies / seen)).nan_to_num(nan=-torch.inf)
+        unlabelled = int(scores.argmax())
+        for logs in self.learned.values():
+            scores = scores + logs
+        best = int(scores.argmax())
+        return SHARES[best if scores[best] - scores[unlabelled] > _CLEAR else unlabelled]
 
     def _run(self, model: nn.Module, inputs: Tensor) -> Tensor:
         """Logits with every share: (shares, samples, classes)."""
