@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from attakit.bench.suites.cells import expand
@@ -263,3 +265,17 @@ def test_a_suite_file_takes_overrides(tmp_path):
     assert (read.base["stream"]["share"], read.grid.seeds) == (0.1, (3,))
     with pytest.raises(SettingError, match=r"no suite file at .*Check its name"):
         load_suite(tmp_path / "nowhere.toml")
+
+
+def test_the_suite_of_held_out_data_has_nothing_that_was_tuned_on():
+    """Tuned on: the third of PACS that share = 0.333 takes, and digits with seeds 10 to 12."""
+    file = Path(__file__).parents[2] / "experiments" / "fast" / "suite.toml"
+    cells = expand(load_suite(file))
+    assert not {cell.seed for cell in cells} & {10, 11, 12}
+    for cell in cells:
+        stream = cell.experiment.stream
+        assert stream.name != "pacs" or (stream.share, stream.rest) == (0.333, True)
+    orders = {cell.experiment.stream.targets for cell in cells if "ResNet" in cell.stream}
+    assert len(orders) == 5
+    asked = {cell.method: cell.experiment.labels.budget for cell in cells}
+    assert asked["Anchor head"] == asked["SimATTA"] == 2 * asked["Anchor head (B ≤ 92)"]
