@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -31,6 +32,9 @@ from attakit.build.models import digits_model
 from attakit.build.sets.places import DATA_VARIABLE
 from attakit.methods import METHODS, AnchorHead
 from attakit.nn.classifier import Classifier
+from attakit.nn.devices import prepare
+from attakit.nn.frozen_head import FrozenHead
+from attakit.nn.head_files import save_difference
 from attakit.nn.named import named_model
 from attakit.nn.seeding import seeded, torch_generator
 from attakit.queries import Allowance, Answer, Query
@@ -133,6 +137,8 @@ class Learned:
     per_label: float  # kilobytes that one more label adds to the state
     fixed: float  # kilobytes of the state without labels
     labels: int
+    version: float  # kilobytes of a version's file in a service
+    styles: int  # style groups in it
 
 
 def learn_one_by_one(case: Case) -> Learned:
@@ -144,9 +150,24 @@ def learn_one_by_one(case: Case) -> Learned:
     fixed = state_bytes(method.state_dict()) - state_bytes(method.waiting.state_dict())
     spent = [1000 * seconds(partial(method.learn, [one]))[0] for one in given]
     grown = (state_bytes(method.state_dict()) - fixed) / len(given)
+    version = method.adapted_model
     return Learned(
-        statistics.median(spent), max(spent), grown / 1000, fixed / 1000, labels=len(given)
+        statistics.median(spent),
+        max(spent),
+        grown / 1000,
+        fixed / 1000,
+        len(given),
+        file_bytes(version, case.model) / 1000,
+        1 if version.styles is None else len(version.styles.foreign),
     )
+
+
+def file_bytes(version: FrozenHead, source: nn.Module) -> int:
+    """Size of the file that a service keeps of a version."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "version.safetensors")
+        save_difference(version, prepare(copy.deepcopy(source), torch.device("cpu")), path)
+        return path.stat().st_size
 
 
 def state_bytes(state: object) -> int:
@@ -191,6 +212,7 @@ def print_times(case: Case, repeats: int) -> None:
     print(f"slowest of {learned.labels} {learned.slowest:.0f} ms")
     print(f"  state: {verdict(learned.per_label, MOST_KILOBYTES)} kB per label, ", end="")
     print(f"{learned.fixed:.0f} kB without labels")
+    print(f"  a version: {learned.version:.0f} kB with {learned.styles} style groups")
     extra = statistics.median(blending_extra(case) for _ in range(repeats))
     print(
         f"  blended statistics: {verdict(extra, MOST_EXTRA)} % more than a plain pass", flush=True

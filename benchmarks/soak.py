@@ -57,6 +57,7 @@ from attakit.settings.load import parse_service
 from attakit.settings.service import ServiceSettings
 
 CLEAN_SECONDS = 60.0
+PER_1000 = 52.0  # labels: with the audit 400 in an hour, about as many as people can answer
 LAST = 5  # the last fifth of the stream counts as its end
 
 
@@ -75,7 +76,7 @@ def soak_settings(folder: Path, world: World, **tables: Mapping[str, Any]) -> Se
     usual: dict[str, Mapping[str, Any]] = {
         "labels": {
             "budget": 400,
-            "per_1000": 52,  # with the audit that is 400 in an hour, as many as people can answer
+            "per_1000": PER_1000,
             "lease_seconds": 120.0,
             "settle_seconds": 5.0,
             "expiry_seconds": 600.0,
@@ -198,6 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--per-1000", type=float, default=PER_1000)
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     torch.set_num_threads(1)
@@ -205,9 +207,10 @@ def main() -> None:
     task = load_task(StreamTable())
     digits_model(task)  # trains it, if it is not there from an earlier time
     began = time.perf_counter()
+    pace = {"per_1000": options.per_1000}
     with (
         TemporaryDirectory() as folder,
-        closing(Soak(world, soak_settings(Path(folder), world), task)) as soak,
+        closing(Soak(world, soak_settings(Path(folder), world, labels=pace), task)) as soak,
     ):
         soak.run()
         well = tell(soak)

@@ -292,6 +292,14 @@ def test_a_split_network_is_found_again_after_loading():
     assert same_state(first.state_dict(), second.state_dict())
 
 
+def test_the_adapted_model_shares_the_parameters_of_the_method():
+    method = SimATTA(tiny_classifier())
+    for one, other in zip(
+        method.adapted_model.parameters(), method.model.model.parameters(), strict=True
+    ):
+        assert one is other
+
+
 def test_the_adapted_model_has_the_blended_statistics_frozen_in_it():
     method = SimATTA(tiny_classifier())
     before = method.adapted_model[1].running_mean.clone()

@@ -15,6 +15,7 @@ from attakit.errors import StateError
 from attakit.nn.blended import freeze_blended
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place, prepare
+from attakit.nn.frozen_head import copy_sharing
 from attakit.queries import Allowance, Answer
 from attakit.records import Batch, Prediction, Step, Training
 
@@ -44,12 +45,13 @@ class BaseMethod:
     def adapted_model(self) -> nn.Module:
         """The copy of the caller's own model, as it is now; its weights fit the original.
 
-        Blended statistics are frozen in it, so that it answers each sample by itself.
+        Blended statistics are frozen in it, so that it answers each sample by itself. Parameters
+        are those of the method, and go on with it. Copy the model to keep it as it is.
         """
         model: nn.Module = self.model.model
         if self.model.stream is None:
             return model
-        frozen = copy.deepcopy(model)
+        frozen = copy_sharing(model)
         freeze_blended(frozen)
         return frozen
 

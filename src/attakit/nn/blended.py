@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
 from attakit.errors import check_count, check_range
-from attakit.nn.norm import batch_norm_layers, evaluate_with
+from attakit.nn.norm import batch_norm_layers, evaluate_with, moments
 from attakit.nn.share_search import SHARES, FixedShare, ShareSearch
 from attakit.nn.styles import Grouping, StyleGroups, style_vectors
 from attakit.queries import SampleId
@@ -323,8 +323,8 @@ def _forward_blended(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     sample = _sampled(inputs.detach()).to(memory.mean.dtype)
     grouping = memory.styles.grouping
     if grouping is None or (grouping.members.shape[1] == 1 and not bool(grouping.home.any())):
-        axes = [0, *range(2, inputs.ndim)]
-        variance, mean = torch.var_mean(sample, axes, correction=0)
+        axes = (0, *range(2, inputs.ndim))
+        mean, variance = moments(sample, axes)
         count = mean.new_full((1,), float(len(inputs)))
         memory.latest = memory.joined(mean[None], variance[None], count)
         mean, variance, total = memory.latest

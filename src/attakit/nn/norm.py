@@ -173,6 +173,18 @@ def _forward_on_mixture(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     )
 
 
+def moments(values: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Mean and variance over some axes. On a CPU `torch.var_mean` takes up to ten times as long.
+
+    >>> import torch
+    >>> [each.item() for each in moments(torch.tensor([1.0, 3.0]), (0,))]
+    [2.0, 1.0]
+    """
+    mean = values.mean(axes, keepdim=True)
+    # A sum over axes of length 1: the ONNX exporter does not know squeeze with several axes.
+    return mean.sum(axes), (values - mean).square_().mean(axes)
+
+
 def evaluate_with(
     layer: _BatchNorm, inputs: Tensor, mean: Tensor | None, variance: Tensor | None
 ) -> Tensor:

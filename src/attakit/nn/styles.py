@@ -17,6 +17,7 @@ from torch import Tensor
 
 from attakit.errors import check_count
 from attakit.nn.gaussians import Array, Card, Gaussians, Projection, best_mixture
+from attakit.nn.norm import moments
 from attakit.nn.style_memory import lasting_places, latest_places
 from attakit.queries import SampleId
 
@@ -39,7 +40,7 @@ def style_vectors(activations: Tensor) -> Tensor:
     [[2.0, 0.0]]
     """
     axes = tuple(range(2, activations.ndim))
-    variance, mean = torch.var_mean(activations.float(), axes, correction=0)
+    mean, variance = moments(activations.float(), axes)
     return torch.cat([mean, variance.clamp(min=_SMALLEST).log()], dim=1)
 
 
