@@ -59,7 +59,8 @@ METHODS = {
         "selector": {"inits": 1, "initial_clusters": 30, "cluster_growth": 20},
         "trainer": {"name": "balanced", "max_updates": 15},
     },
-    "anchor_head": {"name": "anchor_head"},
+    # Without blending, which needs no answers: it would hide what random answers spoil.
+    "anchor_head": {"name": "anchor_head", "source_share": 1.0},
 }
 PACE = {"simatta": {}, "anchor_head": {"per_1000": 240}}
 
