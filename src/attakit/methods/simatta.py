@@ -70,7 +70,8 @@ class SimATTA(AskingMethod):
         trains, so that the layers in front of it run once per sample.
     norm
         Statistics of batch-norm layers: "frozen" (the source's), "batch", "running" or "blended"
-        (the source's mixed with those of recent batches). If blended, the source model's too, but
+        (the source's mixed with those of recent batches, in a proportion that fits the first
+        samples). If blended, the source model's too, but
         without a memory of earlier batches. Otherwise it keeps its own.
     low_entropy_capacity
         Source-like anchors kept, as a uniform draw from all seen; or "unlimited".
@@ -123,8 +124,8 @@ class SimATTA(AskingMethod):
         self.high_entropy_anchors = Anchors()
         self.source_model = copy.deepcopy(self.model)
         if norm == "blended":
-            self.source_model.use_norm(norm)
-        self.model.use_norm(norm)
+            self.source_model.use_norm(norm, source_share="auto")
+        self.model.use_norm(norm, source_share="auto")
         trainable_parameters(self.model, trainable)
         self._split: Split | None = None  # found with the first inputs
 

@@ -80,7 +80,7 @@ class StreamStatistics(nn.Module):
         check_count("StreamStatistics", "window", window, at_least=1)
         super().__init__()
         self.share = self._fixed_or_searched(model, source_share, window)
-        self.styles = _Styles(groups)
+        self.styles = _Styles(groups, self.share)
         self.layers = nn.ModuleList()
         for layer in _blendable(model):
             assert layer.running_mean is not None
@@ -115,20 +115,16 @@ class StreamStatistics(nn.Module):
 
     def search_again(self, model: nn.Module, inputs: Tensor) -> None:
         """Search for the share from these samples on, because a new domain has begun."""
-        grouping = self.styles.grouping
         self.share.restart()
         with torch.no_grad():
             if self.share.look(model, inputs):
                 self.share.keep()
                 self.attach(model)
-                self.styles.grouping = grouping
 
     def compare_shares(self, model: nn.Module, samples: Sequence[SampleId], inputs: Tensor) -> None:
         """Try shares on samples that are asked about; `share.learn` takes their labels."""
-        grouping = self.styles.grouping
         if self.share.hold(model, samples, inputs):
             self.attach(model)
-            self.styles.grouping = grouping  # of the batch, not of the samples tried
 
     @property
     def grouping(self) -> Grouping | None:
@@ -172,8 +168,9 @@ def sampled_styles(activations: Tensor) -> Tensor:
 class _Styles:
     """The style groups of a model, and how the batch in the present pass belongs to them."""
 
-    def __init__(self, groups: StyleGroups | None) -> None:
+    def __init__(self, groups: StyleGroups | None, share: FixedShare | ShareSearch) -> None:
         self.groups = groups
+        self.share = share
         self.grouping: Grouping | None = None
 
     @property
@@ -183,11 +180,12 @@ class _Styles:
     def start(self, model: nn.Module, inputs: object) -> None:
         """Layers before the first convolution must not see the groups of the batch before."""
         del model, inputs
-        self.grouping = None
+        if not self.share.is_trying:
+            self.grouping = None
 
     def look(self, layer: nn.Module, inputs: object, outputs: Tensor) -> None:
         del layer, inputs
-        if self.groups is not None and len(outputs):
+        if self.groups is not None and len(outputs) and not self.share.is_trying:
             self.grouping = self.groups.after(sampled_styles(outputs))
 
     def keep(self, samples: Sequence[SampleId]) -> None:

@@ -16,7 +16,7 @@ from attakit.queries import Answer, SampleId
 SHARES = (0.25, 0.45, 0.65, 0.8)  # each costs a pass over the samples that it is tried on
 _SAMPLES = 32  # that every share is tried on
 _FEWEST = 16  # samples before a share is chosen
-_LABELS = 32  # labelled samples that every share is tried on
+_LABELS = 16  # labelled samples that every share is tried on
 _SURENESS = 0.2  # weight of the mean entropy against the entropy of the mean answer
 _WORTH = 48  # labelled samples that the unlabelled ones count for
 _CLEAR = 6.0  # nats by which labels must prefer another share: a change unsettles old anchors
@@ -41,6 +41,7 @@ class FixedShare(nn.Module):
     def __init__(self, value: float) -> None:
         super().__init__()
         self.value = value
+        self.is_trying = False
 
     def look(self, model: nn.Module, inputs: Tensor) -> bool:
         del model, inputs
@@ -91,7 +92,7 @@ class ShareSearch(nn.Module):
         self.chosen = first
         self._reset()
         self._latest: tuple[int, Tensor, Tensor, float] | None = None  # of a pass, until kept
-        self._is_trying = False
+        self.is_trying = False  # whether a pass that happens now is a trial
 
     @property
     def value(self) -> float:
@@ -103,7 +104,7 @@ class ShareSearch(nn.Module):
 
         Returns whether it did. The model then has the statistics of a trial.
         """
-        if self._is_trying:
+        if self.is_trying:
             return False
         self._latest = None
         count = min(len(inputs), _SAMPLES - self.seen)
@@ -188,14 +189,14 @@ class ShareSearch(nn.Module):
     def _run(self, model: nn.Module, inputs: Tensor) -> Tensor:
         """Logits with every share: (shares, samples, classes)."""
         found = []
-        self._is_trying = True
+        self.is_trying = True
         try:
             with torch.no_grad():
                 for trial in self._trials():
                     trial.attach(model)
                     found.append(as_logits(model(inputs), len(inputs)).float())
         finally:
-            self._is_trying = False
+            self.is_trying = False
         return torch.stack(found)
 
     def _trials(self) -> Iterator[Trial]:
