@@ -2,9 +2,9 @@ import torch
 from torch import nn
 
 from attakit.nn import Classifier, SmallCNN
-from attakit.nn.blended import blended_statistics
 from attakit.nn.norm import batch_norm_layers
 from attakit.nn.steady import steady_statistics
+from attakit.nn.stream_memory import blended_statistics
 
 
 def blending():

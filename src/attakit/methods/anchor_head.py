@@ -27,10 +27,9 @@ from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean, DomainState
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.frozen_head import FrozenHead
-from attakit.nn.gaussians import Card
 from attakit.nn.neighbours import smooth
 from attakit.nn.network_state import NetworkState
-from attakit.nn.source_card import CARD_SAMPLES, load_card, make_card
+from attakit.nn.source_card import CARD_SAMPLES, read_or_make_card
 from attakit.nn.styles import Grouping, StyleGroups
 from attakit.protocols import LearnsAtOnce, NeedsSource, Selector
 from attakit.queries import Allowance, Answer, Query, SampleId
@@ -137,7 +136,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         self.network = NetworkState(self.model.model)
-        card = _card(model, source_card, source_inputs)
+        card = read_or_make_card(model, source_card, source_inputs)
         self.styles = StyleGroups(most=styles, card=card, lasting=lasting_styles)
         self.model.use_norm("blended", source_share=source_share, window=window, groups=self.styles)
         assert self.model.stream is not None
@@ -288,19 +287,6 @@ class _View:
     layers: Sequence[str]
     domain: DomainState
     drifted: bool
-
-
-def _card(model: nn.Module, given: str | Path | None, source_inputs: Tensor | None) -> Card | None:
-    if given is None:
-        return None
-    if given != "auto":
-        return load_card(given)
-    if source_inputs is None:
-        raise SettingError(
-            'AnchorHead: source_card="auto" makes the card from source_inputs, which are missing. '
-            "Pass some, or name a file that `attakit card` wrote."
-        )
-    return make_card(model, source_inputs)
 
 
 def _members(grouping: Grouping | None, like: Tensor) -> Tensor:

@@ -13,16 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from attakit.nn.blended import (
-    blended_statistics,
-    first_convolution,
-    freeze_blended,
-    grouped_statistics,
-    sampled_styles,
-    stop_blending,
-)
+from attakit.nn.blended import first_convolution, freeze_blended, stop_blending
 from attakit.nn.gaussians import Array, Gaussians
 from attakit.nn.norm import batch_norm_layers
+from attakit.nn.stream_memory import blended_statistics, grouped_statistics, sampled_styles
 from attakit.nn.styles import StyleGroups, bounded
 
 _NEVER = -1e9  # as a log likelihood

@@ -9,11 +9,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from attakit.errors import ModelError
+from attakit.errors import ModelError, SettingError
 from attakit.files import atomic_write
-from attakit.nn.blended import first_convolution, sampled_styles
+from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
 from attakit.nn.gaussians import Card
+from attakit.nn.stream_memory import sampled_styles
 
 CARD_SAMPLES = 400  # more hardly change the card
 _BATCH = 100
@@ -81,3 +82,19 @@ def load_card(path: str | Path) -> Card:
         raise ModelError(
             f"source card: {path} cannot be read ({error}). Make one with `attakit card`."
         ) from error
+
+
+def read_or_make_card(
+    model: nn.Module, given: str | Path | None, source_inputs: Tensor | None
+) -> Card | None:
+    """The card in a file, or with "auto" one made from source inputs. None gives none."""
+    if given is None:
+        return None
+    if given != "auto":
+        return load_card(given)
+    if source_inputs is None:
+        raise SettingError(
+            'source_card: "auto" makes the card from source_inputs, which are missing. '
+            "Pass some, or name a file that `attakit card` wrote."
+        )
+    return make_card(model, source_inputs)

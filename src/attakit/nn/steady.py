@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch import nn
 
-from attakit.nn.blended import blended_statistics
 from attakit.nn.norm import batch_norm_layers
+from attakit.nn.stream_memory import blended_statistics, blends
 
 
 @contextmanager
@@ -31,21 +30,13 @@ def steady_statistics(model: nn.Module) -> Iterator[None]:
     """
     before = []
     for layer in batch_norm_layers(model):
-        remembered = _remembered(layer)
-        if remembered is not None:
+        if blends(layer):
             stored = layer.running_mean, layer.running_var
             before.append((layer, layer.__dict__.pop("forward"), stored))
-            layer.running_mean, layer.running_var = remembered
+            layer.running_mean, layer.running_var = blended_statistics(layer)
     try:
         yield
     finally:
         for layer, forward, stored in before:
             layer.__dict__["forward"] = forward
             layer.running_mean, layer.running_var = stored
-
-
-def _remembered(layer: _BatchNorm) -> tuple[Tensor, Tensor] | None:
-    try:
-        return blended_statistics(layer)
-    except KeyError:  # it does not blend
-        return None

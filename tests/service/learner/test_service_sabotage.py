@@ -37,6 +37,10 @@ def run(service, inputs, say):
             pass
 
 
+def random_answers(seed):
+    return lambda question: int(generator(seed, "sabotage", question.question).integers(10))
+
+
 def promoted(service):
     """The model that answers in the end."""
     number = service.storage.versions.current().version
@@ -61,8 +65,9 @@ METHODS = {
     },
     # Without blending, which needs no answers: it would hide what random answers spoil.
     "anchor_head": {"name": "anchor_head", "source_share": 1.0},
+    "default": {"name": "anchor_head"},
 }
-PACE = {"simatta": {}, "anchor_head": {"per_1000": 240}}
+PACE = {"simatta": {}, "anchor_head": {"per_1000": 240}, "default": {"per_1000": 240}}
 
 
 def settings(model, method):
@@ -97,11 +102,7 @@ def test_the_gate_holds_against_random_answers(miniature, outlines, method, seed
     inputs, labels, model = outlines
     sabotaged = miniature(**settings(model, method))
 
-    run(
-        sabotaged,
-        inputs,
-        lambda question: int(generator(seed, "sabotage", question.question).integers(10)),
-    )
+    run(sabotaged, inputs, random_answers(seed))
 
     source = accuracy(Classifier(model), inputs, labels)
     assert accuracy(promoted(sabotaged), inputs, labels) >= source
@@ -109,3 +110,18 @@ def test_the_gate_holds_against_random_answers(miniature, outlines, method, seed
     assert accuracy(spoiled, inputs, labels) < source  # else there was nothing to hold back
     held = [version.gate.reason for version in sabotaged.storage.versions.all() if version.gate]
     assert any("the answers look random" in reason for reason in held)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_answers_do_not_bring_the_default_method_below_the_source_model(
+    miniature, outlines, seed
+):
+    inputs, labels, model = outlines
+    sabotaged = miniature(**settings(model, "default"))
+
+    run(sabotaged, inputs, random_answers(seed))
+
+    assert accuracy(promoted(sabotaged), inputs, labels) >= accuracy(
+        Classifier(model), inputs, labels
+    )

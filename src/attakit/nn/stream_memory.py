@@ -1,0 +1,251 @@
+"""What blended batch-norm layers remember of a stream, and how they normalise with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from types import MethodType
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from attakit.nn.norm import evaluate_with, moments
+from attakit.nn.share_search import FixedShare, ShareSearch
+from attakit.nn.styles import Grouping, StyleGroups, style_vectors
+from attakit.queries import SampleId
+
+_VALUES = 6400  # per channel: more make the statistics slower, not better
+_STYLE_VALUES = 1024  # per channel and sample: fewer make the style of a single sample noisy
+_SETTLED = 16  # samples before the stream's share is complete
+_SMALLEST = 1e-6
+
+_PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+_Statistics = tuple[Tensor, Tensor, Tensor]  # mean, variance and number of samples, by group
+
+# Where a batch-norm layer keeps its memory. Not as a submodule: the caller's model keeps its names.
+_MEMORY = "_attakit_stream_memory"
+
+
+class PassStyles:
+    """The style groups of a model, and how the batch in the present pass belongs to them."""
+
+    def __init__(self, groups: StyleGroups | None, share: FixedShare | ShareSearch) -> None:
+        self.groups = groups
+        self.share = share
+        self.grouping: Grouping | None = None
+
+    @property
+    def most(self) -> int:
+        return 1 if self.groups is None else self.groups.most
+
+    def start(self, model: nn.Module, inputs: object) -> None:
+        """Layers before the first convolution must not see the groups of the batch before."""
+        del model, inputs
+        if not self.share.is_trying:
+            self.grouping = None
+
+    def look(self, layer: nn.Module, inputs: object, outputs: Tensor) -> None:
+        del layer, inputs
+        if self.groups is not None and len(outputs) and not self.share.is_trying:
+            self.grouping = self.groups.after(sampled_styles(outputs))
+
+    def keep(self, samples: Sequence[SampleId]) -> None:
+        if self.groups is not None and self.grouping is not None:
+            self.groups.keep(self.grouping, samples)
+
+
+def start_layer(layer: _BatchNorm, memory: LayerMemory) -> None:
+    """Let a layer normalise with a memory."""
+    layer.__dict__[_MEMORY] = memory
+    layer.__dict__["forward"] = MethodType(_forward_blended, layer)
+
+
+def blends(layer: _BatchNorm) -> bool:
+    """Whether a layer normalises with a memory."""
+    return _MEMORY in layer.__dict__
+
+
+def stop_layer(layer: _BatchNorm) -> None:
+    """Let a layer use its stored statistics again."""
+    if blends(layer):
+        del layer.__dict__[_MEMORY], layer.__dict__["forward"]
+
+
+class LayerMemory(nn.Module):
+    """Mean and variance of the last samples that passed one layer, by style group."""
+
+    mean: Tensor  # (groups, channels)
+    variance: Tensor  # (groups, channels)
+    count: Tensor  # (groups,)
+
+    def __init__(self, like: Tensor, window: int, styles: PassStyles) -> None:
+        super().__init__()
+        self.window = window
+        self.styles = styles
+        rows = like.new_zeros(styles.most, len(like))
+        self.register_buffer("mean", rows)
+        self.register_buffer("variance", torch.ones_like(rows))
+        self.register_buffer("count", rows.new_zeros(len(rows)))
+        self.latest: tuple[Tensor, Tensor, Tensor] | None = None
+
+    @property
+    def source_share(self) -> float:
+        return self.styles.share.value
+
+    def joined(self, mean: Tensor, variance: Tensor, count: Tensor) -> _Statistics:
+        """Statistics of a batch and of as much memory as fits into the window with it.
+
+        All by group, where groups that have no sample in the batch keep their memory. A batch whose
+        statistics are not finite is left out: it would spoil the memory for good.
+        """
+        old = self._regrouped(len(count))
+        kept = torch.minimum(old[2], (self.window - count).clamp(min=0))
+        kept = torch.where(count < _SMALLEST, old[2], kept)
+        total = kept + count
+        share = (kept / total.clamp(min=_SMALLEST))[:, None]
+        between = share * (1 - share) * (mean - old[0]).square()
+        mean, variance = mean.lerp(old[0], share), variance.lerp(old[1], share) + between
+        if not bool((mean.isfinite() & variance.isfinite()).all()):
+            return old[0].clone(), old[1].clone(), old[2].clone()  # `keep` overwrites the memory
+        return mean, variance, total
+
+    def _regrouped(self, groups: int) -> _Statistics:
+        """The memory by the groups of the present pass."""
+        grouping = self.styles.grouping
+        if grouping is None or grouping.moved is None:
+            return self.mean[:groups], self.variance[:groups], self.count[:groups]
+        moved = grouping.moved.to(self.mean)
+        before = moved.shape[1]
+        count = (moved / moved.sum(dim=0).clamp(min=_SMALLEST)) @ self.count[:before]
+        shares = moved / moved.sum(dim=1, keepdim=True).clamp(min=_SMALLEST)
+        mean = shares @ self.mean[:before]
+        squares = shares @ (self.variance[:before] + self.mean[:before].square())
+        return mean, (squares - mean.square()).clamp(min=0), count
+
+    def keep(self) -> None:
+        if self.latest is not None:
+            for buffer, latest in zip(
+                (self.mean, self.variance, self.count), self.latest, strict=True
+            ):
+                buffer.zero_()
+                buffer[: len(latest)] = latest
+            self.latest = None
+
+
+def _forward_blended(layer: _BatchNorm, inputs: Tensor) -> Tensor:
+    memory: LayerMemory = layer.__dict__[_MEMORY]
+    if inputs.numel() == 0:
+        return evaluate_with(layer, inputs, layer.running_mean, layer.running_var)
+    sample = _sampled(inputs.detach()).to(memory.mean.dtype)
+    grouping = memory.styles.grouping
+    if grouping is None or (grouping.members.shape[1] == 1 and not bool(grouping.home.any())):
+        axes = (0, *range(2, inputs.ndim))
+        mean, variance = moments(sample, axes)
+        count = mean.new_full((1,), float(len(inputs)))
+        memory.latest = memory.joined(mean[None], variance[None], count)
+        mean, variance, total = memory.latest
+        return evaluate_with(layer, inputs, *_blend(layer, memory, mean[0], variance[0], total[0]))
+    return _forward_grouped(layer, memory, grouping, inputs, sample)
+
+
+def _forward_grouped(
+    layer: _BatchNorm, memory: LayerMemory, grouping: Grouping, inputs: Tensor, sample: Tensor
+) -> Tensor:
+    """Normalise every sample by the statistics of its own groups."""
+    members = grouping.members.to(sample)
+    away = 1 - grouping.home.to(sample)
+    memory.latest = memory.joined(*_by_group(sample, members * away[:, None]))
+    mean, variance, total = memory.latest
+    share = (1 - memory.source_share) * away * (members @ (total / _SETTLED).clamp(max=1))
+    assert layer.running_mean is not None
+    assert layer.running_var is not None
+    mean = layer.running_mean.lerp(members @ mean, share[:, None])
+    variance = layer.running_var.lerp(members @ variance, share[:, None])
+    scale = (variance + layer.eps).rsqrt()
+    if type(layer) not in _PLAIN:  # a subclass may add an activation: run it on neutral statistics
+        neutral = torch.zeros_like(layer.running_mean), torch.ones_like(layer.running_var)
+        normal = torch.addcmul(_spread(-mean * scale, inputs), inputs, _spread(scale, inputs))
+        return evaluate_with(layer, normal, neutral[0], neutral[1] - layer.eps)
+    if layer.weight is not None:
+        scale = scale * layer.weight
+    shift = -mean * scale if layer.bias is None else layer.bias - mean * scale
+    return torch.addcmul(_spread(shift, inputs), inputs, _spread(scale, inputs))
+
+
+def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
+    """Rows per sample and channel, in a shape that applies to every position."""
+    return rows.to(inputs.dtype).view(*rows.shape, *[1] * (inputs.ndim - 2))
+
+
+def _by_group(sample: Tensor, members: Tensor) -> _Statistics:
+    """Mean, variance and number of samples of each group, per channel."""
+    axes = list(range(2, sample.ndim))
+    count = members.sum(dim=0)
+    shares = (members / count.clamp(min=_SMALLEST)).T
+    means = sample.mean(axes) if axes else sample
+    squares = sample.square().mean(axes) if axes else sample.square()
+    mean = shares @ means
+    return mean, (shares @ squares - mean.square()).clamp(min=0), count
+
+
+def _blend(
+    layer: _BatchNorm, memory: LayerMemory, mean: Tensor, variance: Tensor, count: Tensor
+) -> tuple[Tensor, Tensor]:
+    assert layer.running_mean is not None
+    assert layer.running_var is not None
+    share = (1 - memory.source_share) * (count / _SETTLED).clamp(max=1)
+    return layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
+
+
+def _sampled(inputs: Tensor, most: int = _VALUES) -> Tensor:
+    """A grid of positions where there are very many."""
+    return _strided(inputs, _stride(inputs, len(inputs), most))
+
+
+def _stride(inputs: Tensor, rows: int, most: int) -> int:
+    """The step of a grid on which `rows` samples have at most so many positions."""
+    positions, axes = math.prod(inputs.shape[2:]), inputs.ndim - 2
+    stride = 1
+    while axes and rows * positions / stride**axes > most and stride**axes < positions:
+        stride += 1
+    return stride
+
+
+def _strided(inputs: Tensor, stride: int) -> Tensor:
+    # From half a stride on, so that the grid does not lie on the padded border.
+    grid = [slice(stride // 2, None, stride)] * (inputs.ndim - 2)
+    return inputs[(slice(None), slice(None), *grid)]
+
+
+def blended_statistics(layer: _BatchNorm) -> tuple[Tensor, Tensor]:
+    """Mean and variance that a layer's memory and its stored statistics give, without a batch.
+
+    Style groups count by their numbers of samples.
+    """
+    memory: LayerMemory = layer.__dict__[_MEMORY]
+    counts = memory.count[:, None]
+    shares = counts / counts.sum().clamp(min=_SMALLEST)
+    mean = (shares * memory.mean).sum(dim=0)
+    between = (shares * (memory.mean - mean).square()).sum(dim=0)
+    variance = (shares * memory.variance).sum(dim=0) + between
+    return _blend(layer, memory, mean, variance, counts.sum())
+
+
+def grouped_statistics(layer: _BatchNorm, groups: int) -> tuple[Tensor, Tensor] | None:
+    """As `blended_statistics`, but a row for each style group.
+
+    None for a layer that has seen no groups, because it is in front of the first convolution.
+    """
+    memory: LayerMemory = layer.__dict__[_MEMORY]
+    if groups > 1 and not bool(memory.count[1:groups].any()):
+        return None
+    counts = memory.count[:groups, None]
+    return _blend(layer, memory, memory.mean[:groups], memory.variance[:groups], counts)
+
+
+def sampled_styles(activations: Tensor) -> Tensor:
+    """Style vectors, from a grid of positions where there are very many."""
+    # Per sample: the size of the batch must not become a constant of an exported program.
+    return style_vectors(_strided(activations.detach(), _stride(activations, 1, _STYLE_VALUES)))
