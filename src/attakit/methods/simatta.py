@@ -71,8 +71,8 @@ class SimATTA(AskingMethod):
     norm
         Statistics of batch-norm layers: "frozen" (the source's), "batch", "running" or "blended"
         (the source's mixed with those of recent batches, in a proportion that fits the first
-        samples). If blended, the source model's too, but
-        without a memory of earlier batches. Otherwise it keeps its own.
+        samples). If blended, the source model's too, but without a memory of earlier batches.
+        Otherwise it keeps its own.
     low_entropy_capacity
         Source-like anchors kept, as a uniform draw from all seen; or "unlimited".
     include_bound

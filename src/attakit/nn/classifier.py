@@ -141,6 +141,11 @@ class Classifier(nn.Module):
             )
         self.norm = policy
 
+    @property
+    def is_trying_shares(self) -> bool:
+        """Whether the present pass is a trial of another share of the source's statistics."""
+        return self.stream is not None and self.stream.share.is_trying
+
     def keep_statistics(self, samples: Sequence[SampleId] = ()) -> None:
         """Remember the statistics of the batch that passed last; only "blended" has a memory.
 

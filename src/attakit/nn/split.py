@@ -72,7 +72,8 @@ class Split(nn.Module):
         kept: list[Tensor] = []
 
         def keep(_layer: nn.Module, given: tuple[Any, ...]) -> None:
-            kept.append(given[0])
+            if not self.classifier.is_trying_shares:
+                kept.append(given[0])
 
         hook = self._watch(keep)
         try:
