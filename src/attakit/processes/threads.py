@@ -1,4 +1,4 @@
-"""How many cores there are for us, and how many threads torch computes with."""
+"""How many cores there are for us, and how many threads torch and numpy compute with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from threadpoolctl import threadpool_limits
 
 
 def usable_cores() -> int:
@@ -34,9 +35,12 @@ def using_threads(count: int) -> Iterator[None]:
     True
     """
     before = torch.get_num_threads()
-    if count:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    # The threads of numpy and scikit-learn are others than torch's. Left alone, those of two
+    # processes fight for the cores, and everything takes three times as long.
+    with threadpool_limits(count or None):
+        if count:
+            torch.set_num_threads(count)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
@@ -69,6 +70,7 @@ def run_learner(
 def limit_cpu(settings: ServiceSettings) -> None:
     """Take as little of the machine as the settings say."""
     torch.set_num_threads(settings.learning.threads)
+    threadpool_limits(settings.learning.threads)
     more = settings.learning.niceness - os.nice(0)
     if more > 0:
         os.nice(more)
