@@ -49,8 +49,8 @@ def parse_experiment(tables: Mapping[str, Any], where: str = "experiment") -> Ex
     Traceback (most recent call last):
         ...
     attakit.errors.SettingError: experiment: unknown setting stream.bach_size. Did you mean
-    'batch_size'? Known: batch_size, held_out, name, order, order_settings, root, severity, share,
-    size, skip_corrupt, source, targets.
+    'batch_size'? Known: batch_size, held_out, name, order, order_settings, rest, root, severity,
+    share, size, skip_corrupt, source, targets.
     """
     return parse_tables(Experiment, tables, where)
 

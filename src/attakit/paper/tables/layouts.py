@@ -65,7 +65,7 @@ def lay_out(name: str, runs: Sequence[RunRecord]) -> list[ResultTable]:
     >>> (table,) = lay_out("tta", [RunRecord(experiment, {}, ["sketch"], [], [], end)])
     >>> table.rows[0].cells[0]
     TableCell(figure=MeanStd(mean=80.0, deviation=None),
-              paper=PaperNumber(value=50.27, deviation=None), decimals=1)
+              paper=PaperNumber(value=50.27, deviation=None), decimals=1, signed=False)
     """
     if name not in LAYOUTS:
         raise unknown_name("layout", name, LAYOUTS)
