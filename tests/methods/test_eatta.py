@@ -196,7 +196,9 @@ def test_forgotten_samples_are_gone_from_everything_that_is_kept():
     assert method.learn(answers_to([open_query])).updates == 0
 
 
-@pytest.mark.parametrize("oracle", [lambda o: Delayed(o, rounds=2), lambda o: Skipping(o, rate=0.5)])
+@pytest.mark.parametrize(
+    "oracle", [lambda o: Delayed(o, rounds=2), lambda o: Skipping(o, rate=0.5)]
+)
 def test_late_and_missing_answers_are_no_trouble(oracle):
     labels = dict.fromkeys((f"{n}-{k}" for n in range(6) for k in range(8)), 0)
     method = EATTA(tiny_classifier(), lr=0.1)
