@@ -46,11 +46,12 @@ def build_method(
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
 
     A method that declares `NeedsSource` gets some of the samples the model was trained on, if
-    there are any. One that asks for labels gets the rate, if there is one.
+    there are any. One that asks for labels gets the rate, if there is one. If the rate is the usual
+    one, a method with a pace of its own keeps that.
     """
     method = _method(table.name, table.settings, model, seed, source)
     if rate is not None and isinstance(method, AskingMethod):
-        method.rate = rate
+        method.rate = method.rate if rate.is_usual else rate
     return method
 
 

@@ -6,6 +6,7 @@ from attakit.methods.base import BaseMethod
 from attakit.methods.batch_norm import BatchNorm
 from attakit.methods.cotta import CoTTA
 from attakit.methods.eata import EATA
+from attakit.methods.eatta import EATTA
 from attakit.methods.enhanced import Enhanced
 from attakit.methods.pool import Pool, PoolAdaptation
 from attakit.methods.reference import ReferenceSimATTA
@@ -20,6 +21,7 @@ METHODS: dict[str, type[BaseMethod]] = {
     "cotta": CoTTA,
     "enhanced": Enhanced,
     "eata": EATA,
+    "eatta": EATTA,
     "sar": SAR,
     "simatta": SimATTA,
     "simatta_reference": ReferenceSimATTA,
@@ -29,6 +31,7 @@ METHODS: dict[str, type[BaseMethod]] = {
 
 __all__ = [
     "EATA",
+    "EATTA",
     "METHODS",
     "SAR",
     "AnchorHead",
