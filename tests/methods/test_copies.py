@@ -10,8 +10,9 @@ from attakit.queries import Allowance
 from attakit.testing import tiny_batch, tiny_classifier
 
 # The adapting model, and what a paper wants besides: SimATTA the source model, which
-# pseudo-labels; CoTTA (Wang et al. 2022) a teacher, and the source weights to restore from.
-COPIES = {"simatta": 2, "simatta_reference": 2, "cotta": 3}
+# pseudo-labels; CoTTA (Wang et al. 2022) a teacher, and the source weights to restore from; RoTTA
+# (Yuan et al. 2023) a teacher.
+COPIES = {"simatta": 2, "simatta_reference": 2, "cotta": 3, "rotta": 2}
 
 
 def tensors_in(part, seen):

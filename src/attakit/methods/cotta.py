@@ -7,8 +7,8 @@ Differs from the reference code: answers of several views are averaged as probab
 paper's formula says, not as logits; every sample of a view has a random change of its own; views
 are made of normalised inputs, without clipping to [0, 1]; random draws depend on the seed and on
 the number of updates alone. Plain cross-entropy is used, as in the paper; the reference code for
-ImageNet also adds the reverse direction. The optimiser is SGD for every data set; the reference
-code has Adam for CIFAR.
+ImageNet also adds the reverse direction. The optimiser is SGD unless set otherwise; the
+reference code has Adam for CIFAR.
 
 The bound below which views are averaged is, in the paper, the confidence that 95 % of *source*
 images reach, less 0.05. Methods here see no source data, so the default follows from the class
@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_count, check_range
-from attakit.methods.gradient import GradientMethod
+from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.nn.augment import augment
 from attakit.nn.seeding import torch_generator
 from attakit.nn.trainable import trainable_parameters
@@ -67,8 +67,8 @@ class CoTTA(GradientMethod):
     ----------
     model
         Classifier to adapt; it is copied.
-    lr, momentum
-        Of the student's gradient step.
+    lr, momentum, optimizer
+        Of the student's gradient step: "sgd", or "adam", whose β₁ is the momentum.
     trainable
         Which parameters train: "all" (the paper), "norm", "head" or "last:N".
     teacher_momentum
@@ -84,6 +84,8 @@ class CoTTA(GradientMethod):
     confidence_bound
         p_th: views are averaged where the source model's mean confidence on the batch is below
         it. "auto" takes it from the number of classes; 0 never averages, 1 practically always.
+    window
+        Samples that small batches are filled up to with earlier ones; one update per window.
     seed
         Of views and restored weights.
 
@@ -96,7 +98,7 @@ class CoTTA(GradientMethod):
     (torch.Size([8, 3]), 4.0)
     """
 
-    stateful = ("model", "teacher", "optimizer", "update_count")
+    stateful = ("model", "teacher", "optimizer", "window", "update_count")
 
     def __init__(
         self,
@@ -104,16 +106,23 @@ class CoTTA(GradientMethod):
         *,
         lr: float = 1e-3,
         momentum: float = 0.9,
+        optimizer: OptimizerName = "sgd",
         trainable: str = "all",
         teacher_momentum: float = 0.999,
         restore_probability: float = 0.01,
         views: int = 32,
         mirror: bool = True,
         confidence_bound: float | Literal["auto"] = "auto",
+        window: int = 0,
         seed: int = 0,
     ) -> None:
         super().__init__(
-            model, lr=lr, momentum=momentum, trained=partial(trainable_parameters, which=trainable)
+            model,
+            lr=lr,
+            momentum=momentum,
+            optimizer=optimizer,
+            window=window,
+            trained=partial(trainable_parameters, which=trainable),
         )
         check_range("CoTTA", "teacher_momentum", teacher_momentum, at_least=0, at_most=1)
         check_range("CoTTA", "restore_probability", restore_probability, at_least=0, at_most=1)
@@ -135,9 +144,9 @@ class CoTTA(GradientMethod):
         model: nn.Module = self.teacher.model
         return model
 
-    def predict(self, inputs: Tensor) -> Prediction:
+    def look(self, inputs: Tensor) -> Prediction:
         """Answer as the next step would, without changing anything."""
-        return self._ask_teacher(self.place(inputs))[0]
+        return self._ask_teacher(inputs)[0]
 
     def adapt(self, inputs: Tensor) -> Step:
         prediction, numbers = self._ask_teacher(inputs)

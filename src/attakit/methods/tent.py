@@ -13,7 +13,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from attakit.errors import check_count
-from attakit.methods.gradient import GradientMethod
+from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.nn.entropy import softmax_entropy
 from attakit.records import Step
 from attakit.train.descent import descend
@@ -26,10 +26,12 @@ class Tent(GradientMethod):
     ----------
     model
         Classifier to adapt; it is copied.
-    lr, momentum
-        Of the gradient step.
+    lr, momentum, optimizer
+        Of the gradient step: "sgd", or "adam", whose β₁ is the momentum.
     updates
         Updates per batch. The paper uses one.
+    window
+        Samples that small batches are filled up to with earlier ones; one update per window.
 
     Examples
     --------
@@ -40,9 +42,16 @@ class Tent(GradientMethod):
     """
 
     def __init__(
-        self, model: nn.Module, *, lr: float = 1e-3, momentum: float = 0.9, updates: int = 1
+        self,
+        model: nn.Module,
+        *,
+        lr: float = 1e-3,
+        momentum: float = 0.9,
+        optimizer: OptimizerName = "sgd",
+        updates: int = 1,
+        window: int = 0,
     ) -> None:
-        super().__init__(model, lr=lr, momentum=momentum)
+        super().__init__(model, lr=lr, momentum=momentum, optimizer=optimizer, window=window)
         check_count("Tent", "updates", updates)
         self.updates = updates
 
