@@ -8,6 +8,7 @@ from attakit.methods.cotta import CoTTA
 from attakit.methods.eata import EATA
 from attakit.methods.eatta import EATTA
 from attakit.methods.enhanced import Enhanced
+from attakit.methods.hiltta import HILTTA
 from attakit.methods.pool import Pool, PoolAdaptation
 from attakit.methods.reference import ReferenceSimATTA
 from attakit.methods.sar import SAR
@@ -22,6 +23,7 @@ METHODS: dict[str, type[BaseMethod]] = {
     "enhanced": Enhanced,
     "eata": EATA,
     "eatta": EATTA,
+    "hiltta": HILTTA,
     "sar": SAR,
     "simatta": SimATTA,
     "simatta_reference": ReferenceSimATTA,
@@ -32,6 +34,7 @@ METHODS: dict[str, type[BaseMethod]] = {
 __all__ = [
     "EATA",
     "EATTA",
+    "HILTTA",
     "METHODS",
     "SAR",
     "AnchorHead",
