@@ -176,12 +176,15 @@ def test_a_selector_is_built_by_its_import_path():
         ("class Mine(:", "its module fails: SyntaxError: .*Fix the module"),
         ("1 / 0", "its module fails: ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "its module fails: SystemExit: 3"),
+        ("class Mine: pass", "must be a class with predict, step, .* but it has no predict, step"),
+        ("def Mine(model): 1 / 0", "must be a class with predict, .* but it is a function"),
         (
-            "class Mine: pass",
+            "from attakit.methods import Tent\nclass Mine(Tent):\n    def __init__(self): pass",
             "Mine: it cannot be made from the settings given: too many positional",
         ),
         (
-            "class Mine:\n    def __init__(self, model, *, lr): pass",
+            "from attakit.methods import Tent\n"
+            "class Mine(Tent):\n    def __init__(self, model, *, lr): pass",
             "Mine: it cannot be made .* 'lr'",
         ),
     ],
