@@ -8,7 +8,9 @@ from attakit.methods.cmf import CMF
 from attakit.methods.cotta import CoTTA
 from attakit.methods.deyo import DeYO
 from attakit.methods.eata import EATA
+from attakit.methods.eatta import EATTA
 from attakit.methods.enhanced import Enhanced
+from attakit.methods.hiltta import HILTTA
 from attakit.methods.lame import LAME
 from attakit.methods.note import NOTE
 from attakit.methods.pool import Pool, PoolAdaptation
@@ -34,6 +36,8 @@ METHODS: dict[str, type[BaseMethod]] = {
     "rdumb": RDumb,
     "roid": ROID,
     "rotta": RoTTA,
+    "eatta": EATTA,
+    "hiltta": HILTTA,
     "sar": SAR,
     "simatta": SimATTA,
     "simatta_reference": ReferenceSimATTA,
@@ -44,6 +48,8 @@ METHODS: dict[str, type[BaseMethod]] = {
 __all__ = [
     "CMF",
     "EATA",
+    "EATTA",
+    "HILTTA",
     "LAME",
     "METHODS",
     "NOTE",

@@ -7,7 +7,8 @@ Two mistakes of public ports are not repeated here. The Fisher information says 
 the source, so it is estimated on inputs of the source that are handed in; ports for other data
 sets estimate it on the stream to come, which peeks at the future and protects the wrong
 knowledge. And margins made for 1,000 classes are not used for 7: both follow from the number of
-classes. As everywhere in this library, the answer comes from the pass before the update.
+classes. As everywhere in this library, the answer comes from the pass before the update, and
+dropout is off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What methods that train without labels share: checks, norm statistics, and the optimizer."""
+"""What methods that train without labels share: checks, norm statistics, and the optimizer.
+
+The public code of Tent, EATA, SAR and CoTTA puts the whole model in training mode. Here the model
+stays in evaluation mode and only batch-norm layers use the statistics of the batch. So dropout and
+stochastic depth are off while a method adapts, and two equal calls of `predict` agree.
+"""
 
 from __future__ import annotations
 

@@ -3,12 +3,20 @@
 Niu et al., "Towards stable test-time adaptation in dynamic wild world", ICLR 2023.
 https://arxiv.org/abs/2302.12400
 
-Differs from the reference code and its ports. Recovery resets the moving average of the loss;
-public code overwrites it with the old one, so one collapse gives reset after reset. Recovery takes
-a setting; public code ignores its own. Where no sample stays reliable after the ascent there is no
-step; public code steps on with the momentum alone. Which last layers stay as they are follows from
-the shape of the model, not from the names of its layers. The answer comes from the pass before the
-update. Labels, where a wrapper has any, are for its own descent: they are no part of the ascent.
+Faults of the reference code and its ports that are not repeated here:
+
+- Recovery resets the moving average of the loss. Public code overwrites it with the old one, so one
+  collapse gives reset after reset.
+- Recovery drops the momentum of the gradient step. Public code restores the outer optimiser only,
+  so the momentum of the inner one survives the reset.
+- Recovery takes a setting. Public code ignores its own.
+- Where no sample stays reliable after the ascent there is no step. Public code makes a step with
+  the momentum alone.
+
+Other differences: which last layers stay as they are follows from the shape of the model, not from
+the names of its layers (the same ones in ResNets and ViTs; others in ConvNeXt, Swin, EfficientNet,
+DenseNet and RegNet). The answer comes from the pass before the update. Dropout is off. Labels,
+where a wrapper has any, are for its own descent: they are no part of the ascent.
 """
 
 from __future__ import annotations
