@@ -102,7 +102,7 @@ class RoTTA(BaseMethod):
         self.seed = seed
         self.arrived = 0
         self.update_count = 0
-        self.teacher = copy.deepcopy(self.model).requires_grad_(False)
+        self.teacher = copy.deepcopy(self.model)
 
     @property
     def adapted_model(self) -> nn.Module:
