@@ -32,9 +32,10 @@ from attakit.bench.run_folder import (
     stopped,
 )
 from attakit.bench.run_state import RunState, Saver
+from attakit.build.checks import check_experiment
 from attakit.build.data import build_stream, load_task
 from attakit.build.exportable import adapted_model, describe_model
-from attakit.build.methods import build_method, build_pool, build_rate, check_pool
+from attakit.build.methods import build_method, build_pool, build_rate
 from attakit.build.models import TrainingCallback, source_classifier
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.task import ProgressCallback, Task, no_progress
@@ -171,8 +172,7 @@ def saved_method(experiment: Experiment, folder: Path) -> tuple[Method, Task]:
 
 def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks) -> RunState:
     is_stream = experiment.pool is None
-    if experiment.pool is not None:
-        check_pool(experiment, experiment.pool)
+    check_experiment(experiment)
     task = load_task(experiment.stream, callbacks.checking)
     stream = build_stream(experiment, task)
     truth = stream.truth

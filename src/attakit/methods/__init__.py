@@ -6,7 +6,9 @@ from attakit.methods.base import BaseMethod
 from attakit.methods.batch_norm import BatchNorm
 from attakit.methods.cotta import CoTTA
 from attakit.methods.eata import EATA
+from attakit.methods.eatta import EATTA
 from attakit.methods.enhanced import Enhanced
+from attakit.methods.hiltta import HILTTA
 from attakit.methods.pool import Pool, PoolAdaptation
 from attakit.methods.reference import ReferenceSimATTA
 from attakit.methods.sar import SAR
@@ -20,6 +22,8 @@ METHODS: dict[str, type[BaseMethod]] = {
     "cotta": CoTTA,
     "enhanced": Enhanced,
     "eata": EATA,
+    "eatta": EATTA,
+    "hiltta": HILTTA,
     "sar": SAR,
     "simatta": SimATTA,
     "simatta_reference": ReferenceSimATTA,
@@ -29,6 +33,8 @@ METHODS: dict[str, type[BaseMethod]] = {
 
 __all__ = [
     "EATA",
+    "EATTA",
+    "HILTTA",
     "METHODS",
     "SAR",
     "AnchorHead",

@@ -21,7 +21,6 @@ import copy
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
@@ -39,6 +38,7 @@ from attakit.records import Batch, LabelledRows, Prediction, Step, Training
 from attakit.select.label_rate import LabelRate
 from attakit.select.uniform import Uniform
 from attakit.store.anchors import Anchors
+from attakit.store.latest import in_company
 from attakit.store.waiting import Waiting, waiting_rows
 from attakit.train.descent import descend
 
@@ -198,18 +198,10 @@ class Enhanced(AskingMethod):
     def _update(self, rows: LabelledRows) -> float:
         moves = self.model.norm == "running"
         with moving_statistics(self.model) if moves else nullcontext():
-            logits = self.model(self._in_company(rows)).logits[: len(rows)]
+            logits = self.model(in_company(rows, self.latest)).logits[: len(rows)]
         loss = descend("Enhanced", self.optimizer, F.cross_entropy(logits, rows.labels))
         self.after_update()
         return loss
-
-    def _in_company(self, rows: LabelledRows) -> Tensor:
-        """The inputs of the rows and, where it matters, of the rest of the latest batch."""
-        if len(self.latest) == 0:
-            return rows.inputs
-        drawn, latest = set(rows.samples), self.latest.rows
-        others = [place for place, sample in enumerate(latest.samples) if sample not in drawn]
-        return torch.cat([rows.inputs, latest.inputs[others]])
 
 
 def _checked(method: BaseMethod) -> BaseMethod:

@@ -9,7 +9,9 @@ What the paper leaves open, and what is done here:
   not say whether the anchors are samples too. The text does: the increase comes from the new
   samples. So only those count, and weight is conserved: all weights together equal the number of
   samples absorbed.
-- "The closest sample to the centroid" is looked for among the members of the cluster.
+- "The closest sample to the centroid" is looked for among the members of the cluster. Two members
+  of equal weight are equally close. The earlier one is asked about, so that rounding does not
+  decide.
 - When fewer questions are allowed than there are new clusters, the heaviest clusters come first.
   Samples of the others are let go, and their weight with them.
 - The paper lets the number of clusters grow by k per step, and every new cluster asks. That is one
@@ -29,7 +31,13 @@ from attakit.errors import SettingError, check_count, check_range
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
-from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
+from attakit.select.kmeans import (
+    Clustering,
+    Partition,
+    SklearnKMeans,
+    first_nearest,
+    squared_distances,
+)
 from attakit.select.label_rate import whole
 
 
@@ -160,7 +168,7 @@ class IncrementalClustering:
         """
         if not bool(members.any()):
             return None
-        return int(distances[-len(askable) :].masked_fill(~members, torch.inf).argmin())
+        return first_nearest(distances[-len(askable) :].masked_fill(~members, torch.inf))
 
     def _grown(self, found: Partition, candidates: Rows, known: Rows) -> dict[SampleId, float]:
         """Weights of the known samples whose cluster gained something."""
