@@ -107,7 +107,7 @@ class _Plan:
     """A suite, all of its cells, and those to run."""
 
     suite: Suite
-    everything: Sequence[Cell]
+    everything: tuple[Cell, ...]
     cells: Sequence[Cell]
 
 
