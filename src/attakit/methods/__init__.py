@@ -5,6 +5,7 @@ from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.batch_norm import BatchNorm
 from attakit.methods.cotta import CoTTA
+from attakit.methods.cpatta import CPATTA
 from attakit.methods.eata import EATA
 from attakit.methods.eatta import EATTA
 from attakit.methods.enhanced import Enhanced
@@ -20,6 +21,7 @@ METHODS: dict[str, type[BaseMethod]] = {
     "anchor_head": AnchorHead,
     "batch_norm": BatchNorm,
     "cotta": CoTTA,
+    "cpatta": CPATTA,
     "enhanced": Enhanced,
     "eata": EATA,
     "eatta": EATTA,
@@ -32,6 +34,7 @@ METHODS: dict[str, type[BaseMethod]] = {
 }
 
 __all__ = [
+    "CPATTA",
     "EATA",
     "EATTA",
     "HILTTA",
