@@ -164,6 +164,8 @@ def check_pool(experiment: Experiment, table: PoolTable) -> None:
         raise SettingError(
             "labels: with a [pool] the rounds set the pace. Leave out per_1000 and spread_over."
         )
+    if experiment.labels.buffer:
+        raise SettingError("labels.buffer: a [pool] is looked at as a whole. Leave out buffer.")
     build_selector(table.selector, experiment.seed)
 
 

@@ -3,6 +3,8 @@
 Schneider et al., "Improving robustness against common corruptions by covariate shift adaptation",
 NeurIPS 2020, section 2 (with `source_samples` as N); Nado et al., "Evaluating prediction-time batch
 normalization for robustness under covariate shift", 2020.
+
+Differs from common public code: all other layers are in evaluation mode, so dropout is off.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ Two mistakes of public ports are not repeated here. The Fisher information says 
 the source, so it is estimated on inputs of the source that are handed in; ports for other data
 sets estimate it on the stream to come, which peeks at the future and protects the wrong
 knowledge. And margins made for 1,000 classes are not used for 7: both follow from the number of
-classes. As everywhere in this library, the answer comes from the pass before the update.
+classes. As everywhere in this library, the answer comes from the pass before the update, and
+dropout is off.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_count, check_range
-from attakit.methods.gradient import GradientMethod
+from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.methods.moving_average import follow
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
@@ -38,8 +39,9 @@ class EATA(GradientMethod):
     ----------
     model
         Classifier to adapt; it is copied.
-    lr, momentum
-        Of the gradient step on normalisation scales and shifts.
+    lr, momentum, optimizer
+        Of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁ is the
+        momentum.
     reliable_share
         A sample counts as reliable if its entropy is below E₀, this share of ln(classes).
     redundancy_margin
@@ -71,13 +73,14 @@ class EATA(GradientMethod):
         *,
         lr: float = 2.5e-4,
         momentum: float = 0.9,
+        optimizer: OptimizerName = "sgd",
         reliable_share: float = 0.4,
         redundancy_margin: float | Literal["auto"] = "auto",
         source_inputs: Tensor | None = None,
         fisher_alpha: float = FISHER_ALPHA,
         fisher_samples: int = FISHER_SAMPLES,
     ) -> None:
-        super().__init__(model, lr=lr, momentum=momentum)
+        super().__init__(model, lr=lr, momentum=momentum, optimizer=optimizer)
         check_range("EATA", "reliable_share", reliable_share, at_least=0, at_most=1)
         check_range("EATA", "fisher_alpha", fisher_alpha, at_least=0)
         check_count("EATA", "fisher_samples", fisher_samples)

@@ -64,7 +64,8 @@ def use_batch_statistics(model: nn.Module, *, source_samples: float = 0.0) -> No
     source_samples
         N of Schneider et al. 2020: mean and variance of a batch of n samples are
         N/(N+n) · stored + n/(N+n) · batch. Zero leaves the stored ones out. A mixture serves for
-        single values too; no gradients flow through it.
+        single values too; no gradients flow through it. The batch's variance is the unbiased one,
+        as the stored one is.
 
     Examples
     --------
@@ -167,7 +168,9 @@ def _forward_on_mixture(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     share = len(inputs) / (layer.__dict__[_SOURCE_SAMPLES] + len(inputs))
     per_channel = [axis for axis in range(inputs.ndim) if axis != 1]
     values = inputs.detach().to(layer.running_mean.dtype)  # autocasting may have shortened them
-    mean, variance = values.mean(per_channel), values.var(per_channel, unbiased=False)
+    # The stored variance is an unbiased estimate, so that of the batch must be one as well.
+    lost = 0 if _has_no_variance(inputs) else 1
+    mean, variance = values.mean(per_channel), values.var(per_channel, correction=lost)
     return evaluate_with(
         layer, inputs, layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
     )
