@@ -6,6 +6,7 @@ from attakit.methods.base import BaseMethod
 from attakit.methods.batch_norm import BatchNorm
 from attakit.methods.cmf import CMF
 from attakit.methods.cotta import CoTTA
+from attakit.methods.cpatta import CPATTA
 from attakit.methods.deyo import DeYO
 from attakit.methods.eata import EATA
 from attakit.methods.eatta import EATTA
@@ -29,6 +30,7 @@ METHODS: dict[str, type[BaseMethod]] = {
     "cmf": CMF,
     "cotta": CoTTA,
     "deyo": DeYO,
+    "cpatta": CPATTA,
     "enhanced": Enhanced,
     "eata": EATA,
     "lame": LAME,
@@ -47,6 +49,7 @@ METHODS: dict[str, type[BaseMethod]] = {
 
 __all__ = [
     "CMF",
+    "CPATTA",
     "EATA",
     "EATTA",
     "HILTTA",

@@ -21,6 +21,7 @@ What the paper leaves open, and what is done here:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -39,6 +40,8 @@ from attakit.select.kmeans import (
     squared_distances,
 )
 from attakit.select.label_rate import whole
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,8 @@ class IncrementalClustering:
         """Choose at most `limit` candidates, heaviest cluster first, and spread weights."""
         if len(candidates) == 0:
             return Selection()
+        if step == 0:
+            self._warn_of_small_batches(len(candidates))
         found = self.cluster(candidates, known, limit, step)
         heaviest: dict[SampleId, float] = {}
         for pick in found.picks:
@@ -136,6 +141,16 @@ class IncrementalClustering:
         picks = self._picks(found, points, candidates, known)
         everyone = zip(known.samples + candidates.samples, found.labels.tolist(), strict=True)
         return Clusters(picks, self._grown(found, candidates, known), dict(everyone))
+
+    def _warn_of_small_batches(self, candidates: int) -> None:
+        if self.sets_pace and candidates < self.initial_clusters:
+            log.warning(
+                "The first step has %d uncertain samples for %d clusters, so it asks about each of "
+                "them. With small batches this uses up the budget: collect samples in a buffer of "
+                "about 100 (labels.buffer, or buffer=100 in adapt and run).",
+                candidates,
+                self.initial_clusters,
+            )
 
     def _picks(
         self, found: Partition, points: Tensor, candidates: Rows, known: Rows
