@@ -188,8 +188,14 @@ def write_card(model: Classifier, task: Task, weights: Path) -> Path:
 
 def draw_inputs(source: Samples, seed: int, count: int) -> Tensor:
     """Load the inputs of at most `count` samples, drawn at random."""
+    return source.load(drawn_positions(source, seed, count))
+
+
+def drawn_positions(source: Samples, seed: int, count: int) -> list[int]:
+    """Positions of the samples whose inputs `draw_inputs` loads."""
     order = generator(seed, "source inputs").permutation(len(source))
-    return source.load(order[:count].tolist())
+    positions: list[int] = order[:count].tolist()
+    return positions
 
 
 def untrained_model(

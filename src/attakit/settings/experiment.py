@@ -138,6 +138,7 @@ class LabelsTable(PacedTable):
     """[labels]: how many may be asked, how fast, and who answers how."""
 
     matched: Count | None = None
+    buffer: Count = 0
     oracle: Literal["known", "ask"] = "known"
     delay: Count = 0
     jitter: Count = 0
