@@ -10,9 +10,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from attakit.build.construct import import_named
+from attakit.build.imported import (
+    check_outputs,
+    check_repeatable,
+    imported_model,
+    is_import_path,
+)
 from attakit.build.task import Task
-from attakit.errors import ModelError, SettingError
+from attakit.errors import SettingError
 from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
@@ -51,6 +56,9 @@ def source_classifier(
     if (file := weights or table.weights) is not None:
         model = _task_model(table, task)
         load_weights(model, file)
+    elif is_import_path(table.name):
+        model = _task_model(table, task)
+        check_repeatable(table.name, model, _task_model(table, task))
     elif experiment.stream.name == "digits" and table.name == DIGITS_MODEL:
         model = digits_model(task, progress)
     else:
@@ -59,7 +67,11 @@ def source_classifier(
             f"{experiment.stream.name}. Train one with `attakit pretrain`, then set model.weights "
             f"to the file it writes."
         )
-    return place_model(model, table)
+    classifier = place_model(model, table)
+    if is_import_path(table.name):
+        some = next(iter(task.targets.parts.values())).load([0, 0])
+        check_outputs(table.name, classifier, some, task.classes)
+    return classifier
 
 
 def starting_classifier(
@@ -100,8 +112,20 @@ def digits_model(task: Task, progress: TrainingCallback | None = None) -> nn.Mod
 
 
 def weights_file(experiment: Experiment, task: Task) -> Path:
-    """Where the trained source model of an experiment is, once there is one."""
-    return experiment.model.weights or _digits_file(_digits_architecture(task), task)
+    """Where the trained source model of an experiment is, once there is one.
+
+    The weights of a model that is built by the user's own function are written to the cache.
+    """
+    table = experiment.model
+    if table.weights is not None:
+        return table.weights
+    if not is_import_path(table.name):
+        return _digits_file(_digits_architecture(task), task)
+    model = _task_model(table, task)
+    path = cache_folder() / f"own-{weights_hash(model)[:12]}.safetensors"
+    if not path.exists():
+        save_weights(model, path)
+    return path
 
 
 def _digits_architecture(task: Task) -> nn.Module:
@@ -147,8 +171,14 @@ def write_card(model: Classifier, task: Task, weights: Path) -> Path:
 
 def draw_inputs(source: Samples, seed: int, count: int) -> Tensor:
     """Load the inputs of at most `count` samples, drawn at random."""
+    return source.load(drawn_positions(source, seed, count))
+
+
+def drawn_positions(source: Samples, seed: int, count: int) -> list[int]:
+    """Positions of the samples whose inputs `draw_inputs` loads."""
     order = generator(seed, "source inputs").permutation(len(source))
-    return source.load(order[:count].tolist())
+    positions: list[int] = order[:count].tolist()
+    return positions
 
 
 def untrained_model(
@@ -171,25 +201,9 @@ def build_model(table: ModelTable, classes: int, channels: int) -> nn.Module:
     The name may be an import path, "package.module:function": the function is called without
     arguments and returns the model.
     """
-    if ":" in table.name:
-        return _imported_model(table.name)
+    if is_import_path(table.name):
+        return imported_model(table.name)
     return untrained_model(table.name, classes, channels, table.image_size)
-
-
-def _imported_model(name: str) -> nn.Module:
-    build = import_named(name, "model")
-    try:
-        model = build()
-    except Exception as error:  # the user's code may raise anything
-        raise ModelError(
-            f"model.name: {name!r} is called without arguments and must return the model, but it "
-            f"fails ({type(error).__name__}: {error}). Name a function that needs no arguments."
-        ) from error
-    if not isinstance(model, nn.Module):
-        raise ModelError(
-            f"model.name: {name!r} must return a torch.nn.Module, got {type(model).__name__}."
-        )
-    return model
 
 
 def _task_model(table: ModelTable, task: Task) -> nn.Module:

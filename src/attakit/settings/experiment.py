@@ -104,6 +104,7 @@ class LabelsTable(PacedTable):
     matched: Count | None = None
     question: Literal["class", "yes_no"] | None = None
     yes_no_price: Annotated[float, Field(strict=True, gt=0)] = 1.0
+    buffer: Count = 0
     oracle: Literal["known", "ask"] = "known"
     delay: Count = 0
     jitter: Count = 0
