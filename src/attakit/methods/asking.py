@@ -43,6 +43,7 @@ class AskingMethod(BaseMethod, Asks):
     """
 
     stateful: ClassVar[tuple[str, ...]] = ("model", "waiting", "rate")
+    question: QuestionKind = "class"
 
     def __init__(
         self,
