@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from attakit.errors import ModelError, check_range
+from attakit.targets import Targets
 from attakit.train.newton import minimise
-from attakit.train.targets import Targets
 
 _RANK = 1e-12  # directions with a smaller share of the largest eigenvalue are rounding noise
 _TOLERANCE = 1e-6
