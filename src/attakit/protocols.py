@@ -125,7 +125,10 @@ class Forgets(Protocol):
 
 @runtime_checkable
 class NeedsSource(Protocol):
-    """A method with a setting `source_inputs`: inputs like those its model was trained on."""
+    """A method with a setting `source_inputs`: inputs like those its model was trained on.
+
+    If it has a setting `source_labels` too, it gets the class of each of them.
+    """
 
     @staticmethod
     def source_input_count(settings: Mapping[str, Any]) -> int:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from torch import nn
 
 from attakit.errors import check_range
-from attakit.methods.base import BaseMethod
+from attakit.methods.windowed import WindowedMethod
 from attakit.nn.norm import use_batch_statistics
 
 
-class BatchNorm(BaseMethod):
+class BatchNorm(WindowedMethod):
     """Answers with batch-norm statistics of the batch itself; learns nothing.
 
     A model without batch-norm layers answers as the source model does.
@@ -28,6 +28,8 @@ class BatchNorm(BaseMethod):
     source_samples
         N: how many samples the stored statistics count for, next to those of the batch. 0 leaves
         them out; small batches do better with some, 16 for instance.
+    window
+        Samples that small batches are filled up to with earlier ones. 0 takes them as they come.
 
     Examples
     --------
@@ -37,8 +39,8 @@ class BatchNorm(BaseMethod):
     torch.Size([8, 3])
     """
 
-    def __init__(self, model: nn.Module, *, source_samples: float = 0.0) -> None:
-        super().__init__(model)
+    def __init__(self, model: nn.Module, *, source_samples: float = 0.0, window: int = 0) -> None:
+        super().__init__(model, window=window)
         check_range("BatchNorm", "source_samples", source_samples, at_least=0)
         self.model.use_norm("batch")
         use_batch_statistics(self.model, source_samples=source_samples)

@@ -37,6 +37,7 @@ from torch import Tensor, nn
 from attakit.errors import SettingError, check_count, check_range
 from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.nn.augment import augment
+from attakit.nn.entropy import symmetric_cross_entropy
 from attakit.nn.seeding import torch_generator
 from attakit.nn.trainable import trainable_parameters
 from attakit.records import Prediction, Step
@@ -92,6 +93,8 @@ class CoTTA(GradientMethod):
         it. "auto" takes it from the number of classes; 0 never averages, 1 practically always.
     symmetric
         Average the cross-entropy of the student's answers under the teacher's with the reverse.
+    window
+        Samples that small batches are filled up to with earlier ones; one update per window.
     seed
         Of views and restored weights.
 
@@ -104,7 +107,7 @@ class CoTTA(GradientMethod):
     (torch.Size([8, 3]), 4.0)
     """
 
-    stateful = ("model", "teacher", "optimizer", "update_count")
+    stateful = ("model", "teacher", "optimizer", "window", "update_count")
 
     def __init__(
         self,
@@ -120,6 +123,7 @@ class CoTTA(GradientMethod):
         mirror: bool = True,
         confidence_bound: float | Literal["auto"] = "auto",
         symmetric: bool = False,
+        window: int = 0,
         seed: int = 0,
     ) -> None:
         super().__init__(
@@ -127,6 +131,7 @@ class CoTTA(GradientMethod):
             lr=lr,
             momentum=momentum,
             optimizer=optimizer,
+            window=window,
             trained=partial(trainable_parameters, which=trainable),
         )
         check_range("CoTTA", "teacher_momentum", teacher_momentum, at_least=0, at_most=1)
@@ -150,9 +155,9 @@ class CoTTA(GradientMethod):
         model: nn.Module = self.teacher.model
         return model
 
-    def predict(self, inputs: Tensor) -> Prediction:
+    def look(self, inputs: Tensor) -> Prediction:
         """Answer as the next step would, without changing anything."""
-        return self._ask_teacher(self.place(inputs))[0]
+        return self._ask_teacher(inputs)[0]
 
     def adapt(self, inputs: Tensor) -> Step:
         prediction, numbers = self._ask_teacher(inputs)
@@ -162,10 +167,9 @@ class CoTTA(GradientMethod):
         return Step(prediction, numbers=numbers)
 
     def _loss(self, student: Tensor, teacher: Tensor) -> Tensor:
-        loss = F.cross_entropy(student, teacher.softmax(dim=1))
-        if not self.symmetric:
-            return loss
-        return (loss + F.cross_entropy(teacher, student.softmax(dim=1))) / 2
+        if self.symmetric:
+            return symmetric_cross_entropy(student, teacher).mean()
+        return F.cross_entropy(student, teacher.softmax(dim=1))
 
     @torch.no_grad()
     def after_update(self) -> None:

@@ -31,6 +31,8 @@ class Tent(GradientMethod):
         Of the gradient step: "sgd", or "adam", whose β₁ is the momentum.
     updates
         Updates per batch. The paper uses one.
+    window
+        Samples that small batches are filled up to with earlier ones; one update per window.
 
     Examples
     --------
@@ -48,8 +50,9 @@ class Tent(GradientMethod):
         momentum: float = 0.9,
         optimizer: OptimizerName = "sgd",
         updates: int = 1,
+        window: int = 0,
     ) -> None:
-        super().__init__(model, lr=lr, momentum=momentum, optimizer=optimizer)
+        super().__init__(model, lr=lr, momentum=momentum, optimizer=optimizer, window=window)
         check_count("Tent", "updates", updates)
         self.updates = updates
 
