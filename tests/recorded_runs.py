@@ -24,19 +24,18 @@ def recording(name):
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def network(norm="batch", *, sharpness=3.0):
+def network(norm="batch"):
     """A CNN with stages named like those of a ResNet, whose head knows the patterns."""
     stages = {"stem": _block(norm, 3), **{f"layer{at}": _block(norm, 8) for at in range(1, 5)}}
     encoder = nn.Sequential(
         OrderedDict(stages, pool=nn.AdaptiveAvgPool2d(2), flat=nn.Flatten()),
     )
     model = nn.Sequential(OrderedDict(encoder=encoder, fc=nn.Linear(32, CLASSES)))
-    model.requires_grad_(True).eval()
     with torch.no_grad():
         _fill(encoder, np.random.default_rng(0))
         _meet_source(encoder)
-        _fit_head(model.fc, encoder(torch.from_numpy(PATTERNS).float()), sharpness)
-    return model
+        _fit_head(model.fc, encoder(torch.from_numpy(PATTERNS).float()))
+    return model.eval()
 
 
 def _block(norm, inputs):
@@ -52,12 +51,12 @@ def _meet_source(encoder):
     encoder.eval()
 
 
-def _fit_head(head, means, sharpness):
-    """Let the logit of a class be `sharpness` on its own pattern, and 0 on the mean of all."""
+def _fit_head(head, means):
+    """Let the logit of a class be 3 on its own pattern, and 0 on the mean of all."""
     middle = means.mean(dim=0)
     directions = means - middle
     lengths = directions.square().sum(dim=1, keepdim=True)
-    head.weight.copy_(sharpness * directions / lengths)
+    head.weight.copy_(3 * directions / lengths)
     head.bias.copy_(-head.weight @ middle)
 
 
