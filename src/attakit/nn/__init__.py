@@ -23,6 +23,7 @@ from attakit.nn.origin import Origin
 from attakit.nn.seeding import seeded, torch_generator
 from attakit.nn.sharpness import ascended
 from attakit.nn.small import SmallCNN
+from attakit.nn.small_vectors import SmallMLP, SmallText
 from attakit.nn.trainable import early_norm_parameters, find_stages, trainable_parameters
 from attakit.nn.vision import import_timm, import_torchvision
 from attakit.nn.weights import load_weights, save_weights, weights_hash
@@ -41,6 +42,8 @@ __all__ = [
     "Origin",
     "Precision",
     "SmallCNN",
+    "SmallMLP",
+    "SmallText",
     "ascended",
     "augment",
     "available_devices",
