@@ -223,9 +223,9 @@ def _blend(
     return layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
 
 
-def _sampled(inputs: Tensor, most: int = _VALUES) -> Tensor:
+def _sampled(inputs: Tensor) -> Tensor:
     """A grid of positions where there are very many."""
-    return _strided(inputs, _stride(inputs, len(inputs), most))
+    return _strided(inputs, _stride(inputs, len(inputs), _VALUES))
 
 
 def _stride(inputs: Tensor, rows: int, most: int) -> int:
