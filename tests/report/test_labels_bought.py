@@ -97,3 +97,11 @@ def test_tables_of_every_form_with_notes_say_it(form):
     (found,) = compare([SIMATTA, BATCH_NORM])
 
     assert "The labels bought 9.0" in " ".join(render_tables([found.table], form).split())
+
+
+def test_another_method_that_wastes_its_labels_is_named():
+    sentence = labels_bought([SIMATTA, BATCH_NORM, run("anchor head", 61.2, 251)])
+
+    assert sentence.endswith(
+        " anchor head is at 61.2 % with 251 labels, below batch norm without any."
+    )
