@@ -21,7 +21,7 @@ from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
 from attakit.select.centres import choose_centres
 from attakit.select.finite import check_finite
-from attakit.select.kmeans import SklearnKMeans
+from attakit.select.small_kmeans import SmallKMeans
 
 
 class CLUE:
@@ -62,7 +62,7 @@ class CLUE:
     ) -> None:
         check_range("CLUE", "temperature", temperature, above=0)
         self.temperature = temperature
-        self.clustering = SklearnKMeans(inits=inits)
+        self.clustering = SmallKMeans(inits=inits)
         self.seed = seed
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -68,35 +67,3 @@ class Targets:
             torch.cat([self.weights, other.weights]),
             torch.cat([self.open, other.open]),
         )
-
-    def losses(self, logits: Tensor) -> Tensor:
-        """The negative log-likelihood of every row, without its weight."""
-        known = (self.shares * logits).sum(dim=1)
-        known = torch.where(self.open, self._possible(logits).logsumexp(dim=1), known)
-        return logits.logsumexp(dim=1) - known
-
-    def slopes(self, logits: Tensor) -> Tensor:
-        """The slope of the weighted losses in every logit."""
-        wanted = torch.where(self.open[:, None], self._possible(logits).softmax(dim=1), self.shares)
-        return self.weights[:, None] * (logits.softmax(dim=1) - wanted)
-
-    def curvature(self, logits: Tensor) -> Callable[[Tensor], Tensor]:
-        """The Hessian of the weighted losses in the logits, as a function of a direction."""
-        everywhere, weights = logits.softmax(dim=1), self.weights[:, None]
-        inside = self._possible(logits).softmax(dim=1)[self.open]
-
-        def along(direction: Tensor) -> Tensor:
-            product = _bend(everywhere, direction)
-            if len(inside):
-                product[self.open] -= _bend(inside, direction[self.open])
-            return weights * product
-
-        return along
-
-    def _possible(self, logits: Tensor) -> Tensor:
-        return torch.where(self.shares > 0, logits, -torch.inf)
-
-
-def _bend(chances: Tensor, direction: Tensor) -> Tensor:
-    """The Hessian of logsumexp, times a direction."""
-    return chances * (direction - (chances * direction).sum(dim=1, keepdim=True))
