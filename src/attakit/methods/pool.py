@@ -57,6 +57,7 @@ class PoolAdaptation(BaseMethod, Asks):
 
     It runs on a stream of `Rounds`. Each round may spend its equal share of the budget, rounded
     down, and the last one all that is left. The next round spends what skipped questions refund.
+    It learns from classes only: other answers are paid for and not used.
     Only the images of samples that were asked about are kept in memory.
 
     Parameters
