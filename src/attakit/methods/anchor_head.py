@@ -32,7 +32,7 @@ from attakit.nn.network_state import NetworkState
 from attakit.nn.source_card import CARD_SAMPLES, read_or_make_card
 from attakit.nn.styles import Grouping, StyleGroups
 from attakit.protocols import LearnsAtOnce, NeedsSource, Selector
-from attakit.queries import Allowance, Answer, Query, SampleId
+from attakit.queries import Allowance, Answer, Query, QuestionKind, SampleId
 from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Step, Training
 from attakit.select.clue import CLUE
 from attakit.select.label_rate import LabelRate
@@ -87,6 +87,9 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     rate
         How many labels to ask for; the budget spread over the stream by default. There are some
         more at the first batch, and where a new domain begins.
+    question
+        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
+        learned from as a class that is ruled out.
     seed
         Of the clustering.
 
@@ -130,9 +133,11 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         smoothing: float = 0.7,
         selector: Selector | None = None,
         rate: LabelRate | None = None,
+        question: QuestionKind = "class",
         seed: int = 0,
     ) -> None:
-        super().__init__(model, selector=selector or CLUE(seed=seed), rate=rate)
+        selector = selector or CLUE(seed=seed)
+        super().__init__(model, selector=selector, rate=rate, question=question)
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         self.network = NetworkState(self.model.model)
@@ -257,7 +262,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         known = covered_rows((self.anchors, self.waiting), like=candidates)
         selection = self.select(candidates, known, allowance)
         rows = _rows_without_inputs(batch, view)
-        queries = self.waiting.hold_chosen(rows, selection, batch.step)
+        proposals = self.proposals(candidates)
+        queries = self.waiting.hold_chosen(rows, selection, batch.step, proposals)
         return queries, Choice(candidates, known, selection)
 
     def _try_shares(self, batch: Batch, queries: Sequence[Query]) -> None:
