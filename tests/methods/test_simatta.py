@@ -15,6 +15,7 @@ from attakit.select import HighestEntropy, IncrementalClustering, LabelRate
 from attakit.testing import tiny_batch, tiny_classifier
 from attakit.testing.methods import answers_to, same_state
 from attakit.train.balanced import BalancedTrainer
+from attakit.train.distilling import DistillingTrainer
 from attakit.train.weighting import Weighting
 
 
@@ -342,6 +343,7 @@ def test_a_no_makes_the_proposed_class_less_likely(trainer):
     rate = LabelRate(per_1000=1000)
     method = SimATTA(
         tiny_classifier(),
+        low_entropy_bound=0.0,
         high_entropy_bound=0.0,
         selector=ChooseFirst(),
         rate=rate,
