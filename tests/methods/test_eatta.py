@@ -176,8 +176,8 @@ def test_it_asks_once_per_batch_and_never_beyond_the_budget():
     assert asked(99, rate=LabelRate(per_1000=500, first=0)) == 24
 
 
-def test_the_buffer_keeps_the_newest_labels_and_trains_on_them_again():
-    method = EATTA(tiny_classifier(), buffer=2)
+def test_the_newest_labels_can_be_kept_and_trained_on_again():
+    method = EATTA(tiny_classifier(), labelled_capacity=2)
     for step in range(4):
         method.learn(answers_to(method.step(tiny_batch(step), Allowance(1)).queries))
 
@@ -187,7 +187,7 @@ def test_the_buffer_keeps_the_newest_labels_and_trains_on_them_again():
 
 
 def test_forgotten_samples_are_gone_from_everything_that_is_kept():
-    method = EATTA(tiny_classifier(), buffer=9)
+    method = EATTA(tiny_classifier(), labelled_capacity=9)
     method.learn(answers_to(method.step(tiny_batch(0), Allowance(1)).queries))
     (open_query,) = method.step(tiny_batch(1), Allowance(1)).queries
     method.forget([*tiny_batch(0).samples, *tiny_batch(1).samples])
@@ -212,7 +212,7 @@ def test_late_and_missing_answers_are_no_trouble(oracle):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"buffer": 3, "batch_size": 2},
+        {"labelled_capacity": 3, "batch_size": 2},
         {"reliable_share": 1.0, "lr": 0.1},
         {"rate": LabelRate(per_1000=300)},
     ],
@@ -247,7 +247,13 @@ def test_a_model_that_diverged_is_reported():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("lr", 0), ("noise", 0), ("reliable_share", 2), ("balance_momentum", 2), ("buffer", -1)],
+    [
+        ("lr", 0),
+        ("noise", 0),
+        ("reliable_share", 2),
+        ("balance_momentum", 2),
+        ("labelled_capacity", -1),
+    ],
 )
 def test_wrong_settings_are_refused(name, value):
     with pytest.raises(SettingError, match=f"EATTA: {name}"):

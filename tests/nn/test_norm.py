@@ -91,9 +91,9 @@ def test_batch_statistics_pass_gradients_to_scale_and_shift(model):
     assert model[0].weight.grad.abs().sum() > 0
 
 
-# Four samples of one feature, 0, 2, 4, 6: mean 3, variance (9 + 1 + 1 + 9) / 4 = 5. Stored mean 1
-# and variance 4 count for N = 12 samples, so they weigh 12/16 and the batch 4/16:
-# mean 0.75 · 1 + 0.25 · 3 = 1.5, variance 0.75 · 4 + 0.25 · 5 = 4.25.
+# Four samples of one feature, 0, 2, 4, 6: mean 3, unbiased variance (9 + 1 + 1 + 9) / 3 = 20/3.
+# Stored mean 1 and variance 4 count for N = 12 samples, so they weigh 12/16 and the batch 4/16:
+# mean 0.75 · 1 + 0.25 · 3 = 1.5, variance 0.75 · 4 + 0.25 · 20/3 = 14/3.
 def mixing_layer(source_samples):
     layer = nn.BatchNorm1d(1, eps=1e-12).eval()
     layer.running_mean.fill_(1.0)
@@ -108,7 +108,7 @@ FEATURE = torch.tensor([[0.0], [2.0], [4.0], [6.0]])
 def test_mixed_statistics_weigh_stored_and_batch_by_their_samples():
     layer = mixing_layer(12)
     before = stored(layer)
-    expected = (FEATURE - 1.5) / 4.25**0.5
+    expected = (FEATURE - 1.5) / (14 / 3) ** 0.5
     torch.testing.assert_close(layer(FEATURE), expected)
     torch.testing.assert_close(layer(FEATURE), expected)
     assert_same_state(layer, before)
@@ -120,8 +120,8 @@ def test_mixed_statistics_count_images_not_pixels():
     layer.running_mean.fill_(1.0)
     layer.running_var.fill_(4.0)
     use_batch_statistics(layer, source_samples=1)
-    # One image beside N = 1: half and half, so mean 2 and variance 4.5.
-    torch.testing.assert_close(layer(images), (images - 2) / 4.5**0.5)
+    # One image beside N = 1: half and half, so mean 2 and variance 16/3.
+    torch.testing.assert_close(layer(images), (images - 2) / (16 / 3) ** 0.5)
 
 
 def test_mixed_statistics_serve_a_single_value():
@@ -138,7 +138,7 @@ def test_mixed_statistics_lie_between_those_of_the_batch_and_the_stored_ones():
 
 def test_mixed_statistics_take_inputs_of_lower_precision():
     outputs = mixing_layer(12)(FEATURE.bfloat16()).float()
-    torch.testing.assert_close(outputs, (FEATURE - 1.5) / 4.25**0.5, atol=0.02, rtol=0)
+    torch.testing.assert_close(outputs, (FEATURE - 1.5) / (14 / 3) ** 0.5, atol=0.02, rtol=0)
 
 
 def test_mixed_statistics_are_undone_and_take_no_rows():
@@ -152,8 +152,8 @@ def test_a_copy_mixes_with_its_own_statistics():
     layer = mixing_layer(12)
     twin = copy.deepcopy(layer)
     twin.running_mean.fill_(5.0)
-    torch.testing.assert_close(twin(FEATURE), (FEATURE - 4.5) / 4.25**0.5)
-    torch.testing.assert_close(layer(FEATURE), (FEATURE - 1.5) / 4.25**0.5)
+    torch.testing.assert_close(twin(FEATURE), (FEATURE - 4.5) / (14 / 3) ** 0.5)
+    torch.testing.assert_close(layer(FEATURE), (FEATURE - 1.5) / (14 / 3) ** 0.5)
 
 
 def test_mixing_without_stored_statistics_takes_the_batch():

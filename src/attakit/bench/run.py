@@ -39,6 +39,7 @@ from attakit.build.methods import build_method, build_pool, build_rate
 from attakit.build.models import TrainingCallback, source_classifier
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.task import ProgressCallback, Task, no_progress
+from attakit.engine.buffer import Buffer
 from attakit.engine.loop import drain, run
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device
@@ -196,6 +197,7 @@ def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks
         if is_stream
         else Accuracy({}),
         source_hash=weights_hash(model),
+        buffer=Buffer(experiment.labels.buffer),
         setup_seconds=setup_seconds,
         source_model=model if experiment.report.features and is_stream else None,
     )
@@ -229,7 +231,15 @@ def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporte
         batches = until(stop, state.stream.batches(start))
         try:
             left = state.stream.sample_count - start * state.stream.batch_size
-            run(batches, state.method, state.oracle, state.ledger, everyone, samples=left)
+            run(
+                batches,
+                state.method,
+                state.oracle,
+                state.ledger,
+                everyone,
+                samples=left,
+                buffer=state.buffer,
+            )
         finally:
             for reporter in everyone:
                 reporter.close()

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from attakit.build.construct import check_settings, construct, find_named, settings_of
-from attakit.build.models import draw_inputs
+from attakit.build.models import drawn_positions
 from attakit.errors import ModelError, SettingError
 from attakit.methods import METHODS, AskingMethod
 from attakit.methods.pool import PoolAdaptation
@@ -30,7 +30,7 @@ from attakit.stream.batches import Rounds
 from attakit.stream.samples import ArraySamples, Samples
 from attakit.train import TRAINERS, Weighting
 
-SOURCE_INPUTS = "source_inputs"
+SOURCE_INPUTS, SOURCE_LABELS = "source_inputs", "source_labels"
 # In the place of the source, where only settings are checked.
 _NO_SOURCE = ArraySamples(torch.zeros(2, 1, 8, 8), [0, 1])
 _PACE = "The pace is in [labels]: per_1000 or spread_over, first and at_drift."
@@ -77,7 +77,10 @@ def _method(
         )
     wanted = 0 if source is None else _source_input_count(kind, settings)
     if wanted and source is not None:
-        settings[SOURCE_INPUTS] = draw_inputs(source, seed, wanted)
+        positions = drawn_positions(source, seed, wanted)
+        settings[SOURCE_INPUTS] = source.load(positions)
+        if SOURCE_LABELS in settings_of(kind):
+            settings[SOURCE_LABELS] = torch.tensor([source.labels[at] for at in positions])
     method: Method = construct(kind, settings, model, seed=seed)
     return method
 
@@ -161,6 +164,8 @@ def check_pool(experiment: Experiment, table: PoolTable) -> None:
         raise SettingError(
             "labels: with a [pool] the rounds set the pace. Leave out per_1000 and spread_over."
         )
+    if experiment.labels.buffer:
+        raise SettingError("labels.buffer: a [pool] is looked at as a whole. Leave out buffer.")
     build_selector(table.selector, experiment.seed)
 
 

@@ -65,18 +65,18 @@ class EATTA(AskingMethod):
         The entropy of a sample is lowered if it is below this share of ln(classes).
     balance_momentum
         Share of the old loss weights in the new ones.
-    buffer
+    labelled_capacity
         Labelled samples that are kept and trained on again; the oldest go first. 0 uses each label
         once. The paper's variant with a memory has 300.
     batch_size
-        Most labelled samples of one update, where a buffer fills it up.
+        Most labelled samples of one update, where kept ones fill it up.
     left_out
         Share of the last blocks whose norm layers stay as they are. A quarter leaves out layer4 of
         a ResNet, as for ImageNet.
     rate
         How many labels to ask for; one per batch by default.
     seed
-        Of the noise and the draws from the buffer.
+        Of the noise and the draws from kept samples.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class EATTA(AskingMethod):
         noise: float = 0.01,
         reliable_share: float = 0.4,
         balance_momentum: float = 0.8,
-        buffer: int = 0,
+        labelled_capacity: int = 0,
         batch_size: int = 32,
         left_out: float = 0.0,
         rate: LabelRate | None = None,
@@ -119,7 +119,7 @@ class EATTA(AskingMethod):
         check_range("EATTA", "reliable_share", reliable_share, at_least=0, at_most=1)
         check_range("EATTA", "balance_momentum", balance_momentum, at_least=0, at_most=1)
         check_range("EATTA", "left_out", left_out, at_least=0, at_most=1)
-        check_count("EATTA", "buffer", buffer, at_least=0)
+        check_count("EATTA", "labelled_capacity", labelled_capacity, at_least=0)
         check_count("EATTA", "batch_size", batch_size)
         pace = LabelRate(per_batch=1, first=0, at_drift=0) if rate is None else rate
         super().__init__(model, selector=Sensitivity({}), rate=pace)
@@ -133,7 +133,7 @@ class EATTA(AskingMethod):
         self.noise = noise
         self.reliable_share = reliable_share
         self.balance_momentum = balance_momentum
-        self.buffer = buffer
+        self.labelled_capacity = labelled_capacity
         self.batch_size = batch_size
         self.seed = seed
         self.latest = Latest()
@@ -234,16 +234,16 @@ class EATTA(AskingMethod):
         return math.sqrt(sum(part.square().sum().item() for part in parts))
 
     def _with_kept(self, labelled: LabelledRows | None) -> LabelledRows | None:
-        """New labelled samples, filled up with kept ones where there is a buffer."""
-        if self.buffer == 0:
+        """New labelled samples, filled up with kept ones."""
+        if self.labelled_capacity == 0:
             return labelled
         fresh = 0 if labelled is None else len(labelled)
-        order = generator(self.seed, "buffer", self.learn_count).permutation(len(self.kept))
+        order = generator(self.seed, "kept", self.learn_count).permutation(len(self.kept))
         old = order[: max(0, self.batch_size - fresh)].tolist()
         drawn = self.kept.rows.take(old) if old else None
         if labelled is not None:
             self.kept.add(labelled)
-            self.kept.forget(self.kept.rows.samples[: -self.buffer])
+            self.kept.forget(self.kept.rows.samples[: -self.labelled_capacity])
             return labelled if drawn is None else labelled.join(drawn)
         return drawn
 

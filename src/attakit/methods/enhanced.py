@@ -29,6 +29,7 @@ from attakit.errors import SettingError, check_count, check_range
 from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.tent import Tent
+from attakit.methods.windowed import WindowedMethod
 from attakit.nn.norm import moving_statistics, uses_batch_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Forgets, Optimizes, Selector
@@ -49,7 +50,7 @@ class Enhanced(AskingMethod):
     The labelled samples are descended on with the method's own model and optimiser, by
     cross-entropy with weight 1. Where the model normalises with batch statistics, they pass
     through it in the company of the latest batch, without which one or two samples would be
-    normalised by themselves.
+    normalised by themselves. If the method inside has a window, the company fills it.
 
     Parameters
     ----------
@@ -154,8 +155,7 @@ class Enhanced(AskingMethod):
         inside = self.method.step(batch, Allowance(0))
         rows = waiting_rows(batch, inside.prediction)
         if uses_batch_statistics(self.model):
-            self.latest.hand_over()
-            self.latest.add(rows)
+            self._keep_company(rows)
         already = set(self.labelled)
         new = [place for place, sample in enumerate(rows.samples) if sample not in already]
         allowance = self.due(batch, allowance)
@@ -194,6 +194,14 @@ class Enhanced(AskingMethod):
             drawn += [self.kept.rows.take(old)] if old else []
             if drawn:
                 yield drawn[0] if len(drawn) == 1 else drawn[0].join(drawn[1])
+
+    def _keep_company(self, rows: LabelledRows) -> None:
+        """Remember the latest batch, after what fills it up to the window of the method inside."""
+        size = self.method.window.size if isinstance(self.method, WindowedMethod) else 0
+        before, room = self.latest.hand_over(), size - len(rows)
+        if before is not None and room > 0:
+            self.latest.add(before.take(range(len(before))[-room:]))
+        self.latest.add(rows)
 
     def _update(self, rows: LabelledRows) -> float:
         moves = self.model.norm == "running"
