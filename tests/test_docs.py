@@ -42,7 +42,7 @@ TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TOML_BLOCK = re.compile(r"^```toml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 KEY_ROW = re.compile(r"^\| `(\w+)` \| (?:`(.+?)`|none) \|", re.MULTILINE)
-FROM_THE_RUN = {"model", "seed", "source_inputs", "rate"}
+FROM_THE_RUN = {"model", "seed", "source_inputs", "rate", "question"}
 
 PARTS = {
     "`simatta`": SimATTA,

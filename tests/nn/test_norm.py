@@ -10,6 +10,7 @@ from attakit.nn import (
     moving_statistics,
     named_model,
     norm_parameters,
+    robust_statistics,
     use_batch_statistics,
     use_stored_statistics,
     uses_batch_statistics,
@@ -268,3 +269,39 @@ def test_a_model_uses_batch_statistics_when_told_or_when_it_has_no_others():
     use_stored_statistics(model)
     assert not uses_batch_statistics(model)
     assert uses_batch_statistics(nn.BatchNorm1d(3, track_running_stats=False))
+
+
+def test_robust_statistics_normalise_with_the_moved_ones_and_let_gradients_through():
+    # Values 0 and 4: mean 2, variance 4. With a share of ½ the stored mean goes from 0 to 1 and
+    # the variance from 1 to 2.5. ∂y₁/∂x₁ with y₁ = (x₁ - μ)/σ: μ moves by ¼ per unit of x₁, σ² by
+    # ½·(x₁ - 2) = -1, so ∂y₁/∂x₁ = (1 - ¼)/σ - (x₁ - μ)·(-1)/(2σ³) = 0.75/σ - 1/(2σ³).
+    layer = nn.BatchNorm1d(1, eps=0.0).eval()
+    inputs = torch.tensor([[0.0], [4.0]], requires_grad=True)
+    with robust_statistics(layer, 0.5):
+        outputs = layer(inputs)
+    outputs[0].sum().backward()
+
+    width = 2.5**0.5
+    assert outputs.flatten().tolist() == pytest.approx([-1 / width, 3 / width])
+    assert (layer.running_mean.item(), layer.running_var.item()) == (1.0, 2.5)
+    assert inputs.grad[0].item() == pytest.approx(0.75 / width - 1 / (2 * width**3))
+    assert "forward" not in layer.__dict__
+
+
+def test_robust_statistics_keep_scale_and_shift():
+    layer = nn.BatchNorm2d(2).eval()
+    nn.init.constant_(layer.weight, 3.0)
+    nn.init.constant_(layer.bias, 1.0)
+    inputs = torch.randn(4, 2, 3, 3, generator=torch.Generator().manual_seed(0))
+    with robust_statistics(layer, 0.0):
+        given = layer(inputs)
+
+    assert torch.allclose(given, layer(inputs), atol=1e-5)
+
+
+def test_moving_statistics_take_another_momentum_for_a_while():
+    layer = nn.BatchNorm1d(1).eval()
+    with moving_statistics(layer, momentum=0.5):
+        layer(torch.tensor([[0.0], [4.0]]))
+
+    assert (layer.running_mean.item(), layer.momentum) == (1.0, 0.1)

@@ -10,7 +10,7 @@ from attakit.errors import SettingError, StateError
 from attakit.queries import Answer, Query
 from attakit.records import Choice, Rows, Selection
 from attakit.report import Pictures
-from attakit.report.pictures import is_kept
+from attakit.report.pictures import is_kept, shortened
 from attakit.report.scenes import COLOUR_COUNT, clustering, gallery, read_pictures
 
 CLASSES = ["zero", "one", "two"]
@@ -69,6 +69,25 @@ def test_late_and_skipped_answers_find_their_question(path, make_step_result):
     assert [card.verdict for card in cards] == ["right", "skipped", "wrong", "waiting"]
     assert [card.answer for card in cards] == ["zero", None, "zero", None]
     assert [card.predicted for card in cards] == ["zero", "one", "two", "two"]
+
+
+def test_answers_that_are_no_labels_are_shown_as_what_they_say(path, make_step_result):
+    pictures = Pictures(path, classes=CLASSES)
+    names = ["0-0", "0-1", "0-2", "0-3"]
+    pictures.on_step(make_step_result(0, [0, 1, 2, 2], asked=names))
+    queries = [Query(name, 0) for name in names]
+    answers = [
+        Answer(queries[0], None, "me", excluded=(0,)),
+        Answer(queries[1], None, "me", among=(0, 1)),
+        Answer(queries[2], None, "me", chances=(0.8, 0.0, 0.2)),
+        Answer(queries[3], None, "me", excluded=(0, 1)),
+    ]
+    pictures.on_step(make_step_result(1, [0], answers=answers))
+
+    cards = gallery(read_pictures(path.parent), 10**6)
+
+    assert [card.answer for card in cards] == ["not zero", "zero or one", "zero", "not zero or one"]
+    assert [card.verdict for card in cards] == ["wrong", "right", "wrong", "right"]
 
 
 def test_clusterings_are_kept_with_roles_weights_and_places(path, make_run_step_result):
@@ -218,3 +237,21 @@ def test_a_gallery_that_is_too_large_is_thinned_evenly(path, make_step_result):
     cards = gallery(record, size // 3)
 
     assert [card.sample for card in cards] in (["0-0", "0-4", "0-8"], ["0-0", "0-8"])
+
+
+@pytest.mark.parametrize("content", ["a text", {"age": "3", "colour": ""}])
+def test_rows_and_texts_are_kept_and_shown_in_place_of_pictures(path, make_step_result, content):
+    pictures = Pictures(path, classes=CLASSES, show=lambda sample: content)
+
+    pictures.on_step(make_step_result(0, [0], asked=["0-0"], inputs=torch.zeros(1, 16)))
+
+    (card,) = gallery(read_pictures(path.parent), limit_bytes=10_000)
+    assert (card.text or card.row) == content
+    assert card.png is None
+
+
+def test_long_texts_and_wide_rows_are_cut():
+    assert len(shortened("a" * 1000)) == 401
+    wide = shortened({f"column {number}": "1" for number in range(40)})
+    assert len(wide) == 31
+    assert wide["…"] == "10 more columns"

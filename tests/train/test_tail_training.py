@@ -5,6 +5,7 @@ from attakit.nn import SmallCNN
 from attakit.nn.classifier import Classifier
 from attakit.nn.seeding import seeded
 from attakit.nn.tail import Kept, find_tail
+from attakit.targets import Targets
 from attakit.train.tail_training import (
     Lesson,
     features_after,
@@ -13,7 +14,6 @@ from attakit.train.tail_training import (
     movement,
     train_tail,
 )
-from attakit.train.targets import Targets
 
 DEPTHS = ["block3.0", "hidden.2"]
 SIDE = 12

@@ -51,4 +51,7 @@ def _read(prompt: str) -> str:
 
 def build_ledger(experiment: Experiment) -> Ledger:
     """Build the ledger with the experiment's budget."""
-    return Ledger(Budget(experiment.labels.limit))
+    table = experiment.labels
+    # Runs that are matched get the same number of answers, whatever these cost.
+    price = table.yes_no_price if table.matched is None else 1.0
+    return Ledger(Budget(table.limit, yes_no_price=price))

@@ -20,18 +20,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attakit.errors import check_range
+from attakit.methods import views
 from attakit.methods.asking import AskingMethod
 from attakit.methods.late_training import LateTraining, Trained
-from attakit.methods.views import (
-    View,
-    asked_inputs,
-    candidates_of,
-    layer_names,
-    members_of,
-    rows_without_inputs,
-    unsure_places,
-    with_anchors,
-)
+from attakit.methods.views import View
 from attakit.nn.blended import SOURCE_SHARE, SourceShare
 from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean
@@ -41,7 +33,7 @@ from attakit.nn.network_state import NetworkState
 from attakit.nn.source_card import CARD_SAMPLES, read_or_make_card
 from attakit.nn.styles import StyleGroups
 from attakit.protocols import LearnsAtOnce, NeedsSource, Selector
-from attakit.queries import Allowance, Answer, Query, SampleId
+from attakit.queries import Allowance, Answer, Query, QuestionKind, SampleId
 from attakit.records import Batch, Choice, LabelledRows, Prediction, Step, Training
 from attakit.select.clue import CLUE
 from attakit.select.label_rate import LabelRate
@@ -99,6 +91,9 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     rate
         How many labels to ask for; the budget spread over the stream by default. There are some
         more at the first batch, and where a new domain begins.
+    question
+        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
+        learned from as a class that is ruled out.
     seed
         Of the clustering.
 
@@ -145,9 +140,11 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         train_stages: bool = True,
         selector: Selector | None = None,
         rate: LabelRate | None = None,
+        question: QuestionKind = "class",
         seed: int = 0,
     ) -> None:
-        super().__init__(model, selector=selector or CLUE(seed=seed), rate=rate)
+        selector = selector or CLUE(seed=seed)
+        super().__init__(model, selector=selector, rate=rate, question=question)
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         self.network = NetworkState(self.model.model)
@@ -156,7 +153,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.model.use_norm("blended", source_share=source_share, window=window, groups=self.styles)
         assert self.model.stream is not None
         self.statistics = self.model.stream
-        self.layers = None if layers == "auto" else layer_names(layers)
+        self.layers = None if layers == "auto" else views.layer_names(layers)
         self.hedge = hedge
         self.smoothing = smoothing
         self.domain = DomainMean()
@@ -200,7 +197,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.late.look(batch.inputs, self.layers)
         with self.late.watching_entry() as entry:
             view = self._view(batch.inputs)
-        rows = rows_without_inputs(batch, view, self.late.pack(entry, view.centre))
+        rows = views.rows_without_inputs(batch, view, self.late.pack(entry, view.centre))
         self._keep(view, batch)
         queries, choice = self._ask(batch, view, rows, allowance)
         self._try_shares(batch, queries)
@@ -215,13 +212,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.anchors.add(labelled)
         self.head.fit(self.anchors.rows)
         self._train_stages()
-        numbers = {
-            "anchors": float(len(self.anchors)),
-            "penalty": self.head.penalty,
-            "trained_stages": float(self.late.trained is not None),
-            "gain_of_training": self.late.gain,
-        }
-        return Training(1, numbers)
+        numbers = {"anchors": float(len(self.anchors)), "penalty": self.head.penalty}
+        return Training(1, {**numbers, **self.late.numbers})
 
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove samples. The head is fitted again without them, as if they had never come."""
@@ -258,7 +250,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         found = predict_with_depths(self.model, inputs, layers)
         grouping = self.statistics.grouping
         domain = self.domain.after(found.features, grouping)
-        centre = members_of(grouping, found.features) @ domain.centre
+        centre = views.members_of(grouping, found.features) @ domain.centre
         features = F.normalize(found.features - centre, dim=1)
         offsets = found.prediction.logits
         drifted = self.domain.state is not None and domain.domains > self.domain.state.domains
@@ -268,7 +260,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         before, memory = (
             self.head.chances(*rows, hedge=self.hedge) for rows in ((features, offsets), old)
         )
-        known = with_anchors(self.anchors, old[0], memory)
+        known = views.with_anchors(self.anchors, old[0], memory)
         own = smooth(before, features, known, strength=self.smoothing)
         if grouping is not None and bool(grouping.home.any()):
             home = self.late.source_logits(inputs, offsets).softmax(dim=1)
@@ -291,13 +283,14 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     ) -> tuple[tuple[Query, ...], Choice]:
         """Ask about as many samples as are due. A replayed step asks what it asked before."""
         allowance = self.due(batch, allowance, drifted=view.drifted)
-        candidates = candidates_of(batch, view, unsure_places(view))
+        candidates = views.candidates_of(batch, view, views.unsure_places(view))
         known = covered_rows((self.anchors, self.waiting), like=candidates)
         selection = self.select(candidates, known, allowance)
-        queries = self.waiting.hold_chosen(rows, selection, batch.step)
+        proposals = self.proposals(candidates)
+        queries = self.waiting.hold_chosen(rows, selection, batch.step, proposals)
         return queries, Choice(candidates, known, selection)
 
     def _try_shares(self, batch: Batch, queries: Sequence[Query]) -> None:
         """Compare shares of the source's statistics on samples that are asked about."""
-        asked, inputs = asked_inputs(batch, queries)
+        asked, inputs = views.asked_inputs(batch, queries)
         self.statistics.compare_shares(self.model.model, asked, inputs)

@@ -80,6 +80,11 @@ class LateTraining:
         self.gain = 0.0  # of training on held-out anchors then
         self.trained: Trained | None = None
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Whether trained stages are in place, and their gain when it was last measured."""
+        return {"trained_stages": float(self.trained is not None), "gain_of_training": self.gain}
+
     def look(self, inputs: Tensor, depths: Sequence[str]) -> None:
         """Find out, with the first inputs, whether and where the network can be split."""
         if not self.looked:

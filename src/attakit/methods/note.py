@@ -8,7 +8,8 @@ Differs from the paper: its other half, instance-aware batch norm (section 3.1),
 because a source model must be trained with it. Differs from the reference code: a batch is
 answered, and its classes for the memory predicted, by the model as it was when the batch came,
 where that code takes one sample after another; both agree where a batch ends at an update. An
-update is one pass over the whole memory.
+update is one pass over the whole memory. The loss is the mean entropy, where that code divides it
+by the number of classes too, which Adam hardly notices.
 """
 
 from __future__ import annotations

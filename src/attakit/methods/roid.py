@@ -10,7 +10,8 @@ code has the batch size of the settings, which differs for a last, shorter batch
 are equally diverse or equally sure, that weight is 0 instead of 0/0; corrected logits are
 multiplied by the number of classes too, so that a batch with even classes keeps its confidence
 (the order of classes is the same); views also get a little blur and noise, and are relative to the
-inputs' standard deviation, without clipping to [0, 1].
+inputs' standard deviation, without clipping to [0, 1]; with a window every answer is corrected,
+where that code corrects only those that come with an update.
 """
 
 from __future__ import annotations

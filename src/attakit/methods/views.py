@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from attakit.errors import SettingError
@@ -89,11 +88,9 @@ def with_anchors(anchors: Anchors, features: Tensor, chances: Tensor) -> tuple[T
     if len(anchors) == 0:
         return features, chances
     rows = anchors.rows
-    said = F.one_hot(rows.labels, chances.shape[1])
-    return (
-        torch.cat([features, rows.features.to(features)]),
-        torch.cat([chances, said.to(chances)]),
-    )
+    said = rows.as_targets().shares.to(chances)
+    said = said / said.sum(dim=1, keepdim=True)  # classes that are not ruled out count alike
+    return torch.cat([features, rows.features.to(features)]), torch.cat([chances, said])
 
 
 def members_of(grouping: Grouping | None, like: Tensor) -> Tensor:

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MethodType
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from attakit.nn.norm import evaluate_with, moments
 
-_PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _ROWS = "_attakit_rows"
 _SMALLEST = 1e-6
 _MOST = 10.0  # times that a variance may grow or shrink
@@ -41,20 +41,27 @@ def normalise_rows(layer: _BatchNorm, inputs: Tensor, mean: Tensor, variance: Te
 
     Examples
     --------
-    >>> layer = nn.BatchNorm1d(1, eps=0.0).eval()
+    >>> layer = torch.nn.BatchNorm1d(1, eps=0.0).eval()
     >>> rows = torch.tensor([[5.0], [7.0]])
     >>> normalise_rows(layer, rows, rows - 1, torch.ones(2, 1)).flatten().tolist()
     [1.0, 1.0]
     """
-    scale = (variance + layer.eps).rsqrt()
-    if type(layer) not in _PLAIN:  # a subclass may add an activation: run it on neutral statistics
-        zeros, ones = torch.zeros_like(mean[0]), torch.ones_like(mean[0])
-        normal = torch.addcmul(_spread(-mean * scale, inputs), inputs, _spread(scale, inputs))
-        return evaluate_with(layer, normal, zeros, ones - layer.eps)
-    if layer.weight is not None:
-        scale = scale * layer.weight
-    shift = -mean * scale if layer.bias is None else layer.bias - mean * scale
-    return torch.addcmul(_spread(shift, inputs), inputs, _spread(scale, inputs))
+    if any(True for child in layer.children() for _ in child.parameters()):
+        # What a subclass adds may have parameters by channel.
+        rows = zip(inputs[:, None], mean, variance, strict=True)
+        return torch.cat([evaluate_with(layer, *row) for row in rows])
+    # To torch, the channels of all samples are channels of one sample.
+    channels = inputs.reshape(1, -1, *inputs.shape[2:])
+    stored: dict[str, Any] = dict(layer._parameters)
+    several: dict[str, Any] = {
+        name: None if each is None else each.repeat(len(inputs)) for name, each in stored.items()
+    }
+    layer._parameters.update(several)
+    try:
+        found = evaluate_with(layer, channels, mean.flatten(), variance.flatten())
+    finally:
+        layer._parameters.update(stored)
+    return found.view(inputs.shape)
 
 
 @dataclass
@@ -117,8 +124,3 @@ def _moved(before: Pair, after: Pair) -> Pair:
     variance = (square - mean.square()).clamp(min=_SMALLEST)
     ratio = (new_square - new_mean.square()).clamp(min=_SMALLEST) / variance
     return new_mean - mean, ratio.clamp(1 / _MOST, _MOST)
-
-
-def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
-    """Rows per sample and channel, in a shape that applies to every position."""
-    return rows.to(inputs.dtype).view(*rows.shape, *[1] * (inputs.ndim - 2))

@@ -54,7 +54,7 @@ def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
 
 
 def _sentence(own: MethodSummary, free: MethodSummary | None, control: MethodSummary | None) -> str:
-    parts = [f"With {_labels(own):,.0f} labels {own.label} is at {_accuracy(own):.1f} %"]
+    parts = [f"With {_bought(own)} {own.label} is at {_accuracy(own):.1f} %"]
     verdicts = []
     if free is not None:
         parts.append(f"without labels {free.label} is at {_accuracy(free):.1f} %")
@@ -71,6 +71,12 @@ def _sentence(own: MethodSummary, free: MethodSummary | None, control: MethodSum
         if loss > 0:
             verdicts.append(f" Choosing at random is {loss:.1f} points better.")
     return "; ".join(parts) + "." + "".join(verdicts)
+
+
+def _bought(summary: MethodSummary) -> str:
+    if summary.cost is None:
+        return f"{_labels(summary):,.0f} labels"
+    return f"{_labels(summary):,.0f} answers at the cost of {summary.cost.mean:,.1f} labels"
 
 
 def _count(own: MethodSummary, control: MethodSummary) -> str:

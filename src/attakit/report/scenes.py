@@ -135,6 +135,8 @@ class AskedSample:
     confidence: float
     answer: str | None
     verdict: str  # one of VERDICTS
+    text: str | None = None  # instead of a picture
+    row: Mapping[str, str] | None = None  # likewise: columns with their values
 
     @property
     def is_coarse(self) -> bool:
@@ -149,21 +151,20 @@ class AskedSample:
 def gallery(pictures: PictureRecord, limit_bytes: int) -> list[AskedSample]:
     """The asked samples of one run, evenly thinned when their pictures take too much room."""
     cards = [_asked_sample(line, pictures.classes) for line in pictures.asked]
-    size = sum(len(card.png or "") for card in cards)
+    size = sum(_size(card) for card in cards)
     if size > limit_bytes:
         cards = spread(cards, max(1, len(cards) * limit_bytes // size))
     return cards
 
 
+def _size(card: AskedSample) -> int:
+    words = [card.png or "", card.text or "", *(f"{a}{b}" for a, b in (card.row or {}).items())]
+    return sum(map(len, words))
+
+
 def _asked_sample(line: Mapping[str, Any], classes: Sequence[str]) -> AskedSample:
-    answer = line["answer"]
-    label = answer["label"] if answer is not None else None
-    if answer is None:
-        verdict = "waiting"
-    elif label is None:
-        verdict = "skipped"
-    else:
-        verdict = "right" if label == line["predicted"] else "wrong"
+    said, verdict = _answer(line["answer"], line["predicted"], classes)
+    content = line.get("content")
     return AskedSample(
         line["sample"],
         line["step"],
@@ -171,9 +172,29 @@ def _asked_sample(line: Mapping[str, Any], classes: Sequence[str]) -> AskedSampl
         line.get("png"),
         _class_name(line["predicted"], classes),
         line["confidence"],
-        None if label is None else _class_name(label, classes),
+        said,
         verdict,
+        text=content if isinstance(content, str) else None,
+        row=content if isinstance(content, dict) else None,
     )
+
+
+def _answer(
+    answer: Mapping[str, Any] | None, predicted: int, classes: Sequence[str]
+) -> tuple[str | None, str]:
+    """What was said, and whether it agrees with the prediction."""
+    if answer is None:
+        return None, "waiting"
+    said = answer.get("said") or {}
+    possible = said.get("among") or ([] if answer["label"] is None else [answer["label"]])
+    if said.get("chances"):
+        possible = [max(range(len(said["chances"])), key=said["chances"].__getitem__)]
+    excluded = said.get("excluded") or []
+    if not possible and not excluded:
+        return None, "skipped"
+    names = " or ".join(_class_name(kind, classes) for kind in possible or excluded)
+    agrees = predicted in possible or bool(excluded and predicted not in excluded)
+    return f"not {names}" if excluded else names, "right" if agrees else "wrong"
 
 
 def _class_name(label: int, classes: Sequence[str]) -> str:

@@ -237,6 +237,7 @@ def method_table(
         *((name, 1, True, [s.segments.get(name) for s in summaries]) for name in segments),
         ("source", 1, True, [summary.source for summary in summaries]),
         ("labels", 0, False, [summary.labels for summary in summaries]),
+        ("cost", 1, False, [summary.cost for summary in summaries]),
         ("seconds", 1, False, [summary.seconds for summary in summaries]),
         (MEMORY_TITLE, 0, False, [summary.memory_mb for summary in summaries]),
     ]

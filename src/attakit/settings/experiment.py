@@ -138,6 +138,8 @@ class LabelsTable(PacedTable):
     """[labels]: how many may be asked, how fast, and who answers how."""
 
     matched: Count | None = None
+    question: Literal["class", "yes_no"] | None = None
+    yes_no_price: Annotated[float, Field(strict=True, gt=0)] = 1.0
     buffer: Count = 0
     oracle: Literal["known", "ask"] = "known"
     delay: Count = 0

@@ -82,7 +82,7 @@ def _by_count(times: Sequence[Any], order: Sequence[int], count: int, who: str) 
 
 
 def _time(rows: RowFile, position: int, cell: Any) -> float | datetime:
-    text = as_text(cell)
+    text = str(cell) if isinstance(cell, float) else as_text(cell)
     for read in (float, datetime.fromisoformat):
         try:
             found: float | datetime = read(text)

@@ -130,5 +130,11 @@ def is_missing(cell: object) -> bool:
 
 
 def as_text(cell: object) -> str:
-    """A cell as people read it; empty where it has no value."""
+    """A cell as people read it; empty where it has no value.
+
+    >>> as_text(0.39799999999999996), as_text(" cat "), as_text(None)
+    ('0.398', 'cat', '')
+    """
+    if isinstance(cell, float):
+        return f"{cell:.10g}"
     return "" if cell is None else str(cell).strip()

@@ -16,11 +16,11 @@ from attakit.nn.frozen_head import head_logits
 from attakit.nn.row_norm import Pair
 from attakit.nn.tail import Kept, Tail
 from attakit.randomness import generator
+from attakit.targets import Targets
 from attakit.train.descent import descend
 from attakit.train.draws import draw_batches
 from attakit.train.relative import relative_adam
 from attakit.train.residual_head import fit_head
-from attakit.train.targets import Targets
 
 _WHO = "tail training"
 _BATCH = 32
