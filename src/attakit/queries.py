@@ -88,6 +88,9 @@ class Answer:
         One number per class, 0 or more: how likely each class is. They need not add up to 1.
     weight
         How far to trust the answer. 1 is an answer as usual; 0 says nothing.
+    cost
+        What it cost, in labels, if that is less than the price of the question. None for the full
+        price.
 
     Examples
     --------
@@ -105,6 +108,7 @@ class Answer:
     among: tuple[int, ...] = ()
     chances: tuple[float, ...] | None = None
     weight: float = 1.0
+    cost: float | None = None
 
     @staticmethod
     def yes(query: Query, annotator: str) -> Answer:

@@ -101,6 +101,14 @@ def test_tables_of_every_form_with_notes_say_it(form):
     assert "The labels bought 9.0" in " ".join(render_tables([found.table], form).split())
 
 
+def test_another_method_that_wastes_its_labels_is_named():
+    sentence = labels_bought([SIMATTA, BATCH_NORM, run("anchor head", 61.2, 251)])
+
+    assert sentence.endswith(
+        " anchor head is at 61.2 % with 251 labels, below batch norm without any."
+    )
+
+
 def test_cheap_answers_are_said_with_their_cost_and_get_a_column():
     cheap = RunRecord(
         {"label": "simatta"}, {}, [], [], [], {"stream_accuracy": 80.0, "labels": 40, "cost": 10.0}

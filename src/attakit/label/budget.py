@@ -63,12 +63,12 @@ class Budget:
         if self.limit is None:
             return Allowance(sys.maxsize)
         left = max(Fraction(0), self.limit - self._spent)
-        price = _exact(self.yes_no_price)
+        price = exact(self.yes_no_price)
         return Allowance(math.floor(left), yes_no=None if price == 1 else math.floor(left / price))
 
     def price(self, query: Query) -> Fraction:
         """What a question costs, in labels."""
-        return Fraction(1) if query.kind == "class" else _exact(self.yes_no_price)
+        return Fraction(1) if query.kind == "class" else exact(self.yes_no_price)
 
     def spend(self, cost: Cost) -> None:
         """Take labels out of the budget, all of them or none."""
@@ -116,7 +116,12 @@ def as_number(amount: Fraction) -> float:
     return int(amount) if amount.denominator == 1 else float(amount)
 
 
-def _exact(price: float) -> Fraction:
+def exact(price: float) -> Fraction:
+    """A decimal number as the fraction that it is written as.
+
+    >>> exact(0.1)
+    Fraction(1, 10)
+    """
     # By way of its text: the number 0.1 itself is not exactly a tenth.
     return Fraction(str(price))
 

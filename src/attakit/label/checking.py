@@ -22,6 +22,7 @@ def checked_answer(who: str, answer: Answer) -> Answer:
     or more, and one of them above 0.
     """
     label = class_index(who, answer.query.sample, answer.label)
+    answer = replace(answer, cost=_checked_cost(who, answer))
     if answer.is_plain:
         return replace(answer, label=label)
     _check_content(who, answer)
@@ -93,3 +94,13 @@ def _checked_weight(who: str, answer: Answer) -> float:
             f"must be 0 or more; 1 is an answer as usual."
         )
     return weight
+
+
+def _checked_cost(who: str, answer: Answer) -> float | None:
+    cost = None if answer.cost is None else float(answer.cost)
+    if cost is not None and not 0 <= cost < math.inf:
+        raise LabelError(
+            f"{who}: the answer about sample {answer.query.sample!r} costs {cost}. It must be 0 "
+            f"or more, or None for the price of the question."
+        )
+    return cost

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from attakit.errors import LabelError, UnknownQuestion
-from attakit.label.budget import Budget, as_number
+from attakit.label.budget import Budget, as_number, exact
 from attakit.label.checking import checked_answer
 from attakit.label.packing import (
     check_state,
@@ -33,7 +33,8 @@ class Ledger:
 
     Each question is settled by its first answer, and only that answer is passed on. A question
     that was skipped or expired is refunded, and stays settled: an answer that comes later is a
-    repeat. Every other answer is paid for, be it a label, a "no" or anything else. With a budget
+    repeat. Every other answer is paid for, be it a label, a "no" or anything else. If it cost less
+    than the question, the rest is refunded. With a budget
     of its own, `cost` and the prices of the open questions always add up to `budget.spent`.
 
     Parameters
@@ -131,7 +132,7 @@ class Ledger:
         gone = set(samples)
         for query, answer in self._settled.items():
             if answer.says_something and query.sample in gone:
-                self._settled[query] = Answer(query, FORGOTTEN, "")
+                self._settled[query] = Answer(query, FORGOTTEN, "", cost=answer.cost)
         self._count()
 
     def state_dict(self) -> dict[str, Any]:
@@ -160,7 +161,7 @@ class Ledger:
         """Count the settled questions again."""
         received = [answer for answer in self._settled.values() if answer.says_something]
         self._counts = Counter(map(_kind, received))
-        self._paid = sum((self.budget.price(answer.query) for answer in received), Fraction(0))
+        self._paid = sum(map(self._cost, received), Fraction(0))
 
     def _checked(self, answer: Answer) -> Answer:
         if not self.knows(answer.query):
@@ -176,13 +177,18 @@ class Ledger:
             return False
         del self._open[answer.query]
         self._settled[answer.query] = answer
-        price = self.budget.price(answer.query)
         if answer.says_something:
             self._counts[_kind(answer)] += 1
-            self._paid += price
-        else:
-            self.budget.refund(price)
+        self._paid += self._cost(answer)
+        self.budget.refund(self.budget.price(answer.query) - self._cost(answer))
         return True
+
+    def _cost(self, answer: Answer) -> Fraction:
+        """What is paid for an answer: nothing for a skip, and never more than was set aside."""
+        price = self.budget.price(answer.query)
+        if not answer.says_something:
+            return Fraction(0)
+        return price if answer.cost is None else min(price, exact(answer.cost))
 
     def _count_repeat(self, answer: Answer) -> None:
         self.repeated += 1
@@ -204,8 +210,8 @@ def _kind(answer: Answer) -> str:
 
 
 def _said(answer: Answer) -> object:
-    """What an answer says, whatever its weight."""
-    return pack_said(replace(answer, weight=1.0))
+    """What an answer says, whatever its weight and cost."""
+    return pack_said(replace(answer, weight=1.0, cost=None))
 
 
 def _describe(query: Query) -> str:

@@ -47,9 +47,9 @@ def pack_said(answer: Answer) -> int | dict[str, Any] | None:
     >>> pack_said(Answer.no(Query("cat.png", step=3, proposed=2), "Ada"))
     {'excluded': [2]}
     """
-    if answer.is_plain:
+    if answer.is_plain and answer.cost is None:
         return answer.label
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {} if answer.cost is None else {"cost": answer.cost}
     if answer.label is not None:
         said["label"] = answer.label
     for name in ("excluded", "among", "chances"):
@@ -71,6 +71,7 @@ def unpack_said(query: Query, said: int | Mapping[str, Any] | None, annotator: s
         among=tuple(said.get("among", ())),
         chances=None if chances is None else tuple(chances),
         weight=said.get("weight", 1.0),
+        cost=said.get("cost"),
     )
 
 

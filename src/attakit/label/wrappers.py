@@ -111,7 +111,8 @@ class Noisy(_Changed):
         if _generator_for(answer.query, self.seed, "noise").random() >= self.rate:
             return answer
         turn = Answer.no if answer.kind == "yes" else Answer.yes
-        return replace(turn(answer.query, answer.annotator), weight=answer.weight)
+        changed = turn(answer.query, answer.annotator)
+        return replace(changed, weight=answer.weight, cost=answer.cost)
 
 
 class Skipping(_Changed):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from types import MethodType
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from attakit.nn.norm import evaluate_with
+from attakit.nn.row_norm import normalise_rows
 from attakit.nn.share_search import FixedShare, ShareSearch
 from attakit.nn.styles import Grouping, StyleGroups, style_vectors
 from attakit.queries import SampleId
@@ -128,6 +128,11 @@ class LayerMemory(nn.Module):
         squares = shares @ (self.variance[:before] + self.mean[:before].square())
         return mean, (squares - mean.square()).clamp(min=0), count
 
+    def move(self, distance: Tensor, ratio: Tensor) -> None:
+        """Follow weights that were changed: other means, and variances of another size."""
+        self.mean += distance.to(self.mean)
+        self.variance *= ratio.to(self.variance)
+
     def keep(self) -> None:
         if self.latest is not None:
             for buffer, latest in zip(
@@ -161,35 +166,36 @@ def _forward_grouped(
     members = grouping.members.to(memory.mean)
     away = 1 - grouping.home.to(members)
     memory.latest = memory.joined(*_by_group(inputs, members * away[:, None]))
-    mean, variance, total = memory.latest
+    mean, variance = _row_statistics(layer, memory, members, away, memory.latest)
+    return normalise_rows(layer, inputs, mean, variance)
+
+
+def _row_statistics(
+    layer: _BatchNorm, memory: LayerMemory, members: Tensor, away: Tensor, known: _Statistics
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance that each sample is normalised by, from those of its groups."""
+    mean, variance, total = known
     share = (1 - memory.source_share) * away * (members @ (total / _SETTLED).clamp(max=1))
     assert layer.running_mean is not None
     assert layer.running_var is not None
-    mean = layer.running_mean.lerp(members @ mean, share[:, None])
-    variance = layer.running_var.lerp(members @ variance, share[:, None])
-    return _evaluate_each(layer, inputs, mean, variance)
+    return (
+        layer.running_mean.lerp(members @ mean, share[:, None]),
+        layer.running_var.lerp(members @ variance, share[:, None]),
+    )
 
 
-def _evaluate_each(layer: _BatchNorm, inputs: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    """Normalise every sample by its own row of statistics.
-
-    To torch, the channels of all samples are channels of one sample.
-    """
-    if any(True for child in layer.children() for _ in child.parameters()):
-        # What a subclass adds may have parameters by channel.
-        rows = zip(inputs[:, None], mean, variance, strict=True)
-        return torch.cat([evaluate_with(layer, *row) for row in rows])
-    channels = inputs.reshape(1, -1, *inputs.shape[2:])
-    stored: dict[str, Any] = dict(layer._parameters)
-    several: dict[str, Any] = {
-        name: None if each is None else each.repeat(len(inputs)) for name, each in stored.items()
-    }
-    layer._parameters.update(several)
-    try:
-        found = evaluate_with(layer, channels, mean.flatten(), variance.flatten())
-    finally:
-        layer._parameters.update(stored)
-    return found.view(inputs.shape)
+def used_statistics(layer: _BatchNorm, rows: int) -> tuple[Tensor, Tensor]:
+    """Mean and variance by which each sample of the batch that passed last was normalised."""
+    memory: LayerMemory = layer.__dict__[_MEMORY]
+    known = memory.latest or (memory.mean, memory.variance, memory.count)
+    grouping = memory.styles.grouping
+    if grouping is None:
+        members, away = known[0].new_ones(rows, 1), known[0].new_ones(rows)
+    else:
+        members, away = grouping.members.to(known[0]), 1 - grouping.home.to(known[0])
+    groups = members.shape[1]
+    first = known[0][:groups], known[1][:groups], known[2][:groups]
+    return _row_statistics(layer, memory, members, away, first)
 
 
 def _by_group(inputs: Tensor, members: Tensor) -> _Statistics:

@@ -9,6 +9,8 @@ from attakit.report.runs import Group, RunRecord, group_runs
 from attakit.report.streams import is_pool
 from attakit.report.summaries import MethodSummary, summarise
 
+_MOST_LOSERS = 3
+
 
 def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
     """Compare the best method with labels, the best without, and random labels, on one stream.
@@ -50,7 +52,22 @@ def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
         key=lambda one: (names[one.label] != names[own.label], abs(_labels(one) - _labels(own))),
         default=None,
     )
-    return "" if free is None and control is None else _sentence(own, free, control)
+    if free is None and control is None:
+        return ""
+    below = [one for one in (*chosen, *random) if one is not own and one is not control]
+    return _sentence(own, free, control) + _losers(below, free)
+
+
+def _losers(others: Sequence[MethodSummary], free: MethodSummary | None) -> str:
+    """Which other methods with labels are worse than the best one without."""
+    if free is None:
+        return ""
+    worse = [one for one in others if round(_accuracy(one), 1) < round(_accuracy(free), 1)]
+    return "".join(
+        f" {one.label} is at {_accuracy(one):.1f} % with {_labels(one):,.0f} labels, below "
+        f"{free.label} without any."
+        for one in worse[:_MOST_LOSERS]
+    )
 
 
 def _sentence(own: MethodSummary, free: MethodSummary | None, control: MethodSummary | None) -> str:

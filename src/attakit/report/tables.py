@@ -168,7 +168,8 @@ class ResultTable:
     def best(self) -> set[tuple[int, int]]:
         """Row and column of the best accuracies, compared by the decimals that are shown.
 
-        A column with a single figure has no best one.
+        A column with a single figure has no best one. Runs that are not finished have met an easier
+        or harder part of the stream, so they are never the best.
         """
         if not self.marks_best:
             return set()
@@ -183,7 +184,7 @@ class ResultTable:
         means = {
             number: round(cell.figure.mean, cell.decimals)
             for number, row in enumerate(self.rows)
-            if (cell := row.cells[column]).figure is not None
+            if (cell := row.cells[column]).figure is not None and not row.unfinished
         }
         highest = max(means.values(), default=0.0)
         return [row for row, mean in means.items() if mean == highest] if len(means) > 1 else []

@@ -112,8 +112,8 @@ class _Watched:
         expected = len(self.asked - self.answered - self.skipped)
         _demand(
             self.oracle.pending == expected,
-            f"{when}, pending is {self.oracle.pending}, "
-            f"but {expected} questions have no answer handed over.",
+            f"{when}, pending must be {expected}, the number of all questions so far whose answer "
+            f"was not handed over, but it is {self.oracle.pending}.",
         )
 
 
