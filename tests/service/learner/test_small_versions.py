@@ -124,6 +124,8 @@ def test_answers_are_learned_while_the_gate_looks_at_a_candidate(miniature, monk
     service = miniature(method=HEAD, gate=OPEN_GATE, labels=LABELS | {"audit_share": 0.5})
     learner = learned(service)
     service.serve_batch(9)
+    learner.run_once()
+    service.answer(lambda question: 1, limit=1)
     real, learned_inside = Gatekeeper._judge, []
 
     def judge(gate, candidate, anchors):

@@ -1,0 +1,148 @@
+"""Can people be believed? What their answers prove about them.
+
+Nothing in the answers tells honest people from people who all apply the same wrong code: "cat" for
+every dog and so on. So the gate asks for something outside of the answers: that people agree with
+the source model more often than chance, or, if several people answer each question, with each
+other.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attakit.service.learner.sequences import (
+    Counts,
+    count_needed,
+    log_dependence,
+    log_e_path,
+    log_e_value,
+    log_mean_exp,
+)
+
+_GROUPS = (1.0, 0.5, 0.25)  # shares of the answers: all, and those where the source is surest
+SURE_SHARE = 0.5  # of the answers, for the agreement that people read
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What people say about a sample, and what the source model said when they were asked."""
+
+    label: int | None  # None: people say that no class fits
+    guess: int
+    entropy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How often people agree with the source model, and how far that is from chance."""
+
+    share: float
+    sure_share: float  # where the source model is surer than about half of the samples before
+    count: int
+    least: float  # the agreement that must be surpassed: chance, and a little
+    log_e: float  # of the greatest e-value so far against "it is at most that"
+    log_e_below: float  # of the e-value against "it is at least chance"
+    groups: tuple[Counts, ...] = ()
+
+    def missing(self, confidence: float) -> int | None:
+        """About how many more answers are needed; None if answers like these are never enough."""
+        # Each group has a part of the money, so it must win that much more.
+        each = 1 - (1 - confidence) / len(self.groups)
+        totals = [
+            math.ceil(needed / share)
+            for share, seen in zip(_GROUPS, self.groups, strict=True)
+            if sum(seen.values())
+            and (needed := count_needed(seen, self.least, 0.0, each)) is not None
+        ]
+        return max(1, min(totals) - self.count) if totals else None
+
+
+def source_agreement(said: Sequence[Opinion], classes: int, trust: float) -> Agreement:
+    """How often people agree with the source model, oldest answer first.
+
+    People who roll dice agree with it on one sample of as many as there are classes, and people
+    who apply a wrong code less often, if the source model is any good. The money is split between
+    three bets: on all answers, on the surer half and on the surest quarter. A source model that is
+    often wrong is mostly better where it is sure.
+
+    Parameters
+    ----------
+    said
+        Answers, oldest first.
+    classes
+        How many classes there are.
+    trust
+        The agreement that must be surpassed, from 0 (chance) to 1 (always).
+
+    Examples
+    --------
+    >>> found = source_agreement([Opinion(1, 1, 0.1)] * 6, classes=10, trust=0.02)
+    >>> found.log_e > math.log(10) > source_agreement([], 10, 0.02).log_e
+    True
+    """
+    chance = 1 / classes
+    least = chance + trust * (1 - chance)
+    ranks = _ranks([one.entropy for one in said])
+    agreed = [one.label == one.guess for one in said]
+    groups = tuple(_counts(agreed, ranks, share) for share in _GROUPS)
+    sure = _counts(agreed, ranks, SURE_SHARE)
+    everything = groups[0]
+    against = {-value: count for value, count in everything.items()}
+    return Agreement(
+        share=_share(everything),
+        sure_share=_share(sure),
+        count=len(said),
+        least=least,
+        log_e=_most_ever([_chosen(agreed, ranks, share) for share in _GROUPS], least),
+        log_e_below=log_e_value(against, -chance, -1.0),
+        groups=groups,
+    )
+
+
+def people_agree(pairs: Sequence[tuple[int | None, int | None]], classes: int) -> float:
+    """The logarithm of the e-value against "two people never agree but by chance".
+
+    >>> people_agree([(0, 0), (1, 1), (2, 2)] * 3, classes=3) > math.log(10)
+    True
+    """
+    if not pairs:
+        return 0.0
+    first, second = zip(*pairs, strict=True)
+    return log_dependence(first, second, classes)
+
+
+def _ranks(entropies: Sequence[float]) -> list[float]:
+    """Where each one is among those so far, from 0 (surest) to 1: later ones change nothing."""
+    sorted_so_far: list[float] = []
+    ranks = []
+    for entropy in entropies:
+        insort(sorted_so_far, entropy)
+        ranks.append(bisect_left(sorted_so_far, entropy) / len(sorted_so_far))
+    return ranks
+
+
+def _counts(agreed: Sequence[bool], ranks: Sequence[float], share: float) -> dict[float, float]:
+    """Agreements and disagreements on the surest share of the samples."""
+    chosen = [one for one in _chosen(agreed, ranks, share) if one is not None]
+    return {1.0: sum(chosen), 0.0: len(chosen) - sum(chosen)}
+
+
+def _chosen(agreed: Sequence[bool], ranks: Sequence[float], share: float) -> list[float | None]:
+    """1 for an agreement, 0 for none, and None where the source model is not that sure."""
+    return [one if rank < share else None for one, rank in zip(agreed, ranks, strict=True)]
+
+
+def _share(seen: Counts) -> float:
+    return seen[1.0] / max(1.0, sum(seen.values()))
+
+
+def _most_ever(groups: Sequence[Sequence[float | None]], mean: float) -> float:
+    """The most that the money ever was: what was proven at one look stays so."""
+    if not groups[0]:
+        return 0.0
+    return float(log_mean_exp(np.stack([log_e_path(one, mean) for one in groups])).max())
