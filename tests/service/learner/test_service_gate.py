@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from attakit.errors import StreamError
+from attakit.errors import ModelError, StreamError
 from attakit.nn.weights import save_weights, weights_hash
 from attakit.service.learner import gate as gatekeeping
 from attakit.service.learner.audit import served_accuracy
@@ -224,11 +224,33 @@ def test_versions_that_answered_last_are_kept_besides_the_newest(service):
 def test_drafts_of_a_learner_that_was_killed_are_removed(service):
     folder = service.settings.folder / "versions"
     (folder / ".turn-000000007.safetensors.0123abcd").write_bytes(b"half")
-    (folder / "turn-000000007.safetensors").write_bytes(b"whole, but in no database")
 
     service.start()
 
     assert [path.name for path in folder.iterdir()] == ["source.safetensors"]
+
+
+def test_a_file_that_no_row_ever_named_is_not_deleted(service):
+    """It may belong to a database that somebody puts back."""
+    stray = service.settings.folder / "versions" / "turn-000000007.safetensors"
+    stray.write_bytes(b"whole, but in no database")
+
+    service.start()
+
+    assert stray.is_file()
+
+
+def test_a_version_whose_file_was_changed_does_not_answer(service):
+    audit_answers(service, [1] * 12)
+    number = add_version(service, 1, turn=50)
+    save_weights(Constant(2), service.settings.folder / "versions" / "turn-000000050.safetensors")
+
+    service.start()
+
+    version = service.storage.versions.get([number])[number]
+    assert "cannot be used" in version.gate.reason
+    with pytest.raises(ModelError, match="is damaged"):
+        service.learner._files.load(version)
 
 
 def test_a_version_is_not_written_again_when_its_turn_is(service):
