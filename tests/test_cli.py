@@ -281,7 +281,7 @@ def test_pretraining_tells_where_the_weights_are(work, quick_digits):
     options = ["--set", "training.updates=1", "--set", "training.weights=here.safetensors"]
     out = call("pretrain", "experiment.toml", *options).stdout
     assert "Wrote here.safetensors (" in out
-    assert "% on held-out source images" in out
+    assert "% on held-out source samples" in out
     assert call("pretrain", "experiment.toml", "-q", *options).stdout == ""
 
 

@@ -127,6 +127,23 @@ targets = ["textured"]
     assert "to Source only" in CliRunner().invoke(app, ["table", "results/small"]).stdout
 
 
+def test_a_leaderboard_ranks_the_methods_of_several_suites(work):
+    """Two files with one stream each: their folders together are one leaderboard."""
+    for name, target in (("first", "outline"), ("second", "textured")):
+        text = SUITE.replace('"small"', f'"{name}"').replace('"outline"', f'"{target}"')
+        (work / f"{name}.toml").write_text(f'layout = "leaderboard"\n{text}')
+    both = ["bench", "first.toml", "second.toml", "--only", "-0"]
+    printed = CliRunner().invoke(app, both).stdout
+    assert printed.count("average rank") == 2
+    listed = json.loads(CliRunner().invoke(app, [*both, "--list", "--json"]).stdout)
+    assert [one["suite"] for one in listed["suites"]] == ["first", "second"]
+    table = ["table", "results/first", "results/second", "--layout", "leaderboard"]
+    assert "Average over 2 streams" in CliRunner().invoke(app, table).stdout
+    plot = ["plot", "results", "--kind", "ranks", "--out", "ranks.png"]
+    assert CliRunner().invoke(app, plot).exit_code == 0
+    assert (work / "ranks.png").stat().st_size > 1000
+
+
 def test_a_grid_ends_with_tables_and_says_why_they_can_be_compared(work):
     result = call()
 

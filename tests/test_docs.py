@@ -11,20 +11,27 @@ from pydantic import BaseModel
 from attakit import errors, select
 from attakit.bench.suites.cells import expand
 from attakit.methods import (
+    CMF,
     EATA,
+    LAME,
+    NOTE,
+    ROID,
     SAR,
     AnchorHead,
     BatchNorm,
     CoTTA,
+    DeYO,
     Enhanced,
+    RDumb,
     ReferenceSimATTA,
+    RoTTA,
     SimATTA,
     Tent,
 )
 from attakit.paper.tables.layouts import check_suite
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.settings import Experiment, parse_experiment
-from attakit.settings.experiment import PoolTable
+from attakit.settings.experiment import PoolTable, TabularTable, TextTable
 from attakit.settings.load import load_experiment, parse_service
 from attakit.settings.service import ServiceSettings
 from attakit.settings.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
@@ -46,6 +53,13 @@ PARTS = {
     "`enhanced`": Enhanced,
     "`eata`": EATA,
     "`sar`": SAR,
+    "`rdumb`": RDumb,
+    "`deyo`": DeYO,
+    "`roid`": ROID,
+    "`cmf`": CMF,
+    "`rotta`": RoTTA,
+    "`note`": NOTE,
+    "`lame`": LAME,
     "`batch_norm`": BatchNorm,
     "`incremental`": IncrementalClustering,
     "`entropy`": HighestEntropy,
@@ -104,6 +118,13 @@ def test_every_relative_link_leads_somewhere(text):
 @pytest.mark.parametrize("table", TABLES)
 def test_every_key_of_an_experiment_is_documented_with_its_default(table):
     assert documented(f"`[{table}]`") == declared(getattr(Experiment(), table))
+
+
+@pytest.mark.parametrize(("name", "table"), [("table", TabularTable), ("text", TextTable)])
+def test_every_key_of_rows_is_documented_with_its_default(name, table):
+    told = documented(f"`[stream.{name}]`")
+
+    assert {**told, "file": "rows.csv"} == declared(table(file="rows.csv"))
 
 
 def test_every_key_of_a_pool_is_documented_with_its_default():

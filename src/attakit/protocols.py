@@ -22,6 +22,7 @@ from attakit.store.anchors import Anchors
 
 __all__ = [
     "Asks",
+    "CountsSteps",
     "Forgets",
     "HasServiceSettings",
     "KeepsLabelled",
@@ -66,6 +67,15 @@ class LearnsAtOnce:
 
     The service then learns from settled answers before it looks at the next batch.
     """
+
+
+@runtime_checkable
+class CountsSteps(Protocol):
+    """A method that can go through several streams, one after the other."""
+
+    @property
+    def next_step(self) -> int:
+        """The number that its next batch should have."""
 
 
 @runtime_checkable
@@ -115,7 +125,10 @@ class Forgets(Protocol):
 
 @runtime_checkable
 class NeedsSource(Protocol):
-    """A method with a setting `source_inputs`: inputs like those its model was trained on."""
+    """A method with a setting `source_inputs`: inputs like those its model was trained on.
+
+    If it has a setting `source_labels` too, it gets the class of each of them.
+    """
 
     @staticmethod
     def source_input_count(settings: Mapping[str, Any]) -> int:

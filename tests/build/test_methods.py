@@ -176,12 +176,15 @@ def test_a_selector_is_built_by_its_import_path():
         ("class Mine(:", "its module fails: SyntaxError: .*Fix the module"),
         ("1 / 0", "its module fails: ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "its module fails: SystemExit: 3"),
+        ("class Mine: pass", "must be a class with predict, step, .* but it has no predict, step"),
+        ("def Mine(model): 1 / 0", "must be a class with predict, .* but it is a function"),
         (
-            "class Mine: pass",
+            "from attakit.methods import Tent\nclass Mine(Tent):\n    def __init__(self): pass",
             "Mine: it cannot be made from the settings given: too many positional",
         ),
         (
-            "class Mine:\n    def __init__(self, model, *, lr): pass",
+            "from attakit.methods import Tent\n"
+            "class Mine(Tent):\n    def __init__(self, model, *, lr): pass",
             "Mine: it cannot be made .* 'lr'",
         ),
     ],
@@ -321,7 +324,9 @@ class SlowAsker(AskingMethod):
         super().__init__(model, selector=Uniform())
 
 
-@pytest.mark.parametrize("name", ["simatta", "anchor_head", "enhanced", f"{__name__}:SlowAsker"])
+@pytest.mark.parametrize(
+    "name", ["simatta", "anchor_head", "enhanced", "eatta", f"{__name__}:SlowAsker"]
+)
 def test_every_method_that_asks_gets_the_pace_of_the_labels_table(name):
     labels = {"per_1000": 12.5, "first": 3, "at_drift": 1}
     rate = build_rate(parse_experiment({"labels": labels}).labels)
@@ -330,6 +335,17 @@ def test_every_method_that_asks_gets_the_pace_of_the_labels_table(name):
 
     assert method.rate is rate
     assert (rate.per_1000, rate.spread_over, rate.first, rate.at_drift) == (12.5, None, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kept"), [({}, True), ({"per_1000": 9.0}, False), ({"matched": 40}, False)]
+)
+def test_a_method_with_a_pace_of_its_own_keeps_it_unless_the_file_says_more(labels, kept):
+    rate = build_rate(parse_experiment({"labels": {"budget": 40, **labels}}).labels)
+
+    method = build_method(MethodTable(name="eatta"), tiny_classifier(), 0, rate=rate)
+
+    assert (method.rate.per_batch == 1) == kept
 
 
 def test_the_pace_of_an_empty_file_is_that_of_the_library():

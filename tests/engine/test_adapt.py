@@ -9,8 +9,11 @@ from attakit.engine import adapt, run
 from attakit.errors import LabelError, SettingError, StreamError
 from attakit.label import Budget, Callback, Ledger
 from attakit.methods import SimATTA, SourceOnly
+from attakit.select import IncrementalClustering
 from attakit.stream import from_iterable
 from attakit.testing import tiny_batch, tiny_classifier
+from attakit.testing.methods import same_state
+from attakit.train.balanced import BalancedTrainer
 
 
 def tiny_inputs(count=4):
@@ -132,3 +135,51 @@ def test_a_dictionary_is_no_function():
 def test_one_tensor_is_no_iterable_of_batches():
     with pytest.raises(StreamError, match="instead of an iterable of batches"):
         adapt(asking_method(), torch.zeros(8, 4), lambda *_: 0, budget=5)
+
+
+def in_parts(count, named=True):
+    """Labels asked for in each of several calls with the same method and 24 batches in all."""
+    method = SimATTA(
+        tiny_classifier(),
+        low_entropy_bound=0.1,
+        high_entropy_bound=0.0,
+        selector=IncrementalClustering(cluster_growth=1, inits=1),
+        trainer=BalancedTrainer(max_updates=1),
+    )
+    batches = [tiny_batch(step, size=12) for step in range(24)]
+    elements = [(list(batch.samples), batch.inputs) if named else batch.inputs for batch in batches]
+    size, spent = 24 // count, []
+    for first in range(0, 24, size):
+        budget = Budget(None)
+        exhaust(adapt(method, elements[first : first + size], lambda *_: 0, budget=budget))
+        spent.append(budget.spent)
+    return spent, method
+
+
+def test_several_calls_ask_for_as_many_labels_as_one():
+    (whole,), one = in_parts(1)
+    parts, several = in_parts(3)
+
+    assert sum(parts) == whole
+    assert min(parts) > 4, "later calls must not stop asking"
+    assert same_state(one.state_dict(), several.state_dict()), "nor repeat their random draws"
+
+
+def test_samples_without_names_are_other_samples_in_a_later_call():
+    method = asking_method()
+    seen = [
+        batch.samples[0]
+        for _ in range(2)
+        for batch, _ in adapt(method, tiny_inputs(2), lambda *_: 0, budget=4)
+    ]
+
+    assert seen == ["sample-0", "sample-8", "sample-2-0", "sample-2-8"]
+
+
+def test_a_loaded_method_continues_its_steps():
+    first, second = asking_method(), asking_method()
+    exhaust(adapt(first, tiny_inputs(3), lambda *_: 0, budget=4))
+
+    second.load_state_dict(first.state_dict())
+
+    assert (asking_method().next_step, first.next_step, second.next_step) == (0, 3, 3)

@@ -10,8 +10,11 @@ from attakit.queries import Allowance
 from attakit.testing import tiny_batch, tiny_classifier
 
 # The adapting model, and what a paper wants besides: SimATTA the source model, which
-# pseudo-labels; CoTTA (Wang et al. 2022) a teacher, and the source weights to restore from.
-COPIES = {"simatta": 2, "simatta_reference": 2, "cotta": 3}
+# pseudo-labels; CoTTA (Wang et al. 2022) a teacher, and the source weights to restore from; HILTTA
+# (Li et al. 2024) the source model, whose answers candidates are compared with; CPATTA (Shi et al.
+# 2025) the source model, whose certainty chooses what the model labels itself; RoTTA (Yuan et
+# al. 2023) a teacher.
+COPIES = {"simatta": 2, "simatta_reference": 2, "cotta": 3, "hiltta": 2, "cpatta": 2, "rotta": 2}
 
 
 def tensors_in(part, seen):

@@ -265,3 +265,27 @@ def test_a_loss_that_is_no_number_is_refused():
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(SettingError, match=message):
         CoTTA(tiny_classifier(), **settings)
+
+
+def moved(method):
+    """How far one step moves the student, which begins equal to its teacher."""
+    before = [parameter.clone() for parameter in method.model.parameters()]
+    method.step(tiny_batch(), Allowance(0))
+    pairs = zip(before, method.model.parameters(), strict=True)
+    return max(float((one - other).detach().abs().max()) for one, other in pairs)
+
+
+def test_without_views_only_the_symmetric_loss_teaches():
+    settings = {"lr": 0.1, "confidence_bound": 0.1, "restore_probability": 0.0}
+
+    assert moved(CoTTA(tiny_classifier(), **settings)) < 1e-7
+    assert moved(CoTTA(tiny_classifier(), symmetric=True, **settings)) > 1e-3
+
+
+def test_the_symmetric_loss_is_the_mean_of_both_directions():
+    method = plain(symmetric=True)
+    student, teacher = torch.zeros(1, 2), torch.tensor([[1.0, 0.0]])
+    q = sigmoid(1)
+    forwards, backwards = math.log(2), -(math.log(q) + math.log(1 - q)) / 2
+
+    assert float(method._loss(student, teacher)) == pytest.approx((forwards + backwards) / 2)

@@ -11,7 +11,9 @@ from attakit.queries import Allowance
 from attakit.testing import tiny_batch, tiny_classifier
 
 
-@pytest.mark.parametrize("name", ["tent", "eata", "cotta", "sar"])
+@pytest.mark.parametrize(
+    "name", ["cmf", "cotta", "deyo", "eata", "note", "rdumb", "roid", "rotta", "sar", "tent"]
+)
 def test_a_method_that_learns_without_labels_complains_of_a_diverged_model(name):
     model = tiny_classifier()
     with torch.no_grad():

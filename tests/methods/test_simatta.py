@@ -120,6 +120,14 @@ def test_an_asked_sample_is_not_trusted_too():
     assert set(method.low_entropy_anchors.rows.samples) == {"sure1"}
 
 
+def test_an_asked_sample_is_trusted_too_as_in_the_paper():
+    method = simatta(low_entropy_bound=1e-4, high_entropy_bound=0.0, trust_asked=True)
+
+    turn(method, batch(), allowance=1)
+
+    assert set(method.low_entropy_anchors.rows.samples) == {"sure0", "sure1"}
+
+
 @pytest.mark.parametrize(("capacity", "kept"), [(3, 3), ("unlimited", 20)])
 def test_trusted_samples_are_bounded_by_the_capacity(capacity, kept):
     method = simatta(low_entropy_bound=1e-4, high_entropy_bound=9.0, low_entropy_capacity=capacity)
@@ -267,6 +275,8 @@ def test_as_in_the_paper_every_step_trains_with_the_source_statistics():
     assert isinstance(paper.trainer, BalancedTrainer)
     assert paper.trainer.max_updates == "unlimited"
     assert (paper.bounds.low, paper.bounds.high) == (1e-4, 1e-2)
+    assert paper.source_like_anchors.capacity is None
+    assert paper.trainer.weighting.low_weight(low_count=1, high_count=3) == 0.25
 
 
 def test_anchors_keep_activations_where_the_front_is_frozen():

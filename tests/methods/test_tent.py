@@ -162,3 +162,17 @@ def test_a_run_that_goes_on_with_another_learning_rate_uses_it():
     assert after.optimizer.param_groups[0]["lr"] == 0.25
     (first, second) = (list(each.optimizer.state.values()) for each in (before, after))
     assert torch.equal(first[0]["momentum_buffer"], second[0]["momentum_buffer"])
+
+
+def test_the_first_step_of_adam_has_the_length_of_the_learning_rate():
+    # Adam divides the gradient by its own size: both scales grow by lr, whatever G is.
+    method = Tent(one_layer(), lr=0.5, optimizer="adam")
+    method.step(batch_of(INPUTS), Allowance(0))
+    assert torch.allclose(method.model.model[0].weight, torch.full((2,), 1.5), atol=1e-4)
+
+
+def test_unknown_optimisers_and_a_first_moment_without_end_are_refused():
+    with pytest.raises(SettingError, match="Tent: optimizer must be"):
+        Tent(tiny_classifier(), optimizer="lion")
+    with pytest.raises(SettingError, match=r"Tent: momentum must be .* got 1"):
+        Tent(tiny_classifier(), optimizer="adam", momentum=1.0)

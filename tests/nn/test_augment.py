@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from attakit.nn.augment import NOISE, augment, blur, jitter_colours, move
+from attakit.nn.augment import NOISE, augment, blur, jitter_colours, move, shuffle_patches
 from attakit.nn.seeding import torch_generator
 
 
@@ -138,3 +138,28 @@ def test_blur_spreads_a_point_evenly_and_loses_nothing():
     assert torch.allclose(blurred, blurred.transpose(2, 3), atol=1e-6)
     assert torch.allclose(blurred, blurred.flip(3), atol=1e-6)
     assert blurred[:, 0, 4, 4].min() < 0.8
+
+
+def test_shuffled_patches_keep_their_values_and_lose_their_place():
+    images = torch.arange(2 * 3 * 8 * 8, dtype=torch.float32).view(2, 3, 8, 8)
+    given = shuffle_patches(images, torch.Generator().manual_seed(0), patches=2)
+
+    assert torch.equal(given.flatten(1).sort().values, images.flatten(1))
+    quarters = [images[0, :, top : top + 4, left : left + 4] for top in (0, 4) for left in (0, 4)]
+    assert any(torch.equal(given[0, :, :4, :4], quarter) for quarter in quarters)
+    assert not torch.equal(given, images)
+
+
+def test_images_that_the_grid_does_not_divide_keep_their_size():
+    given = shuffle_patches(torch.ones(2, 1, 7, 9), torch.Generator().manual_seed(0))
+
+    assert given.shape == (2, 1, 7, 9)
+    assert torch.allclose(given, torch.ones(2, 1, 7, 9))
+
+
+def test_of_vectors_the_values_are_shuffled():
+    vectors = torch.arange(10.0).repeat(3, 1)
+    given = shuffle_patches(vectors, torch.Generator().manual_seed(0))
+
+    assert torch.equal(given.sort().values, vectors)
+    assert len({tuple(row) for row in given.tolist()}) == 3

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from attakit.nn import softmax_entropy
+from attakit.nn import softmax_entropy, symmetric_cross_entropy
 
 
 def test_equal_logits_have_the_entropy_of_a_fair_die():
@@ -36,3 +36,12 @@ def test_a_class_that_is_ruled_out_adds_nothing():
     entropy.sum().backward()
     assert entropy.item() == pytest.approx(math.log(2))
     assert logits.grad.isfinite().all()
+
+
+def test_symmetric_cross_entropy_is_worked_out_by_hand():
+    # p = (0.8, 0.2), q = (0.5, 0.5): -Σ p log q = ln 2, -Σ q log p = -½(ln 0.8 + ln 0.2).
+    one, other = torch.tensor([[0.8, 0.2]]).log(), torch.zeros(1, 2)
+    expected = 0.5 * (math.log(2) - 0.5 * (math.log(0.8) + math.log(0.2)))
+
+    assert symmetric_cross_entropy(one, other).item() == pytest.approx(expected)
+    assert symmetric_cross_entropy(other, one).item() == pytest.approx(expected)

@@ -10,6 +10,7 @@ from attakit.nn import (
     moving_statistics,
     named_model,
     norm_parameters,
+    robust_statistics,
     use_batch_statistics,
     use_stored_statistics,
     uses_batch_statistics,
@@ -91,9 +92,9 @@ def test_batch_statistics_pass_gradients_to_scale_and_shift(model):
     assert model[0].weight.grad.abs().sum() > 0
 
 
-# Four samples of one feature, 0, 2, 4, 6: mean 3, variance (9 + 1 + 1 + 9) / 4 = 5. Stored mean 1
-# and variance 4 count for N = 12 samples, so they weigh 12/16 and the batch 4/16:
-# mean 0.75 · 1 + 0.25 · 3 = 1.5, variance 0.75 · 4 + 0.25 · 5 = 4.25.
+# Four samples of one feature, 0, 2, 4, 6: mean 3, unbiased variance (9 + 1 + 1 + 9) / 3 = 20/3.
+# Stored mean 1 and variance 4 count for N = 12 samples, so they weigh 12/16 and the batch 4/16:
+# mean 0.75 · 1 + 0.25 · 3 = 1.5, variance 0.75 · 4 + 0.25 · 20/3 = 14/3.
 def mixing_layer(source_samples):
     layer = nn.BatchNorm1d(1, eps=1e-12).eval()
     layer.running_mean.fill_(1.0)
@@ -108,7 +109,7 @@ FEATURE = torch.tensor([[0.0], [2.0], [4.0], [6.0]])
 def test_mixed_statistics_weigh_stored_and_batch_by_their_samples():
     layer = mixing_layer(12)
     before = stored(layer)
-    expected = (FEATURE - 1.5) / 4.25**0.5
+    expected = (FEATURE - 1.5) / (14 / 3) ** 0.5
     torch.testing.assert_close(layer(FEATURE), expected)
     torch.testing.assert_close(layer(FEATURE), expected)
     assert_same_state(layer, before)
@@ -120,8 +121,8 @@ def test_mixed_statistics_count_images_not_pixels():
     layer.running_mean.fill_(1.0)
     layer.running_var.fill_(4.0)
     use_batch_statistics(layer, source_samples=1)
-    # One image beside N = 1: half and half, so mean 2 and variance 4.5.
-    torch.testing.assert_close(layer(images), (images - 2) / 4.5**0.5)
+    # One image beside N = 1: half and half, so mean 2 and variance 16/3.
+    torch.testing.assert_close(layer(images), (images - 2) / (16 / 3) ** 0.5)
 
 
 def test_mixed_statistics_serve_a_single_value():
@@ -138,7 +139,7 @@ def test_mixed_statistics_lie_between_those_of_the_batch_and_the_stored_ones():
 
 def test_mixed_statistics_take_inputs_of_lower_precision():
     outputs = mixing_layer(12)(FEATURE.bfloat16()).float()
-    torch.testing.assert_close(outputs, (FEATURE - 1.5) / 4.25**0.5, atol=0.02, rtol=0)
+    torch.testing.assert_close(outputs, (FEATURE - 1.5) / (14 / 3) ** 0.5, atol=0.02, rtol=0)
 
 
 def test_mixed_statistics_are_undone_and_take_no_rows():
@@ -152,8 +153,8 @@ def test_a_copy_mixes_with_its_own_statistics():
     layer = mixing_layer(12)
     twin = copy.deepcopy(layer)
     twin.running_mean.fill_(5.0)
-    torch.testing.assert_close(twin(FEATURE), (FEATURE - 4.5) / 4.25**0.5)
-    torch.testing.assert_close(layer(FEATURE), (FEATURE - 1.5) / 4.25**0.5)
+    torch.testing.assert_close(twin(FEATURE), (FEATURE - 4.5) / (14 / 3) ** 0.5)
+    torch.testing.assert_close(layer(FEATURE), (FEATURE - 1.5) / (14 / 3) ** 0.5)
 
 
 def test_mixing_without_stored_statistics_takes_the_batch():
@@ -268,3 +269,39 @@ def test_a_model_uses_batch_statistics_when_told_or_when_it_has_no_others():
     use_stored_statistics(model)
     assert not uses_batch_statistics(model)
     assert uses_batch_statistics(nn.BatchNorm1d(3, track_running_stats=False))
+
+
+def test_robust_statistics_normalise_with_the_moved_ones_and_let_gradients_through():
+    # Values 0 and 4: mean 2, variance 4. With a share of ½ the stored mean goes from 0 to 1 and
+    # the variance from 1 to 2.5. ∂y₁/∂x₁ with y₁ = (x₁ - μ)/σ: μ moves by ¼ per unit of x₁, σ² by
+    # ½·(x₁ - 2) = -1, so ∂y₁/∂x₁ = (1 - ¼)/σ - (x₁ - μ)·(-1)/(2σ³) = 0.75/σ - 1/(2σ³).
+    layer = nn.BatchNorm1d(1, eps=0.0).eval()
+    inputs = torch.tensor([[0.0], [4.0]], requires_grad=True)
+    with robust_statistics(layer, 0.5):
+        outputs = layer(inputs)
+    outputs[0].sum().backward()
+
+    width = 2.5**0.5
+    assert outputs.flatten().tolist() == pytest.approx([-1 / width, 3 / width])
+    assert (layer.running_mean.item(), layer.running_var.item()) == (1.0, 2.5)
+    assert inputs.grad[0].item() == pytest.approx(0.75 / width - 1 / (2 * width**3))
+    assert "forward" not in layer.__dict__
+
+
+def test_robust_statistics_keep_scale_and_shift():
+    layer = nn.BatchNorm2d(2).eval()
+    nn.init.constant_(layer.weight, 3.0)
+    nn.init.constant_(layer.bias, 1.0)
+    inputs = torch.randn(4, 2, 3, 3, generator=torch.Generator().manual_seed(0))
+    with robust_statistics(layer, 0.0):
+        given = layer(inputs)
+
+    assert torch.allclose(given, layer(inputs), atol=1e-5)
+
+
+def test_moving_statistics_take_another_momentum_for_a_while():
+    layer = nn.BatchNorm1d(1).eval()
+    with moving_statistics(layer, momentum=0.5):
+        layer(torch.tensor([[0.0], [4.0]]))
+
+    assert (layer.running_mean.item(), layer.momentum) == (1.0, 0.1)

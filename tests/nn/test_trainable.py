@@ -106,7 +106,7 @@ def test_unknown_choices_are_refused(resnet, which):
 
 def test_more_stages_than_there_are_is_refused_with_their_number():
     with pytest.raises(
-        SettingError, match=r"SmallCNN has 5 stages, got last:6\. Take at most last:5"
+        ModelError, match=r"SmallCNN has 5 stages, got last:6\. Take at most last:5"
     ):
         trainable_parameters(Classifier(SmallCNN()), "last:6")
 

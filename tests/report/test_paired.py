@@ -7,7 +7,8 @@ from scipy.stats import t
 
 from attakit.errors import UnknownName
 from attakit.report import RunRecord
-from attakit.report.paired import confidence_interval, paired_tables
+from attakit.report.contests import confidence_interval
+from attakit.report.paired import paired_tables
 from attakit.report.terminal_tables import terminal_table
 
 DOMAINS = ["art", "cartoon", "sketch"]

@@ -10,7 +10,7 @@ from attakit.errors import SettingError, StateError
 from attakit.queries import Answer, Query
 from attakit.records import Choice, Rows, Selection
 from attakit.report import Pictures
-from attakit.report.pictures import is_kept
+from attakit.report.pictures import is_kept, shortened
 from attakit.report.scenes import COLOUR_COUNT, clustering, gallery, read_pictures
 
 CLASSES = ["zero", "one", "two"]
@@ -218,3 +218,21 @@ def test_a_gallery_that_is_too_large_is_thinned_evenly(path, make_step_result):
     cards = gallery(record, size // 3)
 
     assert [card.sample for card in cards] in (["0-0", "0-4", "0-8"], ["0-0", "0-8"])
+
+
+@pytest.mark.parametrize("content", ["a text", {"age": "3", "colour": ""}])
+def test_rows_and_texts_are_kept_and_shown_in_place_of_pictures(path, make_step_result, content):
+    pictures = Pictures(path, classes=CLASSES, show=lambda sample: content)
+
+    pictures.on_step(make_step_result(0, [0], asked=["0-0"], inputs=torch.zeros(1, 16)))
+
+    (card,) = gallery(read_pictures(path.parent), limit_bytes=10_000)
+    assert (card.text or card.row) == content
+    assert card.png is None
+
+
+def test_long_texts_and_wide_rows_are_cut():
+    assert len(shortened("a" * 1000)) == 401
+    wide = shortened({f"column {number}": "1" for number in range(40)})
+    assert len(wide) == 31
+    assert wide["…"] == "10 more columns"

@@ -60,3 +60,9 @@ def test_a_diverged_model_is_named():
 def test_settings_are_checked():
     with pytest.raises(SettingError, match="inits must be at least 1"):
         ClusterCentres(inits=0)
+
+
+def test_of_equally_near_samples_the_first_is_taken_however_rounding_falls():
+    distances = torch.tensor([[9.0, 9.0], [1.0001, 9.0], [1.0, 2.0], [1.00005, 1.9999]])
+
+    assert nearest_distinct(distances, 3) == [1, 2, 3]

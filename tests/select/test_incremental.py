@@ -201,3 +201,16 @@ def test_without_growth_a_question_goes_to_the_group_that_is_not_covered():
 
     assert selection.samples == ("d",)
     assert selection.weights == {"z": 3, "d": 3}
+
+
+@pytest.mark.parametrize("error", [-1e-5, 0.0, 1e-5])
+def test_of_two_members_the_earlier_one_is_asked_however_rounding_falls(error):
+    # Both are 1 from their mean; the error moves the centroid towards one of them.
+    pair = rows(first=(9.0, 5.0 + error), second=(11.0 + error, 5.0))
+    selector = given_clusters(0, 0)
+    assert selector.select(pair, rows(), limit=1, step=0).samples == ("first",)
+
+
+def test_of_several_equal_samples_the_first_is_asked():
+    same = rows(a=(0.1, 0.7), b=(0.1, 0.7), c=(0.1, 0.7))
+    assert given_clusters(0, 0, 0).select(same, rows(), limit=1, step=0).samples == ("a",)

@@ -4,6 +4,7 @@ import torch
 from attakit.errors import SettingError
 from attakit.records import Rows
 from attakit.select import IncrementalClustering
+from given_clusters import rows
 
 
 def test_the_cluster_count_grows_with_the_steps():
@@ -50,3 +51,16 @@ def test_another_seed_may_choose_other_samples():
 def test_wrong_settings_are_refused(wrong, message):
     with pytest.raises(SettingError, match=message):
         IncrementalClustering(**wrong)
+
+
+def test_it_warns_where_the_first_step_has_less_samples_than_clusters(caplog):
+    pair = rows(a=(0, 0), b=(9, 9))
+
+    IncrementalClustering().select(pair, rows(), limit=1, step=0)
+    IncrementalClustering(cluster_growth=1, initial_clusters=2).select(pair, rows(), 1, step=0)
+    IncrementalClustering(cluster_growth=1).select(pair, rows(), limit=1, step=1)
+    assert not caplog.records
+
+    IncrementalClustering(cluster_growth=1).select(pair, rows(), limit=1, step=0)
+    assert "2 uncertain samples for 10 clusters" in caplog.text
+    assert "buffer=100" in caplog.text

@@ -128,3 +128,32 @@ def test_it_is_saved_and_loaded():
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(SettingError, match="LabelRate"):
         LabelRate(**settings)
+
+
+def test_a_number_of_labels_per_batch_does_not_depend_on_its_size():
+    assert asked(LabelRate(per_batch=1, first=0), [100, 1, 16, 2], budget=99) == [1] * 4
+    assert asked(LabelRate(per_batch=0.5, first=0), [100] * 6, budget=99) == [0, 1] * 3
+    assert asked(LabelRate(per_batch=2, first=0), [100] * 4, budget=5, ends=True) == [2, 2, 1, 0]
+
+
+def test_per_batch_a_drift_and_the_first_batch_get_more():
+    rate = LabelRate(per_batch=3, first=7, at_drift=5)
+    assert asked(rate, [100] * 4, budget=99, drifts={2}) == [10, 3, 8, 3]
+
+
+def test_per_batch_what_a_batch_cannot_use_is_lost():
+    rate = LabelRate(per_batch=1, first=0)
+    for _ in range(10):
+        assert rate.due(100, Allowance(0)) == 0
+    assert rate.due(100, Allowance(99)) == 1
+
+
+def test_only_one_pace_may_be_given():
+    with pytest.raises(SettingError, match="only one of per_1000, spread_over and per_batch"):
+        LabelRate(per_1000=3, per_batch=1)
+
+
+def test_a_rate_says_whether_anything_was_set():
+    assert LabelRate().is_usual
+    for settings in ({"per_1000": 30}, {"spread_over": 9}, {"per_batch": 1}, {"first": 0}):
+        assert not LabelRate(**settings).is_usual

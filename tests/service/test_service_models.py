@@ -73,7 +73,7 @@ def test_a_version_has_the_weights_of_its_file(settings):
         ("own_model_of_a_test:missing", "cannot be imported"),
         ("no_such_module:build", "cannot be imported"),
         ("own_model_of_a_test:nothing", "must return a torch.nn.Module, got str"),
-        ("own_model_of_a_test:needs", "without arguments .* missing 1 required"),
+        ("own_model_of_a_test:needs", "without arguments, but it needs some .*'size'"),
         ("own_model_of_a_test:fails", "OSError: no such file: my.yaml"),
     ],
 )

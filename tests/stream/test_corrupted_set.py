@@ -217,7 +217,13 @@ def test_the_recipe_is_kept_with_the_set(clean, out):
     write_corrupted(clean, out, corruptions=["contrast"])
 
     recipe = json.loads((out / "corrupted.json").read_text())
-    assert recipe == {"size": None, "form": "png", "quality": 95, "seed": 0}
+    assert recipe == {
+        "size": None,
+        "form": "png",
+        "quality": 95,
+        "seed": 0,
+        "parameters": "auto",
+    }
 
 
 def test_a_corrupt_image_is_named(clean, out):

@@ -64,7 +64,7 @@ def test_global_randomness_is_put_back_after_an_error(image, monkeypatch):
     before = np.random.get_state()[1].tolist()
 
     with pytest.raises(RuntimeError, match="broken"):
-        corrupt_image(image, "fog", 1, seed=0)
+        corrupt_image(image, "fog", 1, seed=0, parameters="imagenet")
 
     assert np.random.get_state()[1].tolist() == before
 
@@ -105,4 +105,4 @@ def test_a_missing_package_says_how_to_install_it(image, monkeypatch):
     monkeypatch.setitem(sys.modules, "imagecorruptions", None)
 
     with pytest.raises(MissingExtra, match=r"pip install 'attakit\[corruptions\]'"):
-        corrupt_image(image, "fog", 1, seed=0)
+        corrupt_image(image, "fog", 1, seed=0, parameters="imagenet")

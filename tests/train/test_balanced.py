@@ -132,6 +132,34 @@ def test_labelled_anchors_stand_in_for_missing_source_like_ones_when_told():
     assert training.numbers["low_weight"] == pytest.approx(0.8)
 
 
+@pytest.mark.parametrize("cold_start_size", [0, 5])
+def test_labelled_anchors_that_stand_in_weigh_as_much_as_the_labelled_half(cold_start_size):
+    weighting = Weighting(cold_start_size=cold_start_size)
+    trainer = BalancedTrainer(max_updates=1, fill_missing_low=True, weighting=weighting)
+
+    training = trainer.fit(classifier(), Anchors(), anchors(5), step=0)
+
+    assert training.numbers["low_weight"] == 0.5
+
+
+def test_it_warns_once_when_labels_outweigh_the_source(caplog):
+    trainer = BalancedTrainer(max_updates=1)
+    model, few, many = classifier(), anchors(99, label=1), anchors(100, label=2)
+
+    trainer.fit(model, anchors(20), few, step=0)
+    trainer.fit(model, anchors(100), many, step=1)
+    trainer.fit(model, Anchors(), many, step=2)
+    assert not caplog.records, "few labels, an even share and none at all are no reason to warn"
+
+    for step in (3, 4):
+        trainer.fit(model, few, many, step=step)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "99 source-like samples for 100 labels: their share is 0.50. Below 0.5 the model may "
+        "forget the source. Raise low_entropy_capacity or low_entropy_bound."
+    ]
+
+
 def test_updates_never_exceed_the_cap():
     training = BalancedTrainer(max_updates=7, patience=100).fit(
         classifier(), anchors(5), anchors(5), step=0

@@ -34,6 +34,7 @@ def build_pictures(
         labels=truth.labels,
         mean=task.mean,
         std=task.std,
+        show=task.show,
         resume_after=resume_after,
     )
     return [pictures]

@@ -32,12 +32,14 @@ from attakit.bench.run_folder import (
     stopped,
 )
 from attakit.bench.run_state import RunState, Saver
+from attakit.build.checks import check_experiment
 from attakit.build.data import build_stream, load_task
 from attakit.build.exportable import adapted_model, describe_model
-from attakit.build.methods import build_method, build_pool, build_rate, check_pool
+from attakit.build.methods import build_method, build_pool, build_rate
 from attakit.build.models import TrainingCallback, source_classifier
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.task import ProgressCallback, Task, no_progress
+from attakit.engine.buffer import Buffer
 from attakit.engine.loop import drain, run
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device
@@ -171,8 +173,7 @@ def saved_method(experiment: Experiment, folder: Path) -> tuple[Method, Task]:
 
 def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks) -> RunState:
     is_stream = experiment.pool is None
-    if experiment.pool is not None:
-        check_pool(experiment, experiment.pool)
+    check_experiment(experiment)
     task = load_task(experiment.stream, callbacks.checking)
     stream = build_stream(experiment, task)
     truth = stream.truth
@@ -196,6 +197,7 @@ def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks
         if is_stream
         else Accuracy({}),
         source_hash=weights_hash(model),
+        buffer=Buffer(experiment.labels.buffer),
         setup_seconds=setup_seconds,
         source_model=model if experiment.report.features and is_stream else None,
     )
@@ -229,7 +231,15 @@ def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporte
         batches = until(stop, state.stream.batches(start))
         try:
             left = state.stream.sample_count - start * state.stream.batch_size
-            run(batches, state.method, state.oracle, state.ledger, everyone, samples=left)
+            run(
+                batches,
+                state.method,
+                state.oracle,
+                state.ledger,
+                everyone,
+                samples=left,
+                buffer=state.buffer,
+            )
         finally:
             for reporter in everyone:
                 reporter.close()

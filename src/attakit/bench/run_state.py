@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attakit.build.task import Task
+from attakit.engine.buffer import Buffer
 from attakit.label.ledger import Ledger
 from attakit.nn.classifier import Classifier
 from attakit.protocols import Method, Oracle
@@ -31,6 +32,7 @@ class RunState:
     ledger: Ledger
     accuracy: Accuracy
     source_hash: str
+    buffer: Buffer
     setup_seconds: float = 0.0  # until the method was built
     seconds: float = 0.0
     updates: int = 0
@@ -46,6 +48,7 @@ class RunState:
             "oracle": self.oracle.state_dict(),
             "ledger": self.ledger.state_dict(),
             "accuracy": self.accuracy.state_dict(),
+            "buffer": self.buffer.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> int:
@@ -57,6 +60,8 @@ class RunState:
         self.oracle.load_state_dict(state["oracle"])
         self.ledger.load_state_dict(state["ledger"])
         self.accuracy.load_state_dict(state["accuracy"])
+        if "buffer" in state:  # snapshots of earlier versions have none
+            self.buffer.load_state_dict(state["buffer"])
         return int(state["step"])
 
 

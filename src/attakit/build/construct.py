@@ -68,14 +68,37 @@ def _check_switch(who: str, name: str, value: Any, default: Any) -> None:
         raise SettingError(f"{who}: {name} must be true or false, got {value!r}.")
 
 
+# What a class must have to be one of these. Checked before the class is called.
+_MEMBERS = {
+    "method": ("predict", "step", "learn", "state_dict", "load_state_dict"),
+    "selector": ("select",),
+    "trainer": ("fit", "state_dict", "load_state_dict"),
+}
+
+
 def find_named(name: Any, table: Mapping[str, Callable[..., Any]], kind: str) -> Callable[..., Any]:
+    """The class that a table has under a name, or that an import path names."""
     if not isinstance(name, str):
         raise SettingError(f"The name of a {kind} must be a text, got {name!r}.")
     if name in table:
         return table[name]
     if ":" not in name:
         raise unknown_name(kind, name, table)
-    return import_named(name, kind)
+    found = import_named(name, kind)
+    _check_class(found, name, kind)
+    return found
+
+
+def _check_class(found: Callable[..., Any], name: str, kind: str) -> None:
+    """Raise `SettingError` unless this is a class with the methods that its kind needs."""
+    needed = _MEMBERS.get(kind, ())
+    is_class = isinstance(found, type)
+    lacking = [member for member in needed if not hasattr(found, member)]
+    if not is_class or lacking:
+        what = f"has no {', '.join(lacking)}" if is_class else f"is a {type(found).__name__}"
+        raise SettingError(
+            f"The {kind} {name!r} must be a class with {', '.join(needed)}, but it {what}."
+        )
 
 
 def import_named(name: str, kind: str) -> Callable[..., Any]:

@@ -8,7 +8,10 @@ from dataclasses import replace
 from attakit.build.sets.catalogue import CIFAR, FOLDERS, TINY_IMAGENET_C
 from attakit.build.sets.cifar import cifar_c
 from attakit.build.sets.corruptions import own_corruptions, tiny_imagenet_c
+from attakit.build.sets.embedded import abalone, names
 from attakit.build.sets.folders import known_folders, own_folders
+from attakit.build.sets.rows import own_table, own_texts
+from attakit.build.sets.tokenizers import check_tokenizer
 from attakit.build.task import ProgressCallback, Task, no_progress, refuse_settings
 from attakit.errors import SettingError, unknown_name
 from attakit.randomness import generator
@@ -33,11 +36,14 @@ def check_stream(table: StreamTable) -> None:
     """Raise `SettingError` where a stream cannot be, as far as that shows without its data."""
     _check_name(table)
     check_order(table.order, table.order_settings)
+    if table.text is not None:
+        check_tokenizer(table.text.tokenizer)
 
 
 def _check_name(table: StreamTable) -> None:
     if table.name not in DATA_SETS:
         raise unknown_name("data set", table.name, DATA_SETS)
+    refuse_settings(table, *({"table", "text"} - {table.name}))
 
 
 def build_stream(experiment: Experiment, task: Task) -> Stream:
@@ -68,8 +74,12 @@ def _digits(table: StreamTable, _checking: ProgressCallback) -> Task:
 
 DATA_SETS: dict[str, Callable[[StreamTable, ProgressCallback], Task]] = {
     "digits": _digits,
+    "abalone": abalone,
+    "names": names,
     "folders": own_folders,
     "corrupted": own_corruptions,
+    "table": own_table,
+    "text": own_texts,
     **dict.fromkeys(FOLDERS, known_folders),
     "tiny_imagenet_c": tiny_imagenet_c,
     **dict.fromkeys(CIFAR, cifar_c),

@@ -37,7 +37,8 @@ def model_from_file(file: Path) -> Exportable:
             f"{file} holds weights, but not what model they are of. Only files that attakit kept "
             f"or exported can be exported again."
         )
-    network = untrained_model(facts.model, len(facts.classes), facts.shape[0], facts.image_size)
+    width = facts.vocabulary or facts.shape[0]
+    network = untrained_model(facts.model, len(facts.classes), width, facts.image_size)
     return load_model(network, file), facts
 
 
@@ -58,6 +59,7 @@ def describe_model(experiment: Experiment, task: Task, origin: str) -> ModelFact
         classes=tuple(task.classes),
         shape=tuple(task.targets.shape),
         image_size=experiment.model.image_size,
+        vocabulary=task.vocabulary,
         mean=task.mean,
         std=task.std,
         origin=origin,

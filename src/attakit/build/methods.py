@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
+import torch
 from torch import nn
 
 from attakit.build.construct import check_settings, construct, find_named, settings_of
-from attakit.build.models import draw_inputs
-from attakit.errors import SettingError
+from attakit.build.models import drawn_positions
+from attakit.errors import ModelError, SettingError
 from attakit.methods import METHODS, AskingMethod
 from attakit.methods.pool import PoolAdaptation
 from attakit.nn.classifier import Classifier
+from attakit.nn.small import SmallCNN
 from attakit.protocols import Asks, Method, NeedsSource, Selector
 from attakit.select import SELECTORS, LabelRate
 from attakit.settings.experiment import (
@@ -24,10 +27,12 @@ from attakit.settings.experiment import (
     PoolTable,
 )
 from attakit.stream.batches import Rounds
-from attakit.stream.samples import Samples
+from attakit.stream.samples import ArraySamples, Samples
 from attakit.train import TRAINERS, Weighting
 
-SOURCE_INPUTS = "source_inputs"
+SOURCE_INPUTS, SOURCE_LABELS = "source_inputs", "source_labels"
+# In the place of the source, where only settings are checked.
+_NO_SOURCE = ArraySamples(torch.zeros(2, 1, 8, 8), [0, 1])
 _PACE = "The pace is in [labels]: per_1000 or spread_over, first and at_drift."
 
 
@@ -41,11 +46,12 @@ def build_method(
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
 
     A method that declares `NeedsSource` gets some of the samples the model was trained on, if
-    there are any. One that asks for labels gets the rate, if there is one.
+    there are any. One that asks for labels gets the rate, if there is one. If the rate is the usual
+    one, a method with a pace of its own keeps that.
     """
     method = _method(table.name, table.settings, model, seed, source)
     if rate is not None and isinstance(method, AskingMethod):
-        method.rate = rate
+        method.rate = method.rate if rate.is_usual else rate
     return method
 
 
@@ -71,14 +77,21 @@ def _method(
         )
     wanted = 0 if source is None else _source_input_count(kind, settings)
     if wanted and source is not None:
-        settings[SOURCE_INPUTS] = draw_inputs(source, seed, wanted)
+        positions = drawn_positions(source, seed, wanted)
+        settings[SOURCE_INPUTS] = source.load(positions)
+        if SOURCE_LABELS in settings_of(kind):
+            settings[SOURCE_LABELS] = torch.tensor([source.labels[at] for at in positions])
     method: Method = construct(kind, settings, model, seed=seed)
     return method
 
 
 def check_method_table(table: MethodTable) -> None:
-    """Raise `SettingError` where a method cannot be, as far as that shows without a model."""
+    """Raise `SettingError` where a method cannot be, as far as that shows without the model."""
     _check_method(table.name, table.settings)
+    if table.name in METHODS:
+        # Values are checked by the method itself. A method of the user's own is made only once.
+        with suppress(ModelError):  # what does not fit this model may fit the right one
+            _method(table.name, table.settings, SmallCNN(width=1, hidden=2), 0, _NO_SOURCE)
 
 
 def _check_method(name: Any, given: Mapping[str, Any]) -> None:
@@ -151,6 +164,8 @@ def check_pool(experiment: Experiment, table: PoolTable) -> None:
         raise SettingError(
             "labels: with a [pool] the rounds set the pace. Leave out per_1000 and spread_over."
         )
+    if experiment.labels.buffer:
+        raise SettingError("labels.buffer: a [pool] is looked at as a whole. Leave out buffer.")
     build_selector(table.selector, experiment.seed)
 
 

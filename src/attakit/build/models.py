@@ -10,9 +10,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from attakit.build.construct import import_named
+from attakit.build.imported import (
+    check_outputs,
+    check_repeatable,
+    imported_model,
+    is_import_path,
+)
 from attakit.build.task import Task
-from attakit.errors import ModelError, SettingError
+from attakit.errors import SettingError
 from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
@@ -26,13 +31,19 @@ from attakit.stream.samples import Samples
 from attakit.train.source import SourceTraining, train_source
 
 CACHE_VARIABLE = "ATTAKIT_CACHE"
-DIGITS_MODEL = "small_cnn"
+
+# The data sets that come with a package, and the model that attakit trains for each.
+SOURCE_MODELS = {"digits": "small_cnn", "abalone": "small_mlp", "names": "small_text"}
+SOURCE_UPDATES = 400
 
 TrainingCallback = Callable[[int, dict[str, float]], None]
 
 # From scratch, so batch-norm statistics are learned too.
 DIGITS_TRAINING = TrainingTable(
-    updates=400, lr=1e-3, batch_size=64, norm="running", validate_every=100
+    updates=SOURCE_UPDATES, lr=1e-3, batch_size=64, norm="running", validate_every=100
+)
+ROWS_TRAINING = TrainingTable(
+    updates=SOURCE_UPDATES, lr=5e-3, batch_size=64, norm="running", validate_every=50
 )
 
 
@@ -51,15 +62,22 @@ def source_classifier(
     if (file := weights or table.weights) is not None:
         model = _task_model(table, task)
         load_weights(model, file)
-    elif experiment.stream.name == "digits" and table.name == DIGITS_MODEL:
-        model = digits_model(task, progress)
+    elif is_import_path(table.name):
+        model = _task_model(table, task)
+        check_repeatable(table.name, model, _task_model(table, task))
+    elif SOURCE_MODELS.get(experiment.stream.name) == table.name:
+        model = embedded_model(experiment.stream.name, task, progress)
     else:
         raise SettingError(
             f"model.weights is missing: the source model {table.name} for "
             f"{experiment.stream.name}. Train one with `attakit pretrain`, then set model.weights "
             f"to the file it writes."
         )
-    return place_model(model, table)
+    classifier = place_model(model, table)
+    if is_import_path(table.name):
+        some = next(iter(task.targets.parts.values())).load([0, 0])
+        check_outputs(table.name, classifier, some, task.classes)
+    return classifier
 
 
 def starting_classifier(
@@ -88,28 +106,51 @@ def place_model(model: nn.Module, table: ModelTable) -> Classifier:
 
 def digits_model(task: Task, progress: TrainingCallback | None = None) -> nn.Module:
     """The digits source model, trained on first use (some seconds) and cached."""
-    model = _digits_architecture(task)
-    path = _digits_file(model, task)
+    return embedded_model("digits", task, progress)
+
+
+def embedded_model(name: str, task: Task, progress: TrainingCallback | None = None) -> nn.Module:
+    """The source model of a data set that comes with a package, trained on first use and cached."""
+    model = _embedded_architecture(name, task)
+    path = _embedded_file(name, model, task)
     if path.exists():
         load_weights(model, path)
     else:
         with using_threads(1):  # with more, each number of them would make another model
-            _train(model, task, DIGITS_TRAINING, seed=0, progress=progress)
+            _train(model, task, _embedded_training(name), seed=0, progress=progress)
         save_weights(model, path)
     return model.eval()
 
 
 def weights_file(experiment: Experiment, task: Task) -> Path:
-    """Where the trained source model of an experiment is, once there is one."""
-    return experiment.model.weights or _digits_file(_digits_architecture(task), task)
+    """Where the trained source model of an experiment is, once there is one.
+
+    The weights of a model that is built by the user's own function are written to the cache.
+    """
+    table = experiment.model
+    if table.weights is not None:
+        return table.weights
+    if not is_import_path(table.name):
+        name = experiment.stream.name
+        return _embedded_file(name, _embedded_architecture(name, task), task)
+    model = _task_model(table, task)
+    path = cache_folder() / f"own-{weights_hash(model)[:12]}.safetensors"
+    if not path.exists():
+        save_weights(model, path)
+    return path
 
 
-def _digits_architecture(task: Task) -> nn.Module:
-    return untrained_model(DIGITS_MODEL, len(task.classes), task.targets.shape[0])
+def _embedded_architecture(name: str, task: Task) -> nn.Module:
+    return untrained_model(SOURCE_MODELS[name], len(task.classes), task.width)
 
 
-def _digits_file(untrained: nn.Module, task: Task) -> Path:
-    return cache_folder() / f"digits-{_fingerprint(untrained, task)}.safetensors"
+def _embedded_training(name: str) -> TrainingTable:
+    return DIGITS_TRAINING if name == "digits" else ROWS_TRAINING
+
+
+def _embedded_file(name: str, untrained: nn.Module, task: Task) -> Path:
+    fingerprint = _fingerprint(untrained, task, _embedded_training(name))
+    return cache_folder() / f"{name}-{fingerprint}.safetensors"
 
 
 def pretrain(
@@ -147,8 +188,14 @@ def write_card(model: Classifier, task: Task, weights: Path) -> Path:
 
 def draw_inputs(source: Samples, seed: int, count: int) -> Tensor:
     """Load the inputs of at most `count` samples, drawn at random."""
+    return source.load(drawn_positions(source, seed, count))
+
+
+def drawn_positions(source: Samples, seed: int, count: int) -> list[int]:
+    """Positions of the samples whose inputs `draw_inputs` loads."""
     order = generator(seed, "source inputs").permutation(len(source))
-    return source.load(order[:count].tolist())
+    positions: list[int] = order[:count].tolist()
+    return positions
 
 
 def untrained_model(
@@ -171,38 +218,38 @@ def build_model(table: ModelTable, classes: int, channels: int) -> nn.Module:
     The name may be an import path, "package.module:function": the function is called without
     arguments and returns the model.
     """
-    if ":" in table.name:
-        return _imported_model(table.name)
+    if is_import_path(table.name):
+        return imported_model(table.name)
     return untrained_model(table.name, classes, channels, table.image_size)
 
 
-def _imported_model(name: str) -> nn.Module:
-    build = import_named(name, "model")
-    try:
-        model = build()
-    except Exception as error:  # the user's code may raise anything
-        raise ModelError(
-            f"model.name: {name!r} is called without arguments and must return the model, but it "
-            f"fails ({type(error).__name__}: {error}). Name a function that needs no arguments."
-        ) from error
-    if not isinstance(model, nn.Module):
-        raise ModelError(
-            f"model.name: {name!r} must return a torch.nn.Module, got {type(model).__name__}."
-        )
-    return model
-
-
 def _task_model(table: ModelTable, task: Task) -> nn.Module:
-    return build_model(table, len(task.classes), task.targets.shape[0])
+    _check_kind(table.name, task)
+    return build_model(table, len(task.classes), task.width)
 
 
-def _fingerprint(untrained: nn.Module, task: Task) -> str:
+def _check_kind(name: str, task: Task) -> None:
+    """Raise `SettingError` where a small model is named that is made for other inputs."""
+    if task.vocabulary is not None:
+        kind, fits = "texts", "small_text"
+    elif len(task.targets.shape) == 1:
+        kind, fits = "rows", "small_mlp"
+    else:
+        kind, fits = "images", "small_cnn"
+    if name in OWN_MODELS and name != fits:
+        raise SettingError(
+            f"model.name: {name} does not take {kind}, and the samples of this stream are {kind}. "
+            f'Set model.name = "{fits}", or name a model of your own.'
+        )
+
+
+def _fingerprint(untrained: nn.Module, task: Task, training: TrainingTable) -> str:
     """Changes with the training settings, the architecture, the data and the version of torch."""
     assert task.source_train is not None
     pixels = task.source_train.load(range(len(task.source_train)))
     # Of the bytes: a sum would be rounded differently by another number of threads.
     images = hashlib.sha256(pixels.contiguous().numpy().tobytes()).hexdigest()
-    described = f"{DIGITS_TRAINING} {torch.__version__} {weights_hash(untrained)} {images}"
+    described = f"{training} {torch.__version__} {weights_hash(untrained)} {images}"
     return hashlib.sha256(described.encode()).hexdigest()[:12]
 
 

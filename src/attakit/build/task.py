@@ -15,9 +15,14 @@ from attakit.train.source_samples import split_positions
 
 _IMAGE_SIZE = 128  # of image files, unless stream.size says otherwise
 
-_MEANT_FOR = {"severity": "corrupted images"}
+_MEANT_FOR = {
+    "severity": "corrupted images",
+    "table": 'name = "table"',
+    "text": 'name = "text"',
+}
 
 
+Content = str | Mapping[str, str]  # a text, or a row: names of columns with their values
 ProgressCallback = Callable[[int, int], None]  # called with (pieces done, pieces in total)
 
 
@@ -36,9 +41,29 @@ class Task:
     mean: tuple[float, ...] | None = None  # how inputs were normalised, to show them as they were
     std: tuple[float, ...] | None = None
     root: Path | None = None  # where the samples are files
+    content: Callable[[SampleId], Content] | None = None  # what to show where there is no picture
+    vocabulary: int | None = None  # number of token ids, where inputs are texts
+
+    @property
+    def width(self) -> int:
+        """What the first layer of a model must know: channels, columns or token ids."""
+        return self.vocabulary or self.targets.shape[0]
+
+    def show(self, sample: SampleId) -> Content | None:
+        """The text or the row of a sample; None where samples are pictures."""
+        if self.content is None:
+            return None
+        # A sample that comes again has the number of its visit behind its name.
+        name, _, visit = sample.rpartition("@")
+        return self.content(SampleId(name) if name and visit.isdecimal() else sample)
 
     def where(self, sample: SampleId) -> str:
-        """Where a person can see a sample: its path, or its name where it is no file."""
+        """What a person needs to see a sample: its text, its row, its path, or else its name."""
+        shown = self.show(sample)
+        if isinstance(shown, str):
+            return shown
+        if shown is not None:
+            return ", ".join(f"{name} = {value}" for name, value in shown.items())
         if self.root is None:
             return sample
         # A sample that comes again has the number of its visit behind its name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from attakit.build.models import DIGITS_TRAINING
+from attakit.build.models import SOURCE_UPDATES
 from attakit.build.task import ProgressCallback
 from attakit.report.console import WorkBar, format_metrics
 
@@ -29,9 +29,9 @@ def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], N
 
 @contextmanager
 def training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
-    """A bar for training the source model of the digits, shown only if it is trained."""
+    """A bar for training the source model of an embedded data set, shown only if it is trained."""
     with late_bar("source model", quiet=quiet) as show:
-        yield lambda update, numbers: show(update, DIGITS_TRAINING.updates, format_metrics(numbers))
+        yield lambda update, numbers: show(update, SOURCE_UPDATES, format_metrics(numbers))
 
 
 @contextmanager

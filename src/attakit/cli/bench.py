@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,9 +30,10 @@ from attakit.processes.interrupt import Interrupted, stoppable
 from attakit.processes.threads import usable_cores
 from attakit.report.comparisons import comparison
 from attakit.report.console import print_table
+from attakit.report.leaderboard import leaderboard_tables
 from attakit.report.paired import paired_tables
 from attakit.report.runs import grouped, read_run
-from attakit.settings.suite import Protocol, Suite, load_suite
+from attakit.settings.suite import LEADERBOARD, Protocol, Suite, load_suite
 
 SOME_FAILED = 1
 STOPPED = "Stopped. Running cells are saved. Run the same command to continue."
@@ -50,7 +52,7 @@ class BenchCommand(TyperCommand):
 
 
 def bench(
-    suite: Annotated[Path, typer.Argument(metavar="SUITE.toml")],
+    suites: Annotated[list[Path], typer.Argument(metavar="SUITE.toml...")],
     override: Overrides = None,
     protocol: Annotated[
         Protocol | None,
@@ -81,34 +83,69 @@ def bench(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Run a grid of methods, streams, budgets and seeds; skip finished cells."""
-    tables = load_suite(suite, override or []).under(protocol)
-    check_suite(tables, where=str(suite))
-    everything = expand(tables)
-    cells = _chosen(everything, only)
+    """Run grids of methods, streams, budgets and seeds; skip finished cells."""
+    plans = [_plan(path, override or [], protocol, only) for path in suites]
     if listed:
-        _list(tables, cells, as_json=as_json)
+        found = [_listing(plan) for plan in plans]
+        _print_listings(found, as_json=as_json)
         return
-    silent = quiet or as_json
-    with interruptible(STOPPED), training_bar(quiet=silent) as training:
-        sources = prepare_sources(cells, training)
-    cores = usable_cores()
-    count = workers or cores
-    threads = 1 if ray is not None else max(1, cores // count)
-    grid = Grid(cells, sources, threads=threads, restart=replace)
-    write_suite(tables, everything)
-    with (
-        stoppable(STOPPED) as stop,
-        _executor(count, sources, ray=ray) as executor,
-        GridDisplay(tables.name, len(cells), quiet=silent) as display,
-    ):
-        grid.run(executor, callbacks=display.show, stop=stop)
-    if len(grid.outcomes) < len(cells) or any(e == "stopped" for e, _ in grid.outcomes.values()):
-        raise Interrupted(STOPPED)
-    summary = summarise_grid(tables, cells, grid.outcomes)
-    _print_summary(summary, tables, cells, quiet=quiet, as_json=as_json)
-    if summary["failed"]:
+    runner = _Runner(workers, ray, restart=replace, silent=quiet or as_json)
+    summaries = []
+    for plan in plans:
+        summary = runner.run(plan)
+        summaries.append(summary)
+        if not as_json:
+            _print_summary(summary, plan, quiet=quiet)
+    if as_json:
+        print_json(summaries[0] if len(summaries) == 1 else {"suites": summaries})
+    if any(summary["failed"] for summary in summaries):
         raise typer.Exit(SOME_FAILED)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A suite, all of its cells, and those to run."""
+
+    suite: Suite
+    everything: tuple[Cell, ...]
+    cells: Sequence[Cell]
+
+
+def _plan(path: Path, override: list[str], protocol: Protocol | None, only: str | None) -> _Plan:
+    suite = load_suite(path, override).under(protocol)
+    check_suite(suite, where=str(path))
+    everything = expand(suite)
+    return _Plan(suite, everything, _chosen(everything, only))
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """How the cells of a suite are run."""
+
+    workers: int | None
+    ray: str | None
+    restart: bool
+    silent: bool
+
+    def run(self, plan: _Plan) -> dict[str, Any]:
+        """Run what is not finished, and sum up how each cell ended."""
+        with interruptible(STOPPED), training_bar(quiet=self.silent) as training:
+            sources = prepare_sources(plan.cells, training)
+        cores = usable_cores()
+        count = self.workers or cores
+        threads = 1 if self.ray is not None else max(1, cores // count)
+        grid = Grid(plan.cells, sources, threads=threads, restart=self.restart)
+        write_suite(plan.suite, plan.everything)
+        with (
+            stoppable(STOPPED) as stop,
+            _executor(count, sources, ray=self.ray) as executor,
+            GridDisplay(plan.suite.name, len(plan.cells), quiet=self.silent) as display,
+        ):
+            grid.run(executor, callbacks=display.show, stop=stop)
+        ends = [end for end, _ in grid.outcomes.values()]
+        if len(ends) < len(plan.cells) or "stopped" in ends:
+            raise Interrupted(STOPPED)
+        return summarise_grid(plan.suite, plan.cells, grid.outcomes)
 
 
 def _chosen(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
@@ -131,23 +168,23 @@ def _executor(workers: int, sources: dict[str, Source], *, ray: str | None) -> I
             yield processes
 
 
-def _list(suite: Suite, cells: Sequence[Cell], *, as_json: bool) -> None:
-    states = {cell.name: cell_state(cell) for cell in cells}
-    if as_json:
-        print_json({"suite": suite.name, "folder": str(suite.results), "cells": states})
-        return
-    for name, state in states.items():
-        say(f"{state:<12} {name}")
+def _listing(plan: _Plan) -> dict[str, Any]:
+    states = {cell.name: cell_state(cell) for cell in plan.cells}
+    return {"suite": plan.suite.name, "folder": str(plan.suite.results), "cells": states}
 
 
-def _print_summary(
-    summary: dict[str, Any], suite: Suite, cells: Sequence[Cell], *, quiet: bool, as_json: bool
-) -> None:
+def _print_listings(found: Sequence[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        print_json(summary)
+        print_json(found[0] if len(found) == 1 else {"suites": found})
         return
+    for one in found:
+        for name, state in one["cells"].items():
+            say(f"{state:<12} {name}")
+
+
+def _print_summary(summary: dict[str, Any], plan: _Plan, *, quiet: bool) -> None:
     if not quiet:
-        _print_tables(summary, suite, cells)
+        _print_tables(summary, plan.suite, plan.cells)
     errors = Console(stderr=True, highlight=False)
     for failure in _failures(summary["cells"]):
         errors.print(f"[bold red]Failed:[/] {escape(failure)}", soft_wrap=True)
@@ -160,6 +197,9 @@ def _print_tables(summary: dict[str, Any], suite: Suite, cells: Sequence[Cell]) 
     runs = [(cell.stream, read_run(cell.folder)) for cell in cells if cell.name in done]
     if suite.against in {run.label for _, run in runs}:
         for table in paired_tables([run for _, run in runs], str(suite.against)):
+            print_table(table)
+    elif suite.layout == LEADERBOARD and len({run.label for _, run in runs}) > 1:
+        for table in leaderboard_tables([run for _, run in runs]):
             print_table(table)
     else:
         for stream, pairs in grouped(runs, lambda pair: pair[0]).items():

@@ -41,11 +41,17 @@ def corrupt(
     ] = "png",
     quality: Annotated[int, typer.Option(help="JPEG quality, from 1 to 95.")] = 95,
     seed: Annotated[int, typer.Option(help="Seed of the noise.")] = 0,
+    parameters: Annotated[
+        Literal["auto", "cifar", "tiny", "imagenet"],
+        typer.Option(
+            help="Strengths of CIFAR-C, Tiny-ImageNet-C or ImageNet-C; auto goes by image size."
+        ),
+    ] = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Make a data set like ImageNet-C from clean images; can be resumed."""
-    recipe = Recipe(size=size, form=form, quality=quality, seed=seed)
+    recipe = Recipe(size=size, form=form, quality=quality, seed=seed, parameters=parameters)
     with (
         interruptible("Stopped. Finished images are kept. Run the same command to continue."),
         late_bar("corrupt", quiet=quiet or as_json) as show,

@@ -43,5 +43,5 @@ def pretrain(
         print_json(written)
     elif not quiet:
         accuracy = written["held_out_accuracy"]
-        shown = "" if accuracy is None else f" ({accuracy:.2f} % on held-out source images)"
+        shown = "" if accuracy is None else f" ({accuracy:.2f} % on held-out source samples)"
         say(f"Wrote {written['weights']}{shown}.")

@@ -25,12 +25,13 @@ from attakit.report.comparisons import Comparison, compare
 from attakit.report.console import print_table
 from attakit.report.html import write_report
 from attakit.report.labels_bought import labels_bought
+from attakit.report.leaderboard import leaderboard_tables
 from attakit.report.paired import paired_tables
 from attakit.report.plots import PlotKind, draw_plot
 from attakit.report.runs import RunRecord, find_runs, read_run
 from attakit.report.table_forms import TableForm, layout_json, render_tables
 from attakit.select import SELECTORS
-from attakit.settings.suite import PAIRED, PLAIN
+from attakit.settings.suite import LEADERBOARD, PAIRED, PLAIN
 from attakit.stream.order import ORDERS
 
 
@@ -40,8 +41,9 @@ def table(
     layout: Annotated[
         str | None,
         typer.Option(
-            help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}; {PAIRED}; or "
-            f"{PLAIN}. By default the layout of the suite that the folders belong to."
+            help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}; {PAIRED}; "
+            f"{LEADERBOARD}; or {PLAIN}. By default the layout of the suite that the folders "
+            f"belong to."
         ),
     ] = None,
     against: Annotated[
@@ -63,6 +65,8 @@ def table(
         tables = [one.table for one in comparisons]
     elif chosen == PAIRED:
         tables = paired_tables(runs, against or _against(folders, runs))
+    elif chosen == LEADERBOARD:
+        tables = leaderboard_tables(runs)
     else:
         tables = lay_out(chosen, runs)
     if as_json and chosen == PLAIN:
@@ -147,7 +151,7 @@ def plot(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Plot accuracy against labels or seconds, or an ablation."""
+    """Plot accuracy against labels or seconds, an ablation, or average ranks."""
     runs = [read_run(folder) for folder in find_runs(folders)]
     draw_plot([run for run in runs if not run.inapplicable], kind, out)
     if as_json:

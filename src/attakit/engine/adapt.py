@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from attakit.engine.loop import answer, learn
+from attakit.engine.buffer import Buffer
+from attakit.engine.loop import learn
 from attakit.engine.samples_left import SamplesLeft
 from attakit.errors import SettingError
 from attakit.label.budget import Budget
 from attakit.label.callback import Callback
 from attakit.label.ledger import Ledger
-from attakit.protocols import Method
+from attakit.protocols import CountsSteps, Method
 from attakit.queries import SampleId
 from attakit.records import Batch, Prediction
 from attakit.stream.iterables import Element, from_iterable
@@ -28,6 +29,7 @@ def adapt(
     *,
     budget: int | Budget | None,
     classes: Sequence[str] | None = None,
+    buffer: int = 0,
 ) -> Iterator[tuple[Batch, Prediction]]:
     """Answer batch after batch, and learn from a few labels in between.
 
@@ -35,15 +37,17 @@ def adapt(
     are put, and the model trains, when the next batch is fetched. So let the loop run to its end:
     a loop that is left early has not learned from its last batch.
 
+    Call it again with the same method to continue: steps, pace and random draws go on where the
+    last call ended.
+
     Parameters
     ----------
     method
         Adapts its own copy of a model; that copy is `method.adapted_model`.
     batches
-        Tensors or arrays of inputs, or (names, inputs) pairs; see `from_iterable`. Give names
-        where one method goes through several calls: without them every call counts from zero, and
-        a sample counts as known by its name. If they have a length, as a list and a DataLoader
-        do, the budget is spread over them.
+        Tensors or arrays of inputs, or (names, inputs) pairs; see `from_iterable`. A sample counts
+        as known by its name. If they have a length, as a list and a DataLoader do, the budget is
+        spread over them.
     ask
         Gets the name and the input of a sample, and returns its class, or None to skip it.
     budget
@@ -51,6 +55,10 @@ def adapt(
         afterwards how many were (`budget.spent`).
     classes
         Names of the classes, in the order of the model's outputs, if `ask` returns names.
+    buffer
+        How many samples to collect from small batches before the method chooses and learns. Use
+        about 100 where samples come one by one. 0 takes every batch by itself. What is left in it
+        at the end is used if the batches have a length.
 
     Examples
     --------
@@ -66,8 +74,10 @@ def adapt(
     """
     _check_callable(ask)
     ledger = Ledger(budget if isinstance(budget, Budget) else Budget(budget))
-    stream = from_iterable(batches)
-    return _turns(method, stream, ask, ledger, classes, SamplesLeft(batches))
+    first = method.next_step if isinstance(method, CountsSteps) else 0
+    stream = from_iterable(batches, first_step=first)
+    collected = Buffer(buffer, first_step=first)
+    return _turns(method, stream, ask, ledger, classes, SamplesLeft(batches), collected)
 
 
 def _turns(
@@ -77,15 +87,17 @@ def _turns(
     ledger: Ledger,
     classes: Sequence[str] | None,
     left: SamplesLeft,
+    buffer: Buffer,
 ) -> Iterator[tuple[Batch, Prediction]]:
     inputs: dict[SampleId, Tensor] = {}
     oracle = Callback(lambda name: ask(name, inputs[name]), classes=classes, annotator="ask")
     for batch in stream:
         allowance = replace(ledger.budget.allowance, samples_left=left.at(batch))
-        step, seconds = answer(batch, method, allowance)
+        step, seconds = buffer.answer(batch, method, allowance)
         yield batch, step.prediction
-        inputs = {query.sample: batch.inputs[_row(batch, query.sample)] for query in step.queries}
-        learn(batch, step, seconds, method, oracle, ledger)
+        among = buffer.stepped or batch
+        inputs = {query.sample: among.inputs[_row(among, query.sample)] for query in step.queries}
+        learn(batch, step, seconds, method, oracle, ledger, waits=buffer.stepped is None)
 
 
 def _row(batch: Batch, sample: SampleId) -> int:

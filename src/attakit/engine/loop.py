@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from attakit.engine.buffer import Buffer
 from attakit.engine.samples_left import SamplesLeft
-from attakit.errors import LabelError, SettingError
+from attakit.errors import LabelError
 from attakit.label.ledger import Ledger
 from attakit.protocols import Method, Oracle, Reporter
 from attakit.queries import Allowance, Answer
@@ -23,6 +24,7 @@ def run(
     reporters: Sequence[Reporter] = (),
     *,
     samples: int | None = None,
+    buffer: int | Buffer = 0,
 ) -> None:
     """Feed a stream through a method, asking for labels within the budget.
 
@@ -35,39 +37,45 @@ def run(
     samples
         Number of samples, so that the budget can be spread over them. It need not be given for a
         stream that knows its length.
+    buffer
+        How many samples to collect from small batches before the method steps; see `Buffer`.
     """
     left = SamplesLeft(stream, samples)
+    collected = buffer if isinstance(buffer, Buffer) else Buffer(buffer)
     for batch in stream:
         allowance = replace(ledger.budget.allowance, samples_left=left.at(batch))
-        step, seconds = answer(batch, method, allowance)
-        result = learn(batch, step, seconds, method, oracle, ledger)
+        step, seconds = collected.answer(batch, method, allowance)
+        waits = collected.stepped is None
+        result = learn(batch, step, seconds, method, oracle, ledger, waits=waits)
         for reporter in reporters:
             reporter.on_step(result)
 
 
 def answer(batch: Batch, method: Method, allowance: Allowance) -> tuple[Step, float]:
     """The first half of a turn: the method's step and the seconds it took. No question is put."""
-    began = time.perf_counter()
-    step = method.step(batch, allowance)
-    seconds = time.perf_counter() - began
-    if not isinstance(step, Step):
-        raise SettingError(
-            f"{type(method).__name__}: step must return a Step, got {type(step).__name__}. "
-            f"docs/add-a-method.md shows one."
-        )
-    return step, seconds if step.seconds is None else step.seconds
+    return Buffer().answer(batch, method, allowance)
 
 
 def learn(
-    batch: Batch, step: Step, seconds: float, method: Method, oracle: Oracle, ledger: Ledger
+    batch: Batch,
+    step: Step,
+    seconds: float,
+    method: Method,
+    oracle: Oracle,
+    ledger: Ledger,
+    *,
+    waits: bool = False,
 ) -> StepResult:
-    """The second half of a turn: put the questions, take what is answered, learn from it."""
+    """The second half of a turn: put the questions, take what is answered, learn from it.
+
+    While samples wait in a buffer, the method learns only if an answer comes.
+    """
     ledger.ask(step.queries)
     oracle.ask(step.queries)
     answers = ledger.settle(oracle.collect())
     _check_classes(answers, step.prediction.logits.shape[1])
     began = time.perf_counter()
-    training = method.learn(answers)
+    training = Training() if waits and not answers else method.learn(answers)
     seconds += time.perf_counter() - began
     return StepResult(
         batch=batch if step.batch is None else step.batch,

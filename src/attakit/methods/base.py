@@ -33,13 +33,18 @@ class BaseMethod:
     """
 
     stateful: ClassVar[tuple[str, ...]] = ("model",)
+    step_count: int = -1  # number of the latest batch
 
     def __init__(self, model: nn.Module) -> None:
         given = model if isinstance(model, Classifier) else Classifier(model)
         self.model = prepare(copy.deepcopy(given), given.device).eval()
         self.model.requires_grad_(False)
         self.model.use_norm("frozen")
-        self.step_count = 0
+
+    @property
+    def next_step(self) -> int:
+        """The number that the next batch should have, if streams follow each other."""
+        return self.step_count + 1
 
     @property
     def adapted_model(self) -> nn.Module:

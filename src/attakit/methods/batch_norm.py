@@ -3,6 +3,8 @@
 Schneider et al., "Improving robustness against common corruptions by covariate shift adaptation",
 NeurIPS 2020, section 2 (with `source_samples` as N); Nado et al., "Evaluating prediction-time batch
 normalization for robustness under covariate shift", 2020.
+
+Differs from common public code: all other layers are in evaluation mode, so dropout is off.
 """
 
 from __future__ import annotations
@@ -10,11 +12,11 @@ from __future__ import annotations
 from torch import nn
 
 from attakit.errors import check_range
-from attakit.methods.base import BaseMethod
+from attakit.methods.windowed import WindowedMethod
 from attakit.nn.norm import use_batch_statistics
 
 
-class BatchNorm(BaseMethod):
+class BatchNorm(WindowedMethod):
     """Answers with batch-norm statistics of the batch itself; learns nothing.
 
     A model without batch-norm layers answers as the source model does.
@@ -26,6 +28,8 @@ class BatchNorm(BaseMethod):
     source_samples
         N: how many samples the stored statistics count for, next to those of the batch. 0 leaves
         them out; small batches do better with some, 16 for instance.
+    window
+        Samples that small batches are filled up to with earlier ones. 0 takes them as they come.
 
     Examples
     --------
@@ -35,8 +39,8 @@ class BatchNorm(BaseMethod):
     torch.Size([8, 3])
     """
 
-    def __init__(self, model: nn.Module, *, source_samples: float = 0.0) -> None:
-        super().__init__(model)
+    def __init__(self, model: nn.Module, *, source_samples: float = 0.0, window: int = 0) -> None:
+        super().__init__(model, window=window)
         check_range("BatchNorm", "source_samples", source_samples, at_least=0)
         self.model.use_norm("batch")
         use_batch_statistics(self.model, source_samples=source_samples)

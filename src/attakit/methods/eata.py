@@ -7,21 +7,22 @@ Two mistakes of public ports are not repeated here. The Fisher information says 
 the source, so it is estimated on inputs of the source that are handed in; ports for other data
 sets estimate it on the stream to come, which peeks at the future and protects the wrong
 knowledge. And margins made for 1,000 classes are not used for 7: both follow from the number of
-classes. As everywhere in this library, the answer comes from the pass before the update.
+classes. As everywhere in this library, the answer comes from the pass before the update, and
+dropout is off.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_count, check_range
-from attakit.methods.gradient import GradientMethod
+from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.methods.moving_average import follow
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
@@ -38,8 +39,9 @@ class EATA(GradientMethod):
     ----------
     model
         Classifier to adapt; it is copied.
-    lr, momentum
-        Of the gradient step on normalisation scales and shifts.
+    lr, momentum, optimizer
+        Of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁ is the
+        momentum.
     reliable_share
         A sample counts as reliable if its entropy is below E₀, this share of ln(classes).
     redundancy_margin
@@ -53,6 +55,8 @@ class EATA(GradientMethod):
         it out, as in ETA.
     fisher_samples
         At most this many of the source inputs are used.
+    window
+        Samples that small batches are filled up to with earlier ones; one update per window.
 
     Examples
     --------
@@ -63,7 +67,7 @@ class EATA(GradientMethod):
     ['kept', 'reliable']
     """
 
-    stateful = ("model", "optimizer", "average", "penalty")
+    stateful: ClassVar[tuple[str, ...]] = ("model", "optimizer", "window", "average", "penalty")
 
     def __init__(
         self,
@@ -71,18 +75,21 @@ class EATA(GradientMethod):
         *,
         lr: float = 2.5e-4,
         momentum: float = 0.9,
+        optimizer: OptimizerName = "sgd",
         reliable_share: float = 0.4,
         redundancy_margin: float | Literal["auto"] = "auto",
         source_inputs: Tensor | None = None,
         fisher_alpha: float = FISHER_ALPHA,
         fisher_samples: int = FISHER_SAMPLES,
+        window: int = 0,
     ) -> None:
-        super().__init__(model, lr=lr, momentum=momentum)
-        check_range("EATA", "reliable_share", reliable_share, at_least=0, at_most=1)
-        check_range("EATA", "fisher_alpha", fisher_alpha, at_least=0)
-        check_count("EATA", "fisher_samples", fisher_samples)
+        super().__init__(model, lr=lr, momentum=momentum, optimizer=optimizer, window=window)
+        who = type(self).__name__
+        check_range(who, "reliable_share", reliable_share, at_least=0, at_most=1)
+        check_range(who, "fisher_alpha", fisher_alpha, at_least=0)
+        check_count(who, "fisher_samples", fisher_samples)
         if redundancy_margin != "auto":
-            check_range("EATA", "redundancy_margin", redundancy_margin, at_least=0, at_most=1)
+            check_range(who, "redundancy_margin", redundancy_margin, at_least=0, at_most=1)
         self.reliable_share = reliable_share
         self.redundancy_margin = redundancy_margin
         self.fisher_alpha = fisher_alpha
@@ -103,7 +110,7 @@ class EATA(GradientMethod):
     def adapt(self, inputs: Tensor) -> Step:
         answer = self.model(inputs)
         entropy = softmax_entropy(answer.logits)
-        checked_loss("EATA", self.optimizer, entropy.detach().mean())
+        checked_loss(type(self).__name__, self.optimizer, entropy.detach().mean())
         margin = self.reliable_share * math.log(answer.logits.shape[1])
         probabilities = answer.logits.detach().softmax(dim=1)
         reliable = entropy.detach() < margin
@@ -127,7 +134,7 @@ class EATA(GradientMethod):
         loss = ((margin - entropy.detach()).exp() * entropy).mean()
         if len(self.penalty):
             loss = loss + self.fisher_alpha * self.penalty()
-        return descend("EATA", self.optimizer, loss)
+        return descend(type(self).__name__, self.optimizer, loss)
 
 
 def redundancy_margin(classes: int) -> float:

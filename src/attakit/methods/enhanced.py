@@ -21,7 +21,6 @@ import copy
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
@@ -30,6 +29,7 @@ from attakit.errors import SettingError, check_count, check_range
 from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.tent import Tent
+from attakit.methods.windowed import WindowedMethod
 from attakit.nn.norm import moving_statistics, uses_batch_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Forgets, Optimizes, Selector
@@ -39,6 +39,7 @@ from attakit.records import Batch, LabelledRows, Prediction, Step, Training
 from attakit.select.label_rate import LabelRate
 from attakit.select.uniform import Uniform
 from attakit.store.anchors import Anchors
+from attakit.store.latest import in_company
 from attakit.store.waiting import Waiting, waiting_rows
 from attakit.train.descent import descend
 
@@ -49,7 +50,7 @@ class Enhanced(AskingMethod):
     The labelled samples are descended on with the method's own model and optimiser, by
     cross-entropy with weight 1. Where the model normalises with batch statistics, they pass
     through it in the company of the latest batch, without which one or two samples would be
-    normalised by themselves.
+    normalised by themselves. If the method inside has a window, the company fills it.
 
     Parameters
     ----------
@@ -154,8 +155,7 @@ class Enhanced(AskingMethod):
         inside = self.method.step(batch, Allowance(0))
         rows = waiting_rows(batch, inside.prediction)
         if uses_batch_statistics(self.model):
-            self.latest.hand_over()
-            self.latest.add(rows)
+            self._keep_company(rows)
         already = set(self.labelled)
         new = [place for place, sample in enumerate(rows.samples) if sample not in already]
         allowance = self.due(batch, allowance)
@@ -195,21 +195,21 @@ class Enhanced(AskingMethod):
             if drawn:
                 yield drawn[0] if len(drawn) == 1 else drawn[0].join(drawn[1])
 
+    def _keep_company(self, rows: LabelledRows) -> None:
+        """Remember the latest batch, after what fills it up to the window of the method inside."""
+        size = self.method.window.size if isinstance(self.method, WindowedMethod) else 0
+        before, room = self.latest.hand_over(), size - len(rows)
+        if before is not None and room > 0:
+            self.latest.add(before.take(range(len(before))[-room:]))
+        self.latest.add(rows)
+
     def _update(self, rows: LabelledRows) -> float:
         moves = self.model.norm == "running"
         with moving_statistics(self.model) if moves else nullcontext():
-            logits = self.model(self._in_company(rows)).logits[: len(rows)]
+            logits = self.model(in_company(rows, self.latest)).logits[: len(rows)]
         loss = descend("Enhanced", self.optimizer, F.cross_entropy(logits, rows.labels))
         self.after_update()
         return loss
-
-    def _in_company(self, rows: LabelledRows) -> Tensor:
-        """The inputs of the rows and, where it matters, of the rest of the latest batch."""
-        if len(self.latest) == 0:
-            return rows.inputs
-        drawn, latest = set(rows.samples), self.latest.rows
-        others = [place for place, sample in enumerate(latest.samples) if sample not in drawn]
-        return torch.cat([rows.inputs, latest.inputs[others]])
 
 
 def _checked(method: BaseMethod) -> BaseMethod:

@@ -1,34 +1,46 @@
-"""What methods that train without labels share: checks, norm statistics, and the optimizer."""
+"""What methods that train without labels share: checks, norm statistics, and the optimizer.
+
+The public code of Tent, EATA, SAR and CoTTA puts the whole model in training mode. Here the model
+stays in evaluation mode and only batch-norm layers use the statistics of the batch. So dropout and
+stochastic depth are off while a method adapts, and two equal calls of `predict` agree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Literal
 
 from torch import nn
-from torch.optim import SGD
+from torch.optim import SGD, Adam, Optimizer
 
-from attakit.errors import check_range
-from attakit.methods.base import BaseMethod
+from attakit.errors import check_choice, check_range
+from attakit.methods.windowed import WindowedMethod
 from attakit.nn.classifier import Classifier
 from attakit.nn.trainable import trainable_parameters
 
+OptimizerName = Literal["sgd", "adam"]
+OPTIMIZERS: tuple[OptimizerName, ...] = ("sgd", "adam")
 
-class GradientMethod(BaseMethod):
-    """Trains parameters with momentum SGD, while norm layers use the statistics of the batch.
+
+class GradientMethod(WindowedMethod):
+    """Trains parameters by gradient steps, while norm layers use the statistics of the batch.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied.
     lr, momentum
-        Of the gradient step.
+        Of the gradient step. For Adam the momentum is β₁; β₂ is 0.999.
+    optimizer
+        "sgd" or "adam".
+    window
+        Samples that small batches are filled up to (see `WindowedMethod`).
     trained
         Names the parameters to train, given the copy of the model; scales and shifts of norm
         layers by default.
     """
 
-    stateful: ClassVar[tuple[str, ...]] = ("model", "optimizer")
+    stateful: ClassVar[tuple[str, ...]] = ("model", "optimizer", "window")
 
     def __init__(
         self,
@@ -36,14 +48,32 @@ class GradientMethod(BaseMethod):
         *,
         lr: float,
         momentum: float,
+        optimizer: OptimizerName = "sgd",
+        window: int = 0,
         trained: Callable[[Classifier], list[nn.Parameter]] | None = None,
     ) -> None:
-        super().__init__(model)
-        who = type(self).__name__
-        check_range(who, "lr", lr, above=0)
-        check_range(who, "momentum", momentum, at_least=0, at_most=1)
+        super().__init__(model, window=window)
         self.model.use_norm("batch")
         self.trained = (
             trainable_parameters(self.model, "norm") if trained is None else trained(self.model)
         )
-        self.optimizer = SGD(self.trained, lr=lr, momentum=momentum)
+        self.optimizer = make_optimizer(
+            type(self).__name__, self.trained, optimizer, lr=lr, momentum=momentum
+        )
+
+
+def make_optimizer(
+    who: str, parameters: Sequence[nn.Parameter], name: OptimizerName, *, lr: float, momentum: float
+) -> Optimizer:
+    """Check the settings of an optimizer, and make it.
+
+    >>> make_optimizer("Tent", [nn.Parameter()], "adam", lr=0.1, momentum=0.9).defaults["betas"]
+    (0.9, 0.999)
+    """
+    check_range(who, "lr", lr, above=0)
+    check_choice(who, "optimizer", name, OPTIMIZERS)
+    most = 0.9999 if name == "adam" else 1  # Adam divides by 1 - β₁
+    check_range(who, "momentum", momentum, at_least=0, at_most=most)
+    if name == "sgd":
+        return SGD(parameters, lr=lr, momentum=momentum)
+    return Adam(parameters, lr=lr, betas=(momentum, 0.999))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans, kmeans_plusplus
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from attakit.nn.split import Split
 from attakit.queries import Allowance, Answer, Query, SampleId
 from attakit.records import Batch, Choice, LabelledRows, Rows, Selection, Training
 from attakit.select.incremental import IncrementalClustering
-from attakit.select.kmeans import SklearnKMeans
+from attakit.select.kmeans import SklearnKMeans, first_nearest
 from attakit.store.stored_rows import StoredRows
 from attakit.train.balanced import BalancedTrainer, Updates
 from attakit.train.plateau import Plateau
@@ -90,6 +91,7 @@ class ReferenceSimATTA(SimATTA):
             norm="frozen",
             include_bound=True,
             low_entropy_capacity="unlimited",
+            trust_asked=True,
             selector=ReferenceClustering(
                 initial_clusters=initial_clusters,
                 cluster_growth=cluster_growth,
@@ -138,9 +140,7 @@ class ReferenceSimATTA(SimATTA):
         super().forget([*samples, *copies])
 
     def _trusted(self, batch: Batch, entropy: Tensor, asked: set[SampleId]) -> list[int]:
-        del batch, asked
-        surest: list[int] = entropy.argsort(stable=True).tolist()
-        return surest[: self.low_entropy_limit]
+        return super()._trusted(batch, entropy, asked)[: self.low_entropy_limit]
 
 
 _COPY = " (copy "
@@ -209,8 +209,11 @@ class ReferenceClustering(IncrementalClustering):
 
     def _nearest(self, distances: Tensor, members: Tensor, askable: Tensor) -> int | None:
         del members
-        position = int(distances.argmin()) - (len(distances) - len(askable))
-        return position if position >= 0 and bool(askable[position]) else None
+        known = len(distances) - len(askable)
+        position = int(distances.argmin()) - known
+        if position < 0 or not bool(askable[position]):
+            return None
+        return first_nearest(distances[known:].masked_fill(~askable, torch.inf))
 
     def _gain_per_anchor(self, gain: Tensor, anchors: Tensor) -> Tensor:
         return (gain + anchors) / anchors

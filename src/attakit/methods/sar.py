@@ -3,12 +3,20 @@
 Niu et al., "Towards stable test-time adaptation in dynamic wild world", ICLR 2023.
 https://arxiv.org/abs/2302.12400
 
-Differs from the reference code and its ports. Recovery resets the moving average of the loss;
-public code overwrites it with the old one, so one collapse gives reset after reset. Recovery takes
-a setting; public code ignores its own. Where no sample stays reliable after the ascent there is no
-step; public code steps on with the momentum alone. Which last layers stay as they are follows from
-the shape of the model, not from the names of its layers. The answer comes from the pass before the
-update. Labels, where a wrapper has any, are for its own descent: they are no part of the ascent.
+Faults of the reference code and its ports that are not repeated here:
+
+- Recovery resets the moving average of the loss. Public code overwrites it with the old one, so one
+  collapse gives reset after reset.
+- Recovery drops the momentum of the gradient step. Public code restores the outer optimiser only,
+  so the momentum of the inner one survives the reset.
+- Recovery takes a setting. Public code ignores its own.
+- Where no sample stays reliable after the ascent there is no step. Public code makes a step with
+  the momentum alone.
+
+Other differences: which last layers stay as they are follows from the shape of the model, not from
+the names of its layers (the same ones in ResNets and ViTs; others in ConvNeXt, Swin, EfficientNet,
+DenseNet and RegNet). The answer comes from the pass before the update. Dropout is off. Labels,
+where a wrapper has any, are for its own descent: they are no part of the ascent.
 """
 
 from __future__ import annotations
@@ -17,13 +25,13 @@ import math
 from functools import partial
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from attakit.errors import check_count, check_range
-from attakit.methods.gradient import GradientMethod
+from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.methods.moving_average import follow
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.origin import Origin
 from attakit.nn.sharpness import ascended
 from attakit.nn.trainable import early_norm_parameters
 from attakit.records import Prediction, Step
@@ -37,8 +45,9 @@ class SAR(GradientMethod):
     ----------
     model
         Classifier to adapt; it is copied.
-    lr, momentum
-        Of the gradient step on normalisation scales and shifts.
+    lr, momentum, optimizer
+        Of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁ is the
+        momentum.
     updates
         Updates per batch. The paper uses one.
     radius
@@ -48,6 +57,8 @@ class SAR(GradientMethod):
     left_out
         Share of the blocks at the model's end whose norm layers do not train: layer4 of a ResNet,
         the last 3 of 12 blocks and the final norm layer of a ViT (see `early_norm_parameters`).
+    window
+        Samples that small batches are filled up to with earlier ones; one update per window.
     reset_below
         e₀: where the moving average of the loss falls below it, the model has collapsed and starts
         over. "auto" is the paper's 0.2 for 1,000 classes, in proportion to ln(classes); 0 never.
@@ -60,7 +71,7 @@ class SAR(GradientMethod):
     ['kept', 'reset']
     """
 
-    stateful = ("model", "optimizer", "origin", "average")
+    stateful = ("model", "optimizer", "window", "origin", "average")
 
     def __init__(
         self,
@@ -68,15 +79,19 @@ class SAR(GradientMethod):
         *,
         lr: float = 2.5e-4,
         momentum: float = 0.9,
+        optimizer: OptimizerName = "sgd",
         updates: int = 1,
         radius: float = 0.05,
         reliable_share: float = 0.4,
         left_out: float = 0.25,
         reset_below: float | Literal["auto"] = "auto",
+        window: int = 0,
     ) -> None:
         check_range("SAR", "left_out", left_out, at_least=0, at_most=1)
         trained = partial(early_norm_parameters, left_out=left_out)
-        super().__init__(model, lr=lr, momentum=momentum, trained=trained)
+        super().__init__(
+            model, lr=lr, momentum=momentum, optimizer=optimizer, window=window, trained=trained
+        )
         check_count("SAR", "updates", updates)
         check_range("SAR", "radius", radius, at_least=0)
         check_range("SAR", "reliable_share", reliable_share, at_least=0, at_most=1)
@@ -87,7 +102,7 @@ class SAR(GradientMethod):
         self.reliable_share = reliable_share
         self.reset_below = reset_below
         self.average: float | None = None  # of the loss at the worst point
-        self.origin = [parameter.detach().clone() for parameter in self.trained]
+        self.origin = Origin(self.trained)
 
     def adapt(self, inputs: Tensor) -> Step:
         answer: Prediction = self.model(inputs)
@@ -135,10 +150,7 @@ class SAR(GradientMethod):
 
     def _start_over(self) -> None:
         """Back to the source weights, without momentum and without an average."""
-        with torch.no_grad():
-            for parameter, before in zip(self.trained, self.origin, strict=True):
-                parameter.copy_(before)
-        self.optimizer.state.clear()
+        self.origin.restore(self.optimizer)
         self.average = None
 
 

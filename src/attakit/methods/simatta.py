@@ -5,11 +5,16 @@ section 4, Algorithms 1 and 2. https://openreview.net/forum?id=YHUGlwTzFB
 
 Deliberate differences from the public code, which `attakit.methods.reference` imitates: the budget
 is a hard cap; no sample is asked twice; a cluster's question is its own member nearest the
-centroid; an anchor gains weight from new samples only; a sample people are asked about is not also
-pseudo-labelled; source-like anchors are bounded in number; entropy bounds fit themselves to the
-model. Three more are differences from the paper too, and `SimATTA.as_in_paper` is without them:
+centroid, of equally near ones the earlier sample; an anchor gains weight from new samples only.
+
+The defaults differ from the paper too. `SimATTA.as_in_paper` is without these differences:
 batch-norm statistics are blended with those of the stream; training follows the number of new
-labels and holds the source model's soft answers; large models train their last stages only.
+labels and holds the source model's soft answers; large models train their last stages only;
+entropy bounds fit themselves to the model; a sample people are asked about is not also
+pseudo-labelled; source-like anchors are bounded in number; labelled ones weigh at most 0.2 while
+there are few source-like ones. One difference stays: training ends on means of five losses, not on
+single ones (see `Plateau`). Dropout is off and statistics are frozen in every pass: the paper
+removes dropout from its models.
 """
 
 from __future__ import annotations
@@ -40,6 +45,7 @@ from attakit.store.stored_rows import StoredRows
 from attakit.store.waiting import waiting_rows
 from attakit.train.balanced import BalancedTrainer
 from attakit.train.distilling import DistillingTrainer
+from attakit.train.weighting import Weighting
 
 Bound = float | Literal["auto"]
 Capacity = int | Literal["unlimited"]
@@ -77,6 +83,9 @@ class SimATTA(AskingMethod):
         Source-like anchors kept, as a uniform draw from all seen; or "unlimited".
     include_bound
         Count a sample exactly at e_h as uncertain. With e_h = 0 every sample may then be asked.
+    trust_asked
+        Give a pseudo-label also to samples that people are asked about, where the source model is
+        sure of them, as the paper does. Such a sample is in both anchor sets.
     seed
         Of all random choices.
 
@@ -113,12 +122,14 @@ class SimATTA(AskingMethod):
         norm: NormPolicy = "blended",
         low_entropy_capacity: Capacity = 200,
         include_bound: bool = False,
+        trust_asked: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__(model, selector=selector or IncrementalClustering(seed=seed), rate=rate)
         self.bounds = EntropyBounds(low_entropy_bound, high_entropy_bound)
         self.trainer = trainer or DistillingTrainer(seed=seed)
         self.include_bound = include_bound
+        self.trust_asked = trust_asked
         capacity = _capacity(low_entropy_capacity)
         self.low_entropy_anchors = Anchors(capacity=capacity, seed=seed)
         self.high_entropy_anchors = Anchors()
@@ -141,9 +152,13 @@ class SimATTA(AskingMethod):
             "low_entropy_bound": 1e-4,
             "high_entropy_bound": 1e-2,
             "selector": IncrementalClustering(cluster_growth=1.0, inits=10, seed=seed),
-            "trainer": BalancedTrainer(max_updates="unlimited", seed=seed),
+            "trainer": BalancedTrainer(
+                max_updates="unlimited", weighting=Weighting(cold_start_size=0), seed=seed
+            ),
             "trainable": "all",
             "norm": "frozen",
+            "low_entropy_capacity": "unlimited",
+            "trust_asked": True,
         }
         return cls(model, seed=seed, **(paper | settings))
 
@@ -235,8 +250,10 @@ class SimATTA(AskingMethod):
         self.low_entropy_anchors.add(replace(rows, labels=rows.logits.argmax(dim=1)))
 
     def _trusted(self, batch: Batch, entropy: Tensor, asked: set[SampleId]) -> list[int]:
-        """Who may get a pseudo-label, surest first: samples that people are not asked about."""
-        order = entropy.argsort(stable=True).tolist()
+        """Who may get a pseudo-label, surest first."""
+        order: list[int] = entropy.argsort(stable=True).tolist()
+        if self.trust_asked:
+            return order
         return [place for place in order if batch.samples[place] not in asked]
 
 

@@ -1,9 +1,9 @@
 """Arithmetic on models, each idea once: any classifier, its norm layers, weights and devices."""
 
-from attakit.nn.augment import augment
+from attakit.nn.augment import augment, shuffle_patches
 from attakit.nn.classifier import PRECISIONS, Classifier, EncoderHead, Precision
 from attakit.nn.devices import available_devices, choose_device, place, prepare
-from attakit.nn.entropy import softmax_entropy
+from attakit.nn.entropy import softmax_entropy, symmetric_cross_entropy
 from attakit.nn.export import Exported, ModelFacts, export_model, read_facts
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
 from attakit.nn.frozen_head import FrozenHead
@@ -14,13 +14,16 @@ from attakit.nn.norm import (
     is_norm_layer,
     moving_statistics,
     norm_parameters,
+    robust_statistics,
     use_batch_statistics,
     use_stored_statistics,
     uses_batch_statistics,
 )
+from attakit.nn.origin import Origin
 from attakit.nn.seeding import seeded, torch_generator
 from attakit.nn.sharpness import ascended
 from attakit.nn.small import SmallCNN
+from attakit.nn.small_vectors import SmallMLP, SmallText
 from attakit.nn.trainable import early_norm_parameters, find_stages, trainable_parameters
 from attakit.nn.vision import import_timm, import_torchvision
 from attakit.nn.weights import load_weights, save_weights, weights_hash
@@ -36,8 +39,11 @@ __all__ = [
     "FrozenHead",
     "ModelFacts",
     "NormPolicy",
+    "Origin",
     "Precision",
     "SmallCNN",
+    "SmallMLP",
+    "SmallText",
     "ascended",
     "augment",
     "available_devices",
@@ -56,9 +62,12 @@ __all__ = [
     "place",
     "prepare",
     "read_facts",
+    "robust_statistics",
     "save_weights",
     "seeded",
+    "shuffle_patches",
     "softmax_entropy",
+    "symmetric_cross_entropy",
     "torch_generator",
     "trainable_parameters",
     "use_batch_statistics",

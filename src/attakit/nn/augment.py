@@ -65,6 +65,43 @@ def augment(inputs: Tensor, random: torch.Generator, *, mirror: bool = True) -> 
     return views + NOISE * spread * noise
 
 
+def shuffle_patches(inputs: Tensor, random: torch.Generator, *, patches: int = 4) -> Tensor:
+    """Cut every image into a grid and put its parts together in a random order.
+
+    The parts keep what they show, and the shape of the object is gone. Sides that the grid does
+    not divide are resized to the next smaller length that it does, and back. Inputs of another
+    shape have their values shuffled.
+
+    Parameters
+    ----------
+    inputs
+        Batch of any size; not changed.
+    random
+        Source of all draws, on the device of the inputs.
+    patches
+        Parts along each side.
+
+    Examples
+    --------
+    >>> image = torch.arange(16.0).view(1, 1, 4, 4)
+    >>> parts = shuffle_patches(image, torch.Generator().manual_seed(0), patches=2)
+    >>> parts.shape, sorted(parts.flatten().tolist()) == image.flatten().tolist()
+    (torch.Size([1, 1, 4, 4]), True)
+    """
+    if inputs.ndim != IMAGE_DIMENSIONS:
+        flat = inputs.flatten(1)
+        return flat.gather(1, _orders(flat, flat.shape[1], random)).view(inputs.shape)
+    count, channels, *sides = inputs.shape
+    cut = [max(side // patches, 1) * patches for side in sides]
+    tall, wide = (side // patches for side in cut)
+    parts = _resize(inputs, cut).reshape(count, channels, patches, tall, patches, wide)
+    parts = parts.permute(0, 2, 4, 1, 3, 5).reshape(count, patches**2, channels, tall, wide)
+    order = _orders(inputs, patches**2, random)
+    parts = parts[torch.arange(count, device=order.device)[:, None], order]
+    parts = parts.view(count, patches, patches, channels, tall, wide).permute(0, 3, 1, 4, 2, 5)
+    return _resize(parts.reshape(count, channels, *cut), sides)
+
+
 def jitter_colours(images: Tensor, random: torch.Generator, spread: Tensor) -> Tensor:
     """Change brightness, contrast, saturation and hue of images with three channels.
 
@@ -120,6 +157,17 @@ def blur(images: Tensor, random: torch.Generator) -> Tensor:
     for dimension in (2, 3):
         images = _smooth(images, [weight / total for weight in weights], dimension)
     return images
+
+
+def _orders(inputs: Tensor, length: int, random: torch.Generator) -> Tensor:
+    """A random order of `length` places for every sample."""
+    return torch.rand((len(inputs), length), generator=random, device=inputs.device).argsort(dim=1)
+
+
+def _resize(images: Tensor, sides: list[int]) -> Tensor:
+    if list(images.shape[2:]) == sides:
+        return images
+    return F.interpolate(images, size=sides, mode="bilinear", antialias=True)
 
 
 def _smooth(images: Tensor, weights: list[Tensor], dimension: int) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from attakit.errors import ModelError, check_choice, nearest_hint
 from attakit.nn.blended import SOURCE_SHARE, WINDOW, SourceShare, StreamStatistics, stop_blending
+from attakit.nn.group_norm import safe_group_norm
 from attakit.nn.norm import (
     NORM_POLICIES,
     NormPolicy,
@@ -212,7 +213,10 @@ class Classifier(nn.Module):
     def _run(self, inputs: Tensor) -> object:
         mixed = self.precision == "mixed"
         try:
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
+            with (
+                torch.autocast(self.device.type, torch.bfloat16, enabled=mixed),
+                safe_group_norm(self.model),
+            ):
                 return self.model(inputs)
         except torch.OutOfMemoryError:
             raise

@@ -1,4 +1,4 @@
-"""Entropy of a prediction."""
+"""Entropy of a prediction, and the cross-entropy of two."""
 
 from __future__ import annotations
 
@@ -17,3 +17,18 @@ def softmax_entropy(logits: Tensor) -> Tensor:
     # A class ruled out by a logit of minus infinity adds 0 · log 0 = 0, not "not a number".
     log_probabilities = logits.log_softmax(dim=-1).clamp_min(torch.finfo(logits.dtype).min)
     return -(log_probabilities.exp() * log_probabilities).sum(dim=-1)
+
+
+def symmetric_cross_entropy(one: Tensor, other: Tensor) -> Tensor:
+    """Half the cross-entropy of each of two rows of logits against the other.
+
+    -½ Σ_c p_c log q_c - ½ Σ_c q_c log p_c, with gradients into both (Wang et al., "Symmetric cross
+    entropy for robust learning with noisy labels", ICCV 2019, with both weights ½).
+
+    >>> symmetric_cross_entropy(torch.zeros(1, 3), torch.zeros(1, 3))
+    tensor([1.0986])
+    """
+    # As in the entropy, a class ruled out for good must not give 0 · ∞.
+    lowest = torch.finfo(one.dtype).min
+    logs = [logits.log_softmax(dim=-1).clamp_min(lowest) for logits in (one, other)]
+    return -0.5 * (logs[0].exp() * logs[1] + logs[1].exp() * logs[0]).sum(dim=-1)

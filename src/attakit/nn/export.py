@@ -43,6 +43,8 @@ class ModelFacts:
         Of one input, without the batch.
     image_size
         What the architecture was built for, where it must be told.
+    vocabulary
+        Number of token ids, where inputs are texts.
     mean, std
         With which inputs are normalised, per channel, after scaling to 0…1; None if they are not.
     origin
@@ -61,6 +63,7 @@ class ModelFacts:
     classes: tuple[str, ...]
     shape: tuple[int, ...]
     image_size: int | None = None
+    vocabulary: int | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     origin: str = ""
@@ -124,7 +127,7 @@ def export_model(
     plain = _plain_copy(model)
     filled = _fill_in(plain, facts, name)
     content = _encode(name, plain, filled)
-    difference = _compare(name, content, plain, filled.shape)
+    difference = _compare(name, content, plain, filled)
     _write(path, content)
     return Exported(path, name, difference, filled)
 
@@ -188,7 +191,7 @@ def _fill_in(model: nn.Module, facts: ModelFacts, name: FormatName) -> ModelFact
 
 
 def _encode(name: FormatName, model: nn.Module, facts: ModelFacts) -> bytes:
-    example = _inputs(_EXAMPLE, facts.shape)
+    example = _inputs(_EXAMPLE, facts)
     try:
         with torch.no_grad():
             return FORMATS[name].encode(model, example, facts_text(asdict(facts)))
@@ -201,12 +204,12 @@ def _encode(name: FormatName, model: nn.Module, facts: ModelFacts) -> bytes:
         ) from error
 
 
-def _compare(name: FormatName, content: bytes, model: nn.Module, shape: tuple[int, ...]) -> float:
+def _compare(name: FormatName, content: bytes, model: nn.Module, facts: ModelFacts) -> float:
     """The greatest difference between the answers of file and model, or `ModelError`."""
     program = FORMATS[name].decode(content, model)
     greatest, allowed = 0.0, TOLERANCE
     for size in _CHECKED:
-        inputs = _inputs(size, shape)
+        inputs = _inputs(size, facts)
         wanted, got = _answers("model", model, inputs), _answers(name, program, inputs)
         allowed = max(allowed, TOLERANCE * float(wanted.abs().max()))
         greatest = max(greatest, float((wanted - got).abs().max()))
@@ -235,8 +238,11 @@ def _answers(who: str, program: Program, inputs: Tensor) -> Tensor:
     return logits
 
 
-def _inputs(size: int, shape: tuple[int, ...]) -> Tensor:
-    return torch.randn(size, *shape, generator=torch_generator(0, "export", size))
+def _inputs(size: int, facts: ModelFacts) -> Tensor:
+    draws = torch_generator(0, "export", size)
+    if facts.vocabulary is not None:
+        return torch.randint(facts.vocabulary, (size, *facts.shape), generator=draws)
+    return torch.randn(size, *facts.shape, generator=draws)
 
 
 def _write(path: Path, content: bytes) -> None:

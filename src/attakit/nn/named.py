@@ -1,7 +1,8 @@
-"""Models by name: a small one of our own, and those of timm."""
+"""Models by name: small ones of our own, and those of timm."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from torch import nn
@@ -9,10 +10,17 @@ from torch import nn
 from attakit.errors import ModelError, UnknownName, check_count, nearest_hint
 from attakit.nn.seeding import seeded
 from attakit.nn.small import SmallCNN
+from attakit.nn.small_vectors import SmallMLP, SmallText
 from attakit.nn.vision import import_timm
 from attakit.nn.weights import load_weights
 
-OWN_MODELS = {"small_cnn": SmallCNN}
+OWN_MODELS: dict[str, Callable[..., nn.Module]] = {
+    "small_cnn": SmallCNN,
+    "small_mlp": SmallMLP,
+    "small_text": SmallText,
+}
+# What each of them calls the width of its inputs.
+_WIDTHS = {"small_cnn": "channels", "small_mlp": "inputs", "small_text": "vocabulary"}
 _TIMM_NAMES = {"channels": "in_chans", "image_size": "img_size"}
 
 
@@ -30,14 +38,15 @@ def named_model(
     Parameters
     ----------
     name
-        "small_cnn", or any model of timm (extra `models`).
+        "small_cnn", "small_mlp", "small_text", or any model of timm (extra `models`).
     classes
         Number of classes.
     weights
         File to load; its last layer may be missing or have another number of classes, in which
         case a new one stays.
     channels
-        Channels of the input images; by default what the model was made for.
+        Channels of the input images; by default what the model was made for. Of "small_mlp", the
+        numbers in a row; of "small_text", the number of token ids.
     image_size
         Side of the input images, for models that must know it (a ViT); by default theirs.
     seed
@@ -56,7 +65,7 @@ def named_model(
         check_count("named_model", option, value, at_least=1)
     with seeded(seed, "weights"):
         if name in OWN_MODELS:
-            model: nn.Module = OWN_MODELS[name](classes=classes, channels=channels or 1)
+            model = OWN_MODELS[name](**{"classes": classes, _WIDTHS[name]: channels or 1})
         else:
             model = _build_timm(name, classes, given)
     if weights is not None:

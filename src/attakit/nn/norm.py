@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import MethodType
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
@@ -64,7 +66,8 @@ def use_batch_statistics(model: nn.Module, *, source_samples: float = 0.0) -> No
     source_samples
         N of Schneider et al. 2020: mean and variance of a batch of n samples are
         N/(N+n) · stored + n/(N+n) · batch. Zero leaves the stored ones out. A mixture serves for
-        single values too; no gradients flow through it.
+        single values too; no gradients flow through it. The batch's variance is the unbiased one,
+        as the stored one is.
 
     Examples
     --------
@@ -110,12 +113,21 @@ def uses_batch_statistics(model: nn.Module) -> bool:
 
 
 @contextmanager
-def moving_statistics(model: nn.Module) -> Iterator[None]:
+def moving_statistics(model: nn.Module, *, momentum: float | None = None) -> Iterator[None]:
     """Inside, batch-norm layers use batch statistics and move their stored ones along.
 
     A batch with a single value per channel is normalised with the stored statistics, and moves
     nothing. Other layers (dropout!) are not touched.
 
+    Parameters
+    ----------
+    model
+        Changed in place, and put back afterwards except for the stored statistics.
+    momentum
+        Share of a batch in the stored statistics; each layer's own if not given.
+
+    Examples
+    --------
     >>> import torch
     >>> layer = nn.BatchNorm1d(1).eval()
     >>> with moving_statistics(layer):
@@ -123,20 +135,61 @@ def moving_statistics(model: nn.Module) -> Iterator[None]:
     >>> round(float(layer.running_mean), 1), layer.training
     (1.1, False)
     """
-    before = [
-        (layer, layer.training, layer.__dict__.get("forward")) for layer in batch_norm_layers(model)
-    ]
-    for layer, _, _ in before:
-        layer.training = True
-        _replace_forward(layer, _forward_and_move)
+    before = [(layer, layer.training, layer.momentum) for layer in batch_norm_layers(model)]
+    with _forwarding(model, _forward_and_move):
+        for layer, _, own in before:
+            layer.training = True
+            layer.momentum = own if momentum is None else momentum
+        try:
+            yield
+        finally:
+            for layer, training, own in before:
+                layer.training, layer.momentum = training, own
+
+
+@contextmanager
+def robust_statistics(model: nn.Module, share: float) -> Iterator[None]:
+    """Inside, batch-norm layers move their stored statistics and normalise with the moved ones.
+
+    Robust batch normalisation of RoTTA (Yuan, Xie and Li, CVPR 2023, section 3.2):
+    μ ← (1 - α)·μ + α·μ_batch, the same for σ², then the batch is normalised with μ and σ².
+    Gradients flow through the share of the batch. Layers without stored statistics use those of
+    the batch.
+
+    Parameters
+    ----------
+    model
+        Changed in place, and put back afterwards except for the stored statistics.
+    share
+        α: share of a batch in the statistics.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = nn.BatchNorm1d(1, eps=0).eval()
+    >>> with robust_statistics(layer, share=0.5):
+    ...     layer(torch.tensor([[0.0], [2.0]])).detach().flatten().tolist()
+    [-0.5, 1.5]
+    >>> layer.running_mean.item(), layer.running_var.item()
+    (0.5, 1.0)
+    """
+    with _forwarding(model, partial(_forward_robustly, share=share)):
+        yield
+
+
+@contextmanager
+def _forwarding(model: nn.Module, forward: object) -> Iterator[None]:
+    """Inside, batch-norm layers have another forward."""
+    before = [(layer, layer.__dict__.get("forward")) for layer in batch_norm_layers(model)]
+    for layer, _ in before:
+        _replace_forward(layer, forward)
     try:
         yield
     finally:
-        for layer, training, forward in before:
-            layer.training = training
+        for layer, own in before:
             del layer.__dict__["forward"]
-            if forward is not None:
-                layer.__dict__["forward"] = forward
+            if own is not None:
+                layer.__dict__["forward"] = own
 
 
 def batch_norm_layers(model: nn.Module) -> list[_BatchNorm]:
@@ -167,7 +220,9 @@ def _forward_on_mixture(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     share = len(inputs) / (layer.__dict__[_SOURCE_SAMPLES] + len(inputs))
     per_channel = [axis for axis in range(inputs.ndim) if axis != 1]
     values = inputs.detach().to(layer.running_mean.dtype)  # autocasting may have shortened them
-    mean, variance = values.mean(per_channel), values.var(per_channel, unbiased=False)
+    # The stored variance is an unbiased estimate, so that of the batch must be one as well.
+    lost = 0 if _has_no_variance(inputs) else 1
+    mean, variance = values.mean(per_channel), values.var(per_channel, correction=lost)
     return evaluate_with(
         layer, inputs, layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
     )
@@ -201,6 +256,22 @@ def _forward_and_move(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     if _has_no_variance(inputs):
         return _forward_in_evaluation(layer, inputs)
     return _own_forward(layer, inputs)
+
+
+def _forward_robustly(layer: _BatchNorm, inputs: Tensor, *, share: float) -> Tensor:
+    stored = layer.running_mean, layer.running_var
+    if stored[0] is None or stored[1] is None or inputs.numel() == 0:
+        return _forward_in_evaluation(layer, inputs)
+    axes = [axis for axis in range(inputs.ndim) if axis != 1]
+    mean = stored[0].lerp(inputs.mean(axes), share)
+    variance = stored[1].lerp(inputs.var(axes, correction=0), share)
+    stored[0].copy_(mean.detach())
+    stored[1].copy_(variance.detach())
+    per_channel = (1, -1, *[1] * (inputs.ndim - 2))
+    normal = (inputs - mean.view(per_channel)) / (variance + layer.eps).sqrt().view(per_channel)
+    # What is left for the layer is its scale, its shift and what subclasses add to them.
+    nothing = torch.zeros_like(stored[0])
+    return evaluate_with(layer, normal, nothing, nothing + (1 - layer.eps))
 
 
 def _forward_in_evaluation(layer: _BatchNorm, inputs: Tensor) -> Tensor:

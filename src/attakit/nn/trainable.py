@@ -157,7 +157,7 @@ def _head(classifier: Classifier) -> list[nn.Parameter]:
 def _last(classifier: Classifier, count: int) -> list[nn.Parameter]:
     stages = find_stages(classifier.model)
     if count > len(stages):
-        raise SettingError(
+        raise ModelError(
             f"{_WHO}: {type(classifier.model).__name__} has {len(stages)} stages, got "
             f"last:{count}. Take at most last:{len(stages)}, or all."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,10 @@ from attakit.report.projection import PlanePoint, project_aligned
 PICTURES_FILE = "pictures.jsonl"
 
 _WEIGHT_DECIMALS = 2
+_MOST_SIGNS = 400  # of a text
+_MOST_COLUMNS = 30  # of a row
+
+Content = str | Mapping[str, str]  # a text, or a row: names of columns with their values
 
 
 def is_kept(number: int, limit: int) -> bool:
@@ -46,6 +50,8 @@ class Pictures:
         Segment and true class of samples, where known.
     mean, std
         What the inputs were normalised with, per channel; without them brightness is stretched.
+    show
+        Finds the text or the row of a sample that is no picture; None for one that is.
     max_asked, max_cluster_steps
         Record all up to this many questions and steps, and ever fewer beyond.
     max_points
@@ -79,6 +85,7 @@ class Pictures:
         labels: Mapping[SampleId, int] | None = None,
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
+        show: Callable[[SampleId], Content | None] = lambda _sample: None,
         max_asked: int = 200,
         max_cluster_steps: int = 40,
         max_points: int = 400,
@@ -92,6 +99,7 @@ class Pictures:
         self._segments = segments or {}
         self._labels = labels or {}
         self._mean, self._std = mean, std
+        self._show = show
         self._max_asked = max_asked
         self._max_cluster_steps = max_cluster_steps
         self._max_points = max_points
@@ -127,6 +135,7 @@ class Pictures:
             "segment": self._segments.get(sample),
             "truth": self._labels.get(sample),
             "png": self._picture(result, row),
+            "content": shortened(self._show(sample)),
         }
 
     def _picture(self, result: StepResult, row: int) -> str | None:
@@ -166,6 +175,25 @@ class Pictures:
             point["x"], point["y"] = self._places[point["sample"]]
         line = {"kind": "clusters", "step": step, "total": len(row_of), "points": points}
         self._lines.write(line)
+
+
+def shortened(content: Content | None) -> Content | None:
+    """A text or a row, cut so that a page of many stays small.
+
+    >>> len(shortened("word " * 200)), shortened({"age": "3"})
+    (400, {'age': '3'})
+    """
+    if content is None:
+        return None
+    if isinstance(content, str):
+        return _cut(content)
+    cut = {name: _cut(value) for name, value in list(content.items())[:_MOST_COLUMNS]}
+    left = len(content) - len(cut)
+    return {**cut, "…": f"{left} more columns"} if left else cut
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_SIGNS else f"{text[:_MOST_SIGNS].rstrip()}…"
 
 
 def _points(choice: Choice, limit: int) -> list[dict[str, Any]]:

@@ -19,10 +19,12 @@ from attakit.report.canvas import (
     save_figure,
     soften,
 )
+from attakit.report.leaderboard import ranking_of
 from attakit.report.panels import PLOTS, Panel, PanelRows, Trace, plot_panels
+from attakit.report.rank_plot import draw_ranks
 from attakit.report.runs import RunRecord
 
-PlotKind = Literal["ablation", "labels", "seconds"]
+PlotKind = Literal["ablation", "labels", "ranks", "seconds"]
 
 _COLOURS = (*COLOURS, "#882255", "#44AA99", "#999933", "#332288")  # more for long lists
 _MARKERS = "osD^vPX*<"
@@ -41,12 +43,16 @@ def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
         What to draw.
     kind
         `ablation` (target and source accuracy of variants, over budgets or along the stream),
-        `labels` or `seconds` (accuracy against what it costs).
+        `labels` or `seconds` (accuracy against what it costs), or `ranks` (average ranks over
+        streams).
     path
         The file to write.
     """
-    check_choice("draw_plot", "kind", kind, PLOTS)
+    check_choice("draw_plot", "kind", kind, (*PLOTS, "ranks"))
     check_ending(path)
+    if kind == "ranks":
+        draw_ranks(ranking_of(runs), path)
+        return
     grid = plot_panels(kind, runs)
     if all(panel.is_empty for row in grid for panel in row):
         raise SettingError(

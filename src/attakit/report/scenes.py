@@ -135,6 +135,8 @@ class AskedSample:
     confidence: float
     answer: str | None
     verdict: str  # one of VERDICTS
+    text: str | None = None  # instead of a picture
+    row: Mapping[str, str] | None = None  # likewise: columns with their values
 
     @property
     def is_coarse(self) -> bool:
@@ -149,14 +151,19 @@ class AskedSample:
 def gallery(pictures: PictureRecord, limit_bytes: int) -> list[AskedSample]:
     """The asked samples of one run, evenly thinned when their pictures take too much room."""
     cards = [_asked_sample(line, pictures.classes) for line in pictures.asked]
-    size = sum(len(card.png or "") for card in cards)
+    size = sum(_size(card) for card in cards)
     if size > limit_bytes:
         cards = spread(cards, max(1, len(cards) * limit_bytes // size))
     return cards
 
 
+def _size(card: AskedSample) -> int:
+    words = [card.png or "", card.text or "", *(f"{a}{b}" for a, b in (card.row or {}).items())]
+    return sum(map(len, words))
+
+
 def _asked_sample(line: Mapping[str, Any], classes: Sequence[str]) -> AskedSample:
-    answer = line["answer"]
+    answer, content = line["answer"], line.get("content")
     label = answer["label"] if answer is not None else None
     if answer is None:
         verdict = "waiting"
@@ -173,6 +180,8 @@ def _asked_sample(line: Mapping[str, Any], classes: Sequence[str]) -> AskedSampl
         line["confidence"],
         None if label is None else _class_name(label, classes),
         verdict,
+        text=content if isinstance(content, str) else None,
+        row=content if isinstance(content, dict) else None,
     )
 
 

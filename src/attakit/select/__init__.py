@@ -9,6 +9,7 @@ from attakit.select.centres import ClusterCentres
 from attakit.select.clue import CLUE
 from attakit.select.incremental import IncrementalClustering
 from attakit.select.k_centre import KCentre
+from attakit.select.k_margin import KMargin
 from attakit.select.kmeans import Clustering, Partition, SklearnKMeans
 from attakit.select.label_rate import LabelRate
 from attakit.select.margin import SmallestMargin
@@ -21,6 +22,7 @@ SELECTORS: dict[str, type[Any]] = {
     "entropy": HighestEntropy,
     "incremental": IncrementalClustering,
     "k_centre": KCentre,
+    "k_margin": KMargin,
     "kmeans": ClusterCentres,
     "margin": SmallestMargin,
     "uniform": Uniform,
@@ -35,6 +37,7 @@ __all__ = [
     "HighestEntropy",
     "IncrementalClustering",
     "KCentre",
+    "KMargin",
     "LabelRate",
     "Partition",
     "SklearnKMeans",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -10,7 +10,13 @@ from torch import Tensor
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
 from attakit.select.askable import askable, selection_of
-from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
+from attakit.select.kmeans import (
+    Clustering,
+    Partition,
+    SklearnKMeans,
+    first_nearest,
+    squared_distances,
+)
 
 
 class ClusterCentres:
@@ -71,23 +77,20 @@ def choose_centres(
 def nearest_distinct(distances: Tensor, count: int) -> Sequence[int]:
     """Rows nearest the columns, one per column in turn, until there are `count` different ones.
 
-    A column whose nearest row is taken gets the next nearest. With more rows wanted than there are
-    columns, every column comes again.
+    Of rows that are equally near, the first counts. A column whose nearest row is taken gets the
+    next nearest. With more rows wanted than there are columns, every column comes again.
 
     >>> nearest_distinct(torch.tensor([[0.0, 1.0], [4.0, 2.0], [9.0, 9.0]]), 3)
     [0, 1, 2]
     """
-    orders = [iter(column) for column in distances.T.argsort(dim=1, stable=True).tolist()]
-    taken: dict[int, None] = {}
+    taken: list[int] = []
     count = min(count, len(distances))
+    free = distances.clone()
     while len(taken) < count:
-        for order in orders[: count - len(taken)]:
-            taken.setdefault(_first_outside(taken, order))
-    return list(taken)
-
-
-def _first_outside(taken: dict[int, None], order: Iterator[int]) -> int:
-    return next(row for row in order if row not in taken)
+        for column in range(min(distances.shape[1], count - len(taken))):
+            taken.append(first_nearest(free[:, column]))
+            free[taken[-1]] = torch.inf
+    return taken
 
 
 def _heaviest_first(found: Partition, weights: Tensor) -> Tensor:

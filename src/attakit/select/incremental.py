@@ -9,7 +9,9 @@ What the paper leaves open, and what is done here:
   not say whether the anchors are samples too. The text does: the increase comes from the new
   samples. So only those count, and weight is conserved: all weights together equal the number of
   samples absorbed.
-- "The closest sample to the centroid" is looked for among the members of the cluster.
+- "The closest sample to the centroid" is looked for among the members of the cluster. Two members
+  of equal weight are equally close. The earlier one is asked about, so that rounding does not
+  decide.
 - When fewer questions are allowed than there are new clusters, the heaviest clusters come first.
   Samples of the others are let go, and their weight with them.
 - The paper lets the number of clusters grow by k per step, and every new cluster asks. That is one
@@ -19,6 +21,7 @@ What the paper leaves open, and what is done here:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,8 +32,16 @@ from attakit.errors import SettingError, check_count, check_range
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
-from attakit.select.kmeans import Clustering, Partition, SklearnKMeans, squared_distances
+from attakit.select.kmeans import (
+    Clustering,
+    Partition,
+    SklearnKMeans,
+    first_nearest,
+    squared_distances,
+)
 from attakit.select.label_rate import whole
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,8 @@ class IncrementalClustering:
         """Choose at most `limit` candidates, heaviest cluster first, and spread weights."""
         if len(candidates) == 0:
             return Selection()
+        if step == 0:
+            self._warn_of_small_batches(len(candidates))
         found = self.cluster(candidates, known, limit, step)
         heaviest: dict[SampleId, float] = {}
         for pick in found.picks:
@@ -128,6 +141,16 @@ class IncrementalClustering:
         picks = self._picks(found, points, candidates, known)
         everyone = zip(known.samples + candidates.samples, found.labels.tolist(), strict=True)
         return Clusters(picks, self._grown(found, candidates, known), dict(everyone))
+
+    def _warn_of_small_batches(self, candidates: int) -> None:
+        if self.sets_pace and candidates < self.initial_clusters:
+            log.warning(
+                "The first step has %d uncertain samples for %d clusters, so it asks about each of "
+                "them. With small batches this uses up the budget: collect samples in a buffer of "
+                "about 100 (labels.buffer, or buffer=100 in adapt and run).",
+                candidates,
+                self.initial_clusters,
+            )
 
     def _picks(
         self, found: Partition, points: Tensor, candidates: Rows, known: Rows
@@ -160,7 +183,7 @@ class IncrementalClustering:
         """
         if not bool(members.any()):
             return None
-        return int(distances[-len(askable) :].masked_fill(~members, torch.inf).argmin())
+        return first_nearest(distances[-len(askable) :].masked_fill(~members, torch.inf))
 
     def _grown(self, found: Partition, candidates: Rows, known: Rows) -> dict[SampleId, float]:
         """Weights of the known samples whose cluster gained something."""

@@ -16,6 +16,9 @@ from torch import Tensor
 
 from attakit.errors import ModelError, SettingError, check_count, check_range
 
+_TIE = 1e-3  # relative difference of squared distances below which two points are equally near
+_ROUNDING = 1e-6  # of the largest squared distance: what is left of a zero after rounding
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
@@ -131,6 +134,18 @@ def squared_distances(points: Tensor, centroids: Tensor) -> Tensor:
     points, centroids = points - middle, centroids - middle
     squares = points.square().sum(dim=1, keepdim=True) + centroids.square().sum(dim=1)
     return torch.addmm(squares, points, centroids.T, alpha=-2).clamp(min=0)
+
+
+def first_nearest(distances: Tensor) -> int:
+    """Position of the smallest distance; of equal ones the first. Rounding errors do not count.
+
+    >>> first_nearest(torch.tensor([9.0, 2.0000001, 2.0, torch.inf]))
+    1
+    """
+    finite = distances[distances.isfinite()]
+    smallest = finite.min()
+    slack = _TIE * smallest + _ROUNDING * finite.max()
+    return int((distances <= smallest + slack).nonzero()[0])
 
 
 def nearest_centroids(points: Tensor, centroids: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from attakit.errors import SettingError, check_count, check_range
 from attakit.queries import Allowance
 
 USUAL_PER_1000 = 30.0  # where there is no budget to spread, or no end of the stream in sight
+USUAL_FIRST, USUAL_AT_DRIFT = 10, 8
 
 _ROUNDING = 1e-9
 _UNLIMITED = sys.maxsize // 2  # an allowance without a limit is about twice that
@@ -31,8 +32,8 @@ def whole(number: float) -> int:
 class LabelRate:
     """Says how many labels are due, batch after batch. Fractions add up.
 
-    Without `per_1000` and `spread_over`, it spreads the budget over the samples that are left, if
-    the allowance says how many. Otherwise it asks for 30 labels per 1,000 samples.
+    Without `per_1000`, `spread_over` and `per_batch`, it spreads the budget over the samples that
+    are left, if the allowance says how many. Otherwise it asks for 30 labels per 1,000 samples.
 
     Parameters
     ----------
@@ -41,6 +42,9 @@ class LabelRate:
     spread_over
         Spread what the budget still allows evenly over this many samples instead. After that many
         samples all that is left may be asked.
+    per_batch
+        Labels per batch instead, whatever its size. What a batch cannot use is not owed to later
+        ones.
     first
         Labels on top of that at the first batch; at most a tenth of a budget that is spread.
     at_drift
@@ -62,27 +66,37 @@ class LabelRate:
         *,
         per_1000: float | None = None,
         spread_over: int | None = None,
-        first: int = 10,
-        at_drift: int = 8,
+        per_batch: float | None = None,
+        first: int = USUAL_FIRST,
+        at_drift: int = USUAL_AT_DRIFT,
     ) -> None:
         if per_1000 is not None:
             check_range("LabelRate", "per_1000", per_1000, at_least=0)
         if spread_over is not None:
             check_count("LabelRate", "spread_over", spread_over, at_least=1)
-        if per_1000 is not None and spread_over is not None:
+        if per_batch is not None:
+            check_range("LabelRate", "per_batch", per_batch, at_least=0)
+        if [per_1000, spread_over, per_batch].count(None) < 2:
             raise SettingError(
-                f"LabelRate: give per_1000 or spread_over, not both, got {per_1000} and "
-                f"{spread_over}."
+                f"LabelRate: give only one of per_1000, spread_over and per_batch, got {per_1000}, "
+                f"{spread_over} and {per_batch}."
             )
         check_count("LabelRate", "first", first, at_least=0)
         check_count("LabelRate", "at_drift", at_drift, at_least=0)
         self.per_1000 = per_1000
         self.spread_over = spread_over
+        self.per_batch = per_batch
         self.first = first
         self.at_drift = at_drift
         self.seen = 0
         self.owed = 0.0
         self.clock = 0.0
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether all settings have their defaults, so that nothing was said about the pace."""
+        no_pace = self.per_1000 is None and self.spread_over is None and self.per_batch is None
+        return no_pace and (self.first, self.at_drift) == (USUAL_FIRST, USUAL_AT_DRIFT)
 
     @property
     def step(self) -> int:
@@ -104,8 +118,8 @@ class LabelRate:
         if samples == 0:
             return 0
         regular = allowance.pace * self._share(samples, allowance)
-        owed = self.owed + regular + self._extra(allowance, drifted)
-        self.owed = min(owed, max(_MOST_OWED, float(samples)))
+        extra = self._extra(allowance, drifted)
+        self.owed = min(self.owed + regular + extra, self._most_owed(samples, regular + extra))
         self.seen += samples
         self.clock += allowance.pace
         most = max(1, samples // _LARGEST_SHARE, math.ceil(regular))
@@ -117,6 +131,8 @@ class LabelRate:
 
     def _share(self, samples: int, allowance: Allowance) -> float:
         """Labels for a batch at the usual pace."""
+        if self.per_batch is not None:
+            return self.per_batch
         if not self._spreads(allowance):
             usual = USUAL_PER_1000 if self.per_1000 is None else self.per_1000
             return samples * usual / 1000
@@ -125,11 +141,15 @@ class LabelRate:
             left = self.spread_over - self.seen
         return max(0.0, allowance.count - self.owed) * min(1.0, samples / max(left, 1))
 
+    def _most_owed(self, samples: int, now: float) -> float:
+        """What may be owed after a batch for which `now` labels came due."""
+        return max(_MOST_OWED, float(samples)) if self.per_batch is None else max(1.0, now)
+
     def _spreads(self, allowance: Allowance) -> bool:
         if self.spread_over is not None:
             return True
         known = allowance.samples_left is not None and allowance.count < _UNLIMITED
-        return self.per_1000 is None and known
+        return self.per_1000 is None and self.per_batch is None and known
 
     def _extra(self, allowance: Allowance, drifted: bool) -> int:
         if self.seen:

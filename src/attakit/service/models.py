@@ -7,6 +7,7 @@ from pathlib import Path
 from torch import nn
 
 from attakit.build.construct import find_named
+from attakit.build.imported import is_import_path
 from attakit.build.methods import build_method
 from attakit.build.models import build_model, place_model
 from attakit.errors import SettingError
@@ -28,7 +29,7 @@ def source_model(settings: ServiceSettings) -> Classifier:
     module = _architecture(settings)
     if table.weights is not None:
         load_weights(module, table.weights)
-    elif ":" not in table.name:
+    elif not is_import_path(table.name):
         raise SettingError(
             f"model.weights is missing: the file with the trained weights of {table.name}. "
             f"`attakit pretrain` writes one."

@@ -34,6 +34,33 @@ class OpenTable(BaseModel):
         return dict(self.model_extra or {})
 
 
+class RowsTable(Table):
+    """What [stream.table] and [stream.text] share: a file of rows, and what its columns are."""
+
+    file: Path
+    label: str = "label"
+    domain: str | None = None
+    time: str | None = None
+    periods: Annotated[int, Field(strict=True, ge=2)] | Literal["year", "month", "day"] = 5
+
+
+class TabularTable(RowsTable):
+    """[stream.table]: a file with one sample per row, and numbers or categories in its columns."""
+
+    features: tuple[str, ...] = ()
+    missing: Literal["refuse", "fill"] = "refuse"
+
+
+class TextTable(RowsTable):
+    """[stream.text]: a file with one text, or one list of token ids, per row."""
+
+    text: str = "text"
+    tokens: str | None = None
+    tokenizer: str = "words"
+    vocabulary: Annotated[int, Field(strict=True, ge=3)] = 4096
+    length: Positive = 64
+
+
 class StreamTable(Table):
     """[stream]: which data, in which order."""
 
@@ -50,6 +77,15 @@ class StreamTable(Table):
     share: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
     rest: bool = False
     skip_corrupt: bool = False
+    table: TabularTable | None = None
+    text: TextTable | None = None
+
+    @field_validator("targets")
+    @classmethod
+    def _each_once(cls, targets: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(targets)) < len(targets):
+            raise PydanticCustomError("targets", "names that differ, each domain once")
+        return targets
 
     @field_validator("rest")
     @classmethod
@@ -102,6 +138,7 @@ class LabelsTable(PacedTable):
     """[labels]: how many may be asked, how fast, and who answers how."""
 
     matched: Count | None = None
+    buffer: Count = 0
     oracle: Literal["known", "ask"] = "known"
     delay: Count = 0
     jitter: Count = 0

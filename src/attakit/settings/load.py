@@ -50,7 +50,7 @@ def parse_experiment(tables: Mapping[str, Any], where: str = "experiment") -> Ex
         ...
     attakit.errors.SettingError: experiment: unknown setting stream.bach_size. Did you mean
     'batch_size'? Known: batch_size, held_out, name, order, order_settings, rest, root, severity,
-    share, size, skip_corrupt, source, targets.
+    share, size, skip_corrupt, source, table, targets, text.
     """
     return parse_tables(Experiment, tables, where)
 

@@ -19,6 +19,7 @@ NonEmptyText = Annotated[str, Field(min_length=1)]
 
 PLAIN = "plain"  # the layout of plain tables, one per stream
 PAIRED = "paired"  # the layout of tables of differences, paired by stream and source model
+LEADERBOARD = "leaderboard"  # the layout of average ranks over all streams
 
 
 class StreamEntry(OpenTable):

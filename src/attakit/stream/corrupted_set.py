@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,11 @@ from PIL import Image
 from attakit.errors import SettingError, StreamError, check_choice, check_count, unknown_name
 from attakit.files import atomic_write
 from attakit.randomness import derived_seed
+from attakit.stream.corruption_parameters import ParameterSet
 from attakit.stream.corruptions import (
     CORRUPTIONS,
     MOST_SEVERE,
+    PARAMETERS,
     SMALLEST_SIDE,
     check_corruptions,
     corrupt_image,
@@ -49,6 +52,8 @@ class Recipe:
         Of a `jpg`, from 1 to 95.
     seed
         Of the noise. Every image has its own noise, which depends on no other image.
+    parameters
+        Strengths of `cifar`, `tiny` or `imagenet`; `auto` goes by the size of each image.
 
     Examples
     --------
@@ -60,6 +65,7 @@ class Recipe:
     form: str = "png"
     quality: int = _BEST_QUALITY
     seed: int = 0
+    parameters: ParameterSet | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         if self.size is not None:
@@ -67,6 +73,7 @@ class Recipe:
         check_choice("corrupt", "form", self.form, _PILLOW_NAMES)
         check_count("corrupt", "quality", self.quality, at_most=_BEST_QUALITY)
         check_count("corrupt", "seed", self.seed, at_least=0)
+        check_choice("corrupt", "parameters", self.parameters, PARAMETERS)
 
     def read(self, path: Path) -> NDArray[np.uint8]:
         """The clean image, large enough to be corrupted."""
@@ -148,7 +155,10 @@ def _write_kinds(
         # Of the image's own, so that a set made in two goes is the set made in one.
         image = f"{corruption}/{severity}/{source.as_posix()}"
         seed = derived_seed(recipe.seed, "corrupt", image)
-        recipe.write(corrupt_image(pixels, corruption, severity, seed=seed), path)
+        corrupted = corrupt_image(
+            pixels, corruption, severity, seed=seed, parameters=recipe.parameters
+        )
+        recipe.write(corrupted, path)
 
 
 def _kinds(corruptions: Sequence[str], severities: Sequence[int]) -> list[tuple[str, int]]:

@@ -3,9 +3,11 @@
 Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
 Perturbations", ICLR 2019. https://arxiv.org/abs/1903.12261
 
-The pictures come from the package imagecorruptions-imaug (extra `corruptions`), which draws from
-NumPy's global generator, from generators of its own, or from compiled code, depending on the
-corruption; here all three depend on one seed, and the global generator is put back.
+Large pictures come from the package imagecorruptions-imaug (extra `corruptions`), which has the
+strengths of ImageNet-C, for images of 224 pixels. It draws from NumPy's global generator, from
+generators of its own, or from compiled code, depending on the corruption; here all three depend on
+one seed, and the global generator is put back. Small pictures are made with the strengths of
+CIFAR-C or Tiny-ImageNet-C instead (`small_corruptions`).
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attakit.errors import MissingExtra, StreamError, check_count, unknown_name
+from attakit.errors import MissingExtra, StreamError, check_choice, check_count, unknown_name
+from attakit.stream.corruption_parameters import ParameterSet, small_values, usual_parameters
+from attakit.stream.small_corruptions import corrupt_small
 
 # In the order of the paper's tables: noise, blur, weather, digital.
 CORRUPTIONS = (
@@ -43,11 +47,18 @@ EXTRA_CORRUPTIONS = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 MOST_SEVERE = 5
 SMALLEST_SIDE = 32  # pixels; the blurs and the frost need as many
 
+PARAMETERS: tuple[ParameterSet | Literal["auto"], ...] = ("auto", "cifar", "tiny", "imagenet")
+
 _OWN_GENERATOR = frozenset({"impulse_noise", "glass_blur"})
 
 
 def corrupt_image(
-    pixels: NDArray[np.uint8], corruption: str, severity: int, *, seed: int
+    pixels: NDArray[np.uint8],
+    corruption: str,
+    severity: int,
+    *,
+    seed: int,
+    parameters: ParameterSet | Literal["auto"] = "auto",
 ) -> NDArray[np.uint8]:
     """Corrupt an image (height, width, 3); the same arguments give the same picture.
 
@@ -61,6 +72,10 @@ def corrupt_image(
         From 1 to 5.
     seed
         Of the noise, from 0 to 2**32 - 1.
+    parameters
+        The published set whose strengths are used: "cifar" (made for 32 pixels), "tiny" (64) or
+        "imagenet" (224). "auto" takes the one of the nearest size. Spatter has those of ImageNet-C
+        always.
 
     Examples
     --------
@@ -71,7 +86,13 @@ def corrupt_image(
     check_corruptions([corruption])
     check_count("corrupt_image", "severity", severity, at_most=MOST_SEVERE)
     check_count("corrupt_image", "seed", seed, at_least=0, at_most=2**32 - 1)
+    check_choice("corrupt_image", "parameters", parameters, PARAMETERS)
     _check_pixels(pixels)
+    chosen = usual_parameters(min(pixels.shape[:2])) if parameters == "auto" else parameters
+    values = small_values(chosen, corruption, severity)
+    if values is not None:
+        import_corruptions()  # for its pictures of frost
+        return corrupt_small(pixels, corruption, values, seed=seed)
     settings: dict[str, Any] = {"seed": seed} if corruption in _OWN_GENERATOR else {}
     library = import_corruptions()
     with _seeded_numpy(seed):

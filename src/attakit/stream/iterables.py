@@ -18,7 +18,7 @@ _WANTED = "Each element must be a tensor or array of inputs, or a (names, inputs
 Element = ArrayLike | Sequence[object]
 
 
-def from_iterable(batches: Iterable[Element]) -> Iterator[Batch]:
+def from_iterable(batches: Iterable[Element], *, first_step: int = 0) -> Iterator[Batch]:
     """Make batches from a user's own iterable, one at a time.
 
     Parameters
@@ -26,6 +26,9 @@ def from_iterable(batches: Iterable[Element]) -> Iterator[Batch]:
     batches
         Each element is a tensor or array of inputs, or a (names, inputs) pair. Samples without
         names are called sample-0, sample-1, … along the whole stream.
+    first_step
+        Number of the first batch, where a method has met other streams before. Names of samples
+        then begin with it (sample-20-0), so that they differ from earlier ones.
 
     Examples
     --------
@@ -44,17 +47,18 @@ def from_iterable(batches: Iterable[Element]) -> Iterator[Batch]:
         raise StreamError(
             f"{_WHO}: batches must be an iterable, got {type(batches).__name__}. {_WANTED}."
         )
-    return _read(batches)
+    return _read(batches, first_step)
 
 
-def _read(batches: Iterable[Element]) -> Iterator[Batch]:
+def _read(batches: Iterable[Element], first_step: int) -> Iterator[Batch]:
     unnamed = 0
-    for step, element in enumerate(batches):
+    prefix = f"sample-{first_step}-" if first_step else "sample-"
+    for step, element in enumerate(batches, first_step):
         who = f"{_WHO}: batch {step}"
         names, array = _split(who, element)
         check_array(who, array)
         if names is None:
-            names = tuple(SampleId(f"sample-{unnamed + row}") for row in range(len(array)))
+            names = tuple(SampleId(f"{prefix}{unnamed + row}") for row in range(len(array)))
             unnamed += len(array)
         _check_names(who, names, len(array))
         _check_finite(who, names, array)

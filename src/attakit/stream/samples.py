@@ -53,6 +53,8 @@ class ArraySamples:
         One class index per sample.
     prefix
         What sample names start with; the row number follows.
+    names
+        Names of the samples, instead.
 
     Examples
     --------
@@ -63,7 +65,14 @@ class ArraySamples:
     torch.Size([2, 2])
     """
 
-    def __init__(self, inputs: ArrayLike, labels: Labels, *, prefix: str = "") -> None:
+    def __init__(
+        self,
+        inputs: ArrayLike,
+        labels: Labels,
+        *,
+        prefix: str = "",
+        names: Sequence[str] | None = None,
+    ) -> None:
         check_array("ArraySamples", inputs)
         self.labels = _as_labels(labels)
         if len(inputs) != len(self.labels):
@@ -77,7 +86,13 @@ class ArraySamples:
                 f"ArraySamples: inputs must be finite, but row {bad} holds NaN or infinity. "
                 f"Repair the row or leave it out."
             )
-        self.names = tuple(SampleId(f"{prefix}{row}") for row in range(len(inputs)))
+        given = names or [f"{prefix}{row}" for row in range(len(inputs))]
+        if len(given) != len(inputs):
+            raise StreamError(
+                f"ArraySamples: there must be a name for each input, got {len(given)} names and "
+                f"{len(inputs)} inputs."
+            )
+        self.names = tuple(SampleId(name) for name in given)
         self.shape = tuple(inputs.shape[1:])
         self._inputs = inputs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -26,7 +27,11 @@ from attakit.train.draws import draw_batches
 from attakit.train.plateau import Plateau
 from attakit.train.weighting import Weighting, low_share
 
+log = logging.getLogger(__name__)
+
 Updates = int | Literal["unlimited"]
+
+_SETTLED = 100  # labelled anchors: with fewer, a small share may only be the start of the stream
 
 
 class BalancedTrainer:
@@ -45,8 +50,8 @@ class BalancedTrainer:
     fresh_optimizer
         Start every call without momentum; otherwise momentum is kept.
     fill_missing_low
-        While there are no source-like anchors, draw that half from the labelled ones; otherwise
-        the half is left out.
+        While there are no source-like anchors, draw that half from the labelled ones, which then
+        count as both; otherwise the half is left out.
     seed
         Of the draws.
 
@@ -91,11 +96,13 @@ class BalancedTrainer:
         self.seed = seed
         self._optimizer: SGD | None = None
         self._saved: Mapping[str, Any] | None = None
+        self._has_warned = False
 
     def fit(self, model: Classifier | Split, low: Anchors, high: Anchors, step: int) -> Training:
         """Train the model in place. Without labelled anchors there is nothing to learn."""
         if len(high) == 0:
             return Training()
+        self._warn_of_forgetting(len(low), len(high))
         optimizer = self._optimizer_for(model)
         plateau = self._plateau()
         halves = self._halves(low, high, step)
@@ -111,8 +118,8 @@ class BalancedTrainer:
     def _halves(self, low: Anchors, high: Anchors, step: int) -> list[_Half]:
         if len(low) == 0 and not self.fill_missing_low:
             return [self._half("high", high.rows, 1.0, step)]
-        weight = self.weighting.low_weight(len(low), len(high))
         low_rows = low.rows if len(low) else high.rows
+        weight = self.weighting.low_weight(len(low_rows), len(high))
         return [
             self._half("high", high.rows, 1 - weight, step),
             self._half("low", low_rows, weight, step),
@@ -121,6 +128,20 @@ class BalancedTrainer:
     def _half(self, name: str, rows: LabelledRows, weight: float, step: int) -> _Half:
         random = generator(self.seed, f"train {name}", step)
         return _Half(rows, weight, self._batches(len(rows), random))
+
+    def _warn_of_forgetting(self, low: int, high: int) -> None:
+        """Log once that the source may be forgotten: the paper advises λ₀ of at least 0.5."""
+        share = low_share(low, high)
+        if self._has_warned or low == 0 or high < _SETTLED or share >= 0.5:
+            return
+        self._has_warned = True
+        log.warning(
+            "%d source-like samples for %d labels: their share is %.2f. Below 0.5 the model may "
+            "forget the source. Raise low_entropy_capacity or low_entropy_bound.",
+            low,
+            high,
+            share,
+        )
 
     def _plateau(self) -> Plateau:
         return Plateau(window=self.window, patience=self.patience)

@@ -155,3 +155,25 @@ def test_an_unknown_layout_stops_a_suite_before_anything_is_run(tmp_path):
     assert isinstance(error, SettingError)
     assert str(error).startswith(f"{file}: Unknown layout 'ttaa'. Did you mean 'tta'?")
     assert not (tmp_path / "results").exists()
+
+
+def rows_of(kind):
+    """The tables of all methods of this name, inside of `enhanced` too, in all suite files."""
+    every = [row.get("method", {}) for path in FILES for row in read(path)["grid"]["methods"]]
+    inside = [table["method"] for table in every if "method" in table]
+    return [table for table in every + inside if table.get("name") == kind]
+
+
+def test_simatta_keeps_every_source_like_sample_and_weighs_by_the_share_alone():
+    rows = rows_of("simatta")
+    assert len(rows) > 20
+    for table in rows:
+        assert table["low_entropy_capacity"] == "unlimited"
+        assert table["trust_asked"] is True
+        assert table["trainer"]["weighting"] == {"cold_start_size": 0}
+
+
+def test_cotta_is_the_form_that_the_paper_compares_with():
+    rows = rows_of("cotta")
+    assert len(rows) >= 5
+    assert all(table["symmetric"] and table["confidence_bound"] == 0.1 for table in rows)

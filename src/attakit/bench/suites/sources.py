@@ -14,7 +14,7 @@ from attakit.nn.weights import weights_hash
 from attakit.settings.experiment import Experiment
 
 # Of [stream], only these can make a difference to the source model.
-_STREAM_KEYS = {"name", "root", "source", "size", "held_out"}
+_STREAM_KEYS = {"name", "root", "source", "size", "held_out", "table", "text"}
 
 
 @dataclass(frozen=True)

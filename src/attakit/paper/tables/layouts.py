@@ -46,7 +46,7 @@ from attakit.report.lineup import (
 from attakit.report.runs import RunRecord, inapplicable_note
 from attakit.report.streams import by_conditions, is_pool, order_of, stream_name
 from attakit.report.tables import MEMORY_TITLE, ResultTable, TableRow
-from attakit.settings.suite import PAIRED, PLAIN, Suite
+from attakit.settings.suite import LEADERBOARD, PAIRED, PLAIN, Suite
 
 Layout = Callable[[str, Sequence[Entrant]], list[ResultTable]]
 
@@ -222,8 +222,8 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def check_layout(name: str) -> None:
-    """Raise `SettingError` unless there is such a layout: plain, paired or one of the paper."""
-    known = (PLAIN, PAIRED, *LAYOUTS)
+    """Raise `SettingError` unless there is such a layout: one of ours or one of the paper."""
+    known = (PLAIN, PAIRED, LEADERBOARD, *LAYOUTS)
     if name not in known:
         raise unknown_name("layout", name, known)
 

@@ -75,6 +75,7 @@ function playClusters(view, scene, decimals = 1) {
   const number = writer(decimals);
   const points = scene.frames.flatMap((frame) => frame.points);
   const pictures = new Map(all(view, "img[data-sample]").map((image) => [image.dataset.sample, image.src]));
+  const words = new Map(all(view, ".words, .row").map((node) => [node.dataset.sample, node]));
   faces.checked = points.some((point) => pictures.has(scene.names[point[0]]));
   faces.parentElement.hidden = !faces.checked;
   const span = (n) => { const values = points.map((point) => point[n]); return [Math.min(...values), Math.max(...values)]; };
@@ -105,7 +106,7 @@ function playClusters(view, scene, decimals = 1) {
     mark.node.style.transform = `translate(${X(x).toFixed(1)}px, ${Y(y).toFixed(1)}px) scale(${radius(point).toFixed(2)})`;
     mark.node.onpointerenter = (event) => showTip(event.clientX, event.clientY, make("b", {}, name),
       make("span", {}, `${ROLE_NAMES[role]}, cluster ${cluster}, weight ${number(weight)}`),
-      picture ? make("img", { src: picture, alt: "" }) : "");
+      picture ? make("img", { src: picture, alt: "" }) : words.has(name) ? words.get(name).cloneNode(true) : "");
     mark.node.onpointerleave = hideTip;
     if (role < 2) layer.append(mark.node);
   }

@@ -1,0 +1,302 @@
+"""EATTA: one label per batch, for the sample whose answer a small push changes most.
+
+Wang and Ding, "Effortless active labeling for long-term test-time adaptation", CVPR 2025, section
+3. https://arxiv.org/abs/2503.14564
+
+Written from the paper's description. Deliberate differences, most of them because answers may be
+late or missing here:
+
+- The label and the entropy share one step, so the step waits for the answer. If none came by the
+  next batch, the model descends on the entropy alone, after it answered that batch. A late label
+  joins the next step.
+- A labelled sample passes through the model in the company of the latest batch, whose statistics
+  it needs.
+- Where one of the two losses is missing, the other has weight 1, and the balance stays as it was.
+  The formula would give a weight of 0 to a label that comes without reliable samples.
+- The moving average of the balance begins at its first value, not at 0.
+- A class passes its turn if its score is below the one it was last asked with. The paper does not
+  say for how long that holds; here it holds until the class is asked about again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+from torch.optim import SGD
+
+from attakit.errors import DoesNotApply, check_count, check_range
+from attakit.methods.asking import AskingMethod
+from attakit.nn.classifier import Classifier
+from attakit.nn.entropy import softmax_entropy
+from attakit.nn.shapes import as_logits
+from attakit.nn.trainable import early_norm_parameters, trainable_parameters
+from attakit.queries import Allowance, Answer
+from attakit.randomness import generator
+from attakit.records import Batch, LabelledRows, Rows, Selection, Step, Training
+from attakit.select.askable import askable, selection_of
+from attakit.select.finite import check_finite
+from attakit.select.label_rate import LabelRate
+from attakit.store.anchors import Anchors
+from attakit.store.latest import Latest, in_company
+from attakit.store.waiting import waiting_rows
+from attakit.train.descent import checked_loss, descend
+
+
+class EATTA(AskingMethod):
+    """Asks about one sample per batch; balances its loss with the entropy of the others.
+
+    Only scales and shifts of normalisation layers train, and batch-norm layers use the statistics
+    of the batch.
+
+    Parameters
+    ----------
+    model
+        Classifier to adapt; it is copied.
+    lr, momentum
+        Of the gradient step. The paper's experiments are on ImageNet, where 2.5e-4 is usual.
+    noise
+        Standard deviation of the Gaussian noise on the features, which finds the sample to ask.
+    reliable_share
+        The entropy of a sample is lowered if it is below this share of ln(classes).
+    balance_momentum
+        Share of the old loss weights in the new ones.
+    labelled_capacity
+        Labelled samples that are kept and trained on again; the oldest go first. 0 uses each label
+        once. The paper's variant with a memory has 300.
+    batch_size
+        Most labelled samples of one update, where kept ones fill it up.
+    left_out
+        Share of the last blocks whose norm layers stay as they are. A quarter leaves out layer4 of
+        a ResNet, as for ImageNet.
+    rate
+        How many labels to ask for; one per batch by default.
+    seed
+        Of the noise and the draws from kept samples.
+
+    Examples
+    --------
+    >>> from attakit.testing import tiny_batch, tiny_classifier
+    >>> method = EATTA(tiny_classifier())
+    >>> len(method.step(tiny_batch(), Allowance(5)).queries)
+    1
+    """
+
+    stateful = (
+        "model",
+        "optimizer",
+        "waiting",
+        "rate",
+        "latest",
+        "kept",
+        "asked_scores",
+        "balance",
+        "learn_count",
+    )
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        lr: float = 2.5e-4,
+        momentum: float = 0.9,
+        noise: float = 0.01,
+        reliable_share: float = 0.4,
+        balance_momentum: float = 0.8,
+        labelled_capacity: int = 0,
+        batch_size: int = 32,
+        left_out: float = 0.0,
+        rate: LabelRate | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_range("EATTA", "lr", lr, above=0)
+        check_range("EATTA", "momentum", momentum, at_least=0, at_most=1)
+        check_range("EATTA", "noise", noise, above=0)
+        check_range("EATTA", "reliable_share", reliable_share, at_least=0, at_most=1)
+        check_range("EATTA", "balance_momentum", balance_momentum, at_least=0, at_most=1)
+        check_range("EATTA", "left_out", left_out, at_least=0, at_most=1)
+        check_count("EATTA", "labelled_capacity", labelled_capacity, at_least=0)
+        check_count("EATTA", "batch_size", batch_size)
+        pace = LabelRate(per_batch=1, first=0, at_drift=0) if rate is None else rate
+        super().__init__(model, selector=Sensitivity({}), rate=pace)
+        self.model.use_norm("batch")
+        self.trained = (
+            early_norm_parameters(self.model, left_out)
+            if left_out
+            else trainable_parameters(self.model, "norm")
+        )
+        self.optimizer = SGD(self.trained, lr=lr, momentum=momentum)
+        self.noise = noise
+        self.reliable_share = reliable_share
+        self.balance_momentum = balance_momentum
+        self.labelled_capacity = labelled_capacity
+        self.batch_size = batch_size
+        self.seed = seed
+        self.latest = Latest()
+        self.kept = Anchors()
+        self.asked_scores: dict[str, float] = {}  # of every class, when it was last asked about
+        self.balance: list[float] | None = None  # weights of the entropy and of the labelled loss
+        self.learn_count = 0
+
+    @property
+    def labelled_anchors(self) -> Anchors:
+        return self.kept
+
+    def respond(self, batch: Batch, allowance: Allowance) -> Step:
+        prediction = self.answer(self.model, batch.inputs)
+        if self.latest.due:  # the answer to the batch before did not come in time
+            self._update(None)
+        rows = waiting_rows(batch, prediction)
+        self.latest.hold(rows)
+        allowance = self.due(batch, allowance)
+        scores = self._sensitivity(rows)
+        self.selector = Sensitivity(scores, self.asked_scores)
+        queries, choice = self.ask(rows, (self.kept, self.waiting), allowance)
+        asked = {query.sample for query in queries}
+        for sample, kind in zip(rows.samples, rows.logits.argmax(dim=1).tolist(), strict=True):
+            if sample in asked:
+                self.asked_scores = {**self.asked_scores, str(kind): scores[sample]}
+        return Step(prediction, queries, choice=choice)
+
+    def learn(self, answers: Sequence[Answer]) -> Training:
+        labelled = self.waiting.resolve(answers)
+        if labelled is None or len(labelled) == 0:
+            may_come = self.latest.waits_for(self.waiting)
+            return Training() if may_come or not self.latest.due else self._update(None)
+        return self._update(labelled)
+
+    def _sensitivity(self, rows: LabelledRows) -> dict[str, float]:
+        """How much noise on its features changes the probability of each sample's own answer."""
+        drawn = generator(self.seed, "feature noise", self.step_count)
+        noise = torch.as_tensor(drawn.normal(scale=self.noise, size=tuple(rows.features.shape)))
+        with torch.no_grad():
+            moved = head_logits(self.model, rows.features + noise.to(rows.features))
+            still = head_logits(self.model, rows.features)
+        own = rows.logits.argmax(dim=1, keepdim=True)
+        before = rows.logits.softmax(dim=1).gather(1, own)
+        after = (rows.logits + moved - still).softmax(dim=1).gather(1, own)
+        change = (before - after).abs().flatten()
+        check_finite("EATTA", "features and logits", change)
+        return dict(zip(rows.samples, change.tolist(), strict=True))
+
+    def _update(self, labelled: LabelledRows | None) -> Training:
+        """One step on the labelled samples and, if it is due, on the latest batch."""
+        rows = self._with_kept(labelled)
+        if rows is None:
+            logits, count = self.model(self.latest.rows.inputs).logits, 0
+        else:
+            logits, count = self.model(in_company(rows, self.latest)).logits, len(rows)
+        losses: dict[str, Tensor] = {}
+        if self.latest.due:
+            losses |= self._entropy(logits[count:])
+        if rows is not None:
+            losses["labelled_loss"] = F.cross_entropy(logits[:count], rows.labels)
+        self.latest.adapted()
+        self.learn_count += 1
+        if not losses:
+            return Training()
+        weights = self._weights(losses)
+        total = sum((weights[name] * loss for name, loss in losses.items()), logits.new_zeros(()))
+        descend("EATTA", self.optimizer, total)
+        numbers = {name: loss.item() for name, loss in losses.items()}
+        return Training(1, {**numbers, "labelled_weight": weights.get("labelled_loss", 0.0)})
+
+    def _entropy(self, logits: Tensor) -> dict[str, Tensor]:
+        """The mean entropy of reliable samples; nothing if there are none."""
+        if len(logits) == 0:
+            return {}
+        entropy = softmax_entropy(logits)
+        # NaN is below no margin, so a model that has diverged would look like a careful one.
+        checked_loss("EATTA", self.optimizer, entropy.detach().mean())
+        reliable = entropy.detach() < self.reliable_share * math.log(logits.shape[1])
+        return {"entropy": entropy[reliable].mean()} if bool(reliable.any()) else {}
+
+    def _weights(self, losses: Mapping[str, Tensor]) -> dict[str, float]:
+        """Loss weights that make both gradients equally long, smoothed over time."""
+        if len(losses) < 2:
+            return dict.fromkeys(losses, 1.0)
+        entropy, labelled = (self._gradient_length(losses[name]) for name in LOSSES)
+        if entropy + labelled > 0:
+            now = [2 * labelled / (entropy + labelled), 2 * entropy / (entropy + labelled)]
+            old = now if self.balance is None else self.balance
+            share = self.balance_momentum
+            self.balance = [share * a + (1 - share) * b for a, b in zip(old, now, strict=True)]
+        return dict(zip(LOSSES, self.balance or (1.0, 1.0), strict=True))
+
+    def _gradient_length(self, loss: Tensor) -> float:
+        parts = torch.autograd.grad(
+            loss, self.trained, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        return math.sqrt(sum(part.square().sum().item() for part in parts))
+
+    def _with_kept(self, labelled: LabelledRows | None) -> LabelledRows | None:
+        """New labelled samples, filled up with kept ones."""
+        if self.labelled_capacity == 0:
+            return labelled
+        fresh = 0 if labelled is None else len(labelled)
+        order = generator(self.seed, "kept", self.learn_count).permutation(len(self.kept))
+        old = order[: max(0, self.batch_size - fresh)].tolist()
+        drawn = self.kept.rows.take(old) if old else None
+        if labelled is not None:
+            self.kept.add(labelled)
+            self.kept.forget(self.kept.rows.samples[: -self.labelled_capacity])
+            return labelled if drawn is None else labelled.join(drawn)
+        return drawn
+
+
+LOSSES = ("entropy", "labelled_loss")
+
+
+class Sensitivity:
+    """Ask about the sample with the highest score, unless its class had its turn.
+
+    Parameters
+    ----------
+    scores
+        How sensitive the answer to each sample is.
+    asked_scores
+        Score with which each class, by its number as a text, was last asked about.
+    """
+
+    def __init__(
+        self, scores: Mapping[str, float], asked_scores: Mapping[str, float] | None = None
+    ) -> None:
+        self.scores = scores
+        self.asked_scores = asked_scores or {}
+
+    def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
+        """Choose at most `limit` candidates, the most sensitive class whose turn it is first."""
+        del step
+        classes = candidates.logits.argmax(dim=1).tolist()
+        score = [self.scores[sample] for sample in candidates.samples]
+
+        def rank(place: int) -> tuple[bool, float]:
+            passes = score[place] < self.asked_scores.get(str(classes[place]), -math.inf)
+            return passes, -score[place]
+
+        order = sorted(askable(candidates, known), key=rank)
+        return selection_of(candidates, order[: max(limit, 0)])
+
+
+def head_logits(model: Classifier, features: Tensor) -> Tensor:
+    """What the last layer makes of features.
+
+    >>> model = Classifier(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 3)))
+    >>> answer = model(torch.ones(1, 2))
+    >>> torch.allclose(head_logits(model, answer.features), answer.logits)
+    True
+    """
+    layer = model.head
+    if isinstance(layer, _ConvNd):
+        places = [1] * (layer.weight.ndim - 2)
+        features = features.reshape(*features.shape, *places)
+    elif not isinstance(layer, nn.Linear):
+        raise DoesNotApply(
+            f"EATTA: it moves the features in front of a linear or convolutional layer, but they "
+            f"are the input of a {type(layer).__name__}. Name such a layer (features=…)."
+        )
+    return as_logits(layer(features.to(layer.weight.dtype)).flatten(1), len(features)).float()

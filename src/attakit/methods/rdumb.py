@@ -1,0 +1,102 @@
+"""RDumb: ETA that starts over every so often.
+
+Press, Schneider, Kümmerer and Bethge, "RDumb: A simple approach that questions our progress in
+continual test-time adaptation", NeurIPS 2023, section 4. https://arxiv.org/abs/2306.05401
+ETA is EATA without the Fisher regulariser (Niu et al., ICML 2022; see `attakit.methods.eata`).
+
+Differs from the public code: both margins follow from the number of classes, as in EATA, where
+that code has those of 1,000 classes. As there, a reset clears momentum and the moving average too,
+and every batch counts, even one that nothing is learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from attakit.errors import check_count
+from attakit.methods.eata import EATA
+from attakit.methods.gradient import OptimizerName
+from attakit.nn.origin import Origin
+from attakit.records import Step
+
+
+class RDumb(EATA):
+    """Lowers the entropy of reliable, new samples, and goes back to the source every N batches.
+
+    Parameters
+    ----------
+    model
+        Classifier to adapt; it is copied.
+    lr, momentum, optimizer
+        Of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁ is the
+        momentum.
+    reliable_share
+        A sample counts as reliable if its entropy is below this share of ln(classes).
+    redundancy_margin
+        A reliable sample counts as new if the cosine between its probabilities and the moving
+        average is below it. "auto" takes it from the number of classes.
+    reset_every
+        N: batches after which the model starts over. With a window, updates count instead.
+    window
+        Samples that small batches are filled up to with earlier ones; one update per window.
+
+    Examples
+    --------
+    >>> from attakit.queries import Allowance
+    >>> from attakit.testing import tiny_batch, tiny_classifier
+    >>> method = RDumb(tiny_classifier(), reset_every=2)
+    >>> [method.step(tiny_batch(step), Allowance(0)).numbers["reset"] for step in range(4)]
+    [0.0, 1.0, 0.0, 1.0]
+    """
+
+    stateful = (*EATA.stateful, "origin", "adapted")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        lr: float = 2.5e-4,
+        momentum: float = 0.9,
+        optimizer: OptimizerName = "sgd",
+        reliable_share: float = 0.4,
+        redundancy_margin: float | Literal["auto"] = "auto",
+        reset_every: int = 1000,
+        window: int = 0,
+    ) -> None:
+        super().__init__(
+            model,
+            lr=lr,
+            momentum=momentum,
+            reliable_share=reliable_share,
+            redundancy_margin=redundancy_margin,
+            fisher_alpha=0.0,
+            optimizer=optimizer,
+            window=window,
+        )
+        check_count("RDumb", "reset_every", reset_every)
+        self.reset_every = reset_every
+        self.adapted = 0  # batches since the last reset
+        self.origin = Origin(self.trained)
+
+    @staticmethod
+    def source_input_count(settings: Mapping[str, Any]) -> int:
+        """None: ETA has no regulariser."""
+        del settings
+        return 0
+
+    def adapt(self, inputs: Tensor) -> Step:
+        step = super().adapt(inputs)
+        self.adapted += 1
+        is_due = self.adapted >= self.reset_every
+        if is_due:
+            self.start_over()
+        return Step(step.prediction, numbers={**step.numbers, "reset": float(is_due)})
+
+    def start_over(self) -> None:
+        """Back to the source weights, without momentum and without an average."""
+        self.origin.restore(self.optimizer)
+        self.average = None
+        self.adapted = 0

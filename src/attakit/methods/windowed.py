@@ -1,0 +1,74 @@
+"""Sliding window: a small batch is answered, and learned from, together with the last samples.
+
+Statistics of one sample say nothing, and neither does a loss over one. With a window of N, a batch
+of fewer samples passes through the model after the last ones before it, N in all. The method
+adapts once N new samples have come. This is how the test-time adaptation benchmark of Marsden,
+Döbler and Yang handles batch size 1 ("Universal test-time adaptation through weight ensembling,
+diversity weighting, and prior correction", WACV 2024, section on single-sample adaptation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from attakit.errors import check_count
+from attakit.methods.base import BaseMethod
+from attakit.queries import Allowance, SampleId
+from attakit.records import Batch, Prediction, Step
+from attakit.store.window import Window
+
+
+class WindowedMethod(BaseMethod):
+    """Gives small batches the company of the last samples.
+
+    A subclass overrides `adapt`, and `look` where its answer is more than one pass. Both get the
+    batch with its company, and the answers for the company are dropped.
+
+    Parameters
+    ----------
+    model
+        Classifier to adapt; it is copied.
+    window
+        Number of samples that pass through the model together, if a batch has fewer. 0 takes every
+        batch as it comes.
+    """
+
+    stateful: ClassVar[tuple[str, ...]] = ("model", "window")
+
+    def __init__(self, model: nn.Module, *, window: int = 0) -> None:
+        super().__init__(model)
+        check_count(type(self).__name__, "window", window, at_least=0)
+        self.window = Window(window)
+
+    def predict(self, inputs: Tensor) -> Prediction:
+        placed = self.place(inputs)
+        return _last(self.look(self.window.with_company(placed)), len(placed))
+
+    def look(self, inputs: Tensor) -> Prediction:
+        """Answer inputs that are in place, without changing anything."""
+        return self.answer(self.model, inputs)
+
+    def respond(self, batch: Batch, allowance: Allowance) -> Step:
+        del allowance
+        together = self.window.with_company(batch.inputs)
+        is_due = self.window.add(batch)
+        step = self.adapt(together) if is_due else Step(self.look(together))
+        return replace(step, prediction=_last(step.prediction, len(batch)))
+
+    def adapt(self, inputs: Tensor) -> Step:
+        return Step(self.look(inputs))
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        """Remove inputs of these samples from the window."""
+        self.window.forget(samples)
+
+
+def _last(prediction: Prediction, count: int) -> Prediction:
+    start = len(prediction.logits) - count
+    if start == 0:
+        return prediction
+    return Prediction(prediction.logits[start:], prediction.features[start:])

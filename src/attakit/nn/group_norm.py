@@ -1,0 +1,48 @@
+"""Keep group norm from crashing the process on a CPU.
+
+The backward pass of group norm in torch 2.13 ends the process with a segmentation fault on a CPU
+if the input is in channels-last order and needs no gradient. The input of a model's first group
+norm is like that wherever only norm layers train, or layers behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+@contextmanager
+def safe_group_norm(model: nn.Module) -> Iterator[None]:
+    """Inside, group-norm layers get inputs whose layout torch can differentiate.
+
+    Only an input without a gradient is copied, and only while gradients are recorded: in practice
+    that of one layer. Layers keep no hook.
+
+    >>> model = nn.GroupNorm(1, 2)
+    >>> with safe_group_norm(model):
+    ...     model(torch.ones(1, 2, 3, 3).to(memory_format=torch.channels_last)).sum().backward()
+    >>> model.bias.grad.tolist()
+    [9.0, 9.0]
+    """
+    layers = model.modules() if torch.is_grad_enabled() else ()
+    hooks = [
+        layer.register_forward_pre_hook(_contiguous)
+        for layer in layers
+        if isinstance(layer, nn.GroupNorm)
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _contiguous(_layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    at_risk = (each for each in given if isinstance(each, Tensor) and not each.requires_grad)
+    if any(tensor.device.type == "cpu" for tensor in at_risk):
+        return tuple(each.contiguous() if isinstance(each, Tensor) else each for each in given)
+    return given
