@@ -48,10 +48,14 @@ def test_a_large_gain_is_promoted_on_eight_audit_answers():
 def test_honest_people_are_believed_where_the_source_model_is_badly_off():
     """44 % right, two of the five surest answers against it: once held back for good."""
     labels, source = LABELS, [*LABELS[:9], *(1 - one for one in LABELS[9:])]
-    sure = [Opinion(0, 0, 0.1)] * 3 + [Opinion(0, 1, 0.1)] * 2
-    unsure = [Opinion(0, 0, 0.9)] * 4 + [Opinion(0, 1, 0.9)] * 7
-    often = judge(TABLE, evidence(labels, source=source, said=(sure + unsure) * 8))
-    early = judge(TABLE, evidence(labels, source=source, said=(sure + unsure) * 2))
+    wrong_by = [0] * 3 + [1, 2] + [0] * 4 + [1, 2, 1, 2, 1, 2, 1]
+    said = [
+        Opinion(label % 3, (label + wrong_by[at]) % 3, 0.1 if at < 5 else 0.9)
+        for label in range(8)
+        for at in range(16)
+    ]
+    often = judge(TABLE, evidence(labels, source=source, said=said))
+    early = judge(TABLE, evidence(labels, source=source, said=said[:32]))
 
     assert often.passed
     assert not early.passed
@@ -93,6 +97,21 @@ def test_people_who_contradict_the_source_model_all_the_time_are_not_believed():
 
     assert not gate.passed
     assert "`classes` is not in the order of the model's outputs" in gate.reason
+
+
+def test_people_who_use_other_names_as_often_as_the_source_model_errs_are_not_believed():
+    """Three classes, 60 % right, and the code is what the source model confuses anyway."""
+    said = [
+        Opinion((kind + 1) % 3, (kind + wrong) % 3, 0.5)
+        for _ in range(100)
+        for kind in range(3)
+        for wrong in (0, 0, 0, 1, 1)
+    ]
+    gate = judge(TABLE, evidence(LABELS, source=HALF_RIGHT, said=said))
+
+    assert not gate.passed
+    assert "on 40 % of 200 answers" in plain(gate)
+    assert "but they would on 60 % if its classes had other names" in plain(gate)
 
 
 def test_people_who_always_say_the_same_are_not_believed():

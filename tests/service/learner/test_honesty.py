@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from attakit.service.learner.honesty import Opinion, people_agree, source_agreement
+from attakit.service.learner.honesty import Opinion, people_agree, renamed_hits, source_agreement
 from attakit.service.learner.sequences import log_threshold
 
 NEEDED = log_threshold(0.9)
@@ -96,6 +96,32 @@ def test_later_answers_do_not_change_which_samples_counted_as_sure():
     after = source_agreement([*said, Opinion(0, 0, 99.0)], 3, TRUST)
 
     assert before.groups[1:] == after.groups[1:]
+
+
+def test_a_renamed_class_is_judged_by_other_answers_only():
+    once = opinions([1, 2], [0, 0])
+    twice = opinions([1, 1, 2], [0, 0, 0])
+
+    assert renamed_hits(once) == 0
+    assert renamed_hits(twice) == 1  # each of the two has one to follow, and a rival
+    assert renamed_hits(opinions([1, 1, 1, 2, None, 0], [0] * 6)) == 3
+
+
+def test_people_with_a_wrong_code_agree_with_the_renamed_source_model():
+    honest = source_agreement(drifted(3, 0.6, 150, 0), 3, TRUST)
+    coded = source_agreement(drifted(3, 0.6, 150, 0, lambda truth, _: (truth + 1) % 3), 3, TRUST)
+
+    assert honest.share > honest.renamed_share
+    assert coded.share < coded.renamed_share
+
+
+def test_a_proof_stays_while_people_do_not_change():
+    honest = drifted(3, 0.8, 100, 0)
+    turned = drifted(3, 0.8, 300, 1, lambda truth, _: (truth + 1) % 3)
+    found = source_agreement([*honest, *turned], 3, TRUST, window=200)
+
+    assert found.log_e > NEEDED
+    assert found.log_e_below > NEEDED  # of the newest
 
 
 def test_people_who_agree_with_each_other_prove_that_they_know_something():

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 Decode = Callable[[bytes], Tensor]
 
+_OPINIONS = 5000  # answers that show whether people are honest
 _CHUNK = 25  # samples of an evaluation between two looks at what else is due
 
 
@@ -98,11 +99,11 @@ class Audit:
         return [guess for guess, _ in found], [entropy for _, entropy in found]
 
     def opinions(self, source: Classifier) -> list[Opinion]:
-        """What people and the source model say about the newest samples asked about, oldest first.
+        """What people and the source model say about all samples asked about, oldest first.
 
         Also about those that the method chose: whether people are honest shows in all answers.
         """
-        compared = self._storage.questions.compared(self._window)
+        compared = self._storage.questions.compared(_OPINIONS)
         known = {one.sample for one in compared}
         # Questions that an earlier version of attakit put do not hold the source model's guess.
         old = [one for one in self.samples() if one.sample not in known]

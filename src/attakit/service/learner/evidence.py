@@ -20,6 +20,9 @@ from attakit.service.storage.rows import Gate
 from attakit.settings.service import GateTable
 
 
+_DOUBT = math.log(3)  # to hold back takes less than to believe
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLike:
     """How often models agree with the source model's labels of the samples that a method keeps."""
@@ -37,7 +40,7 @@ class Evidence:
     candidate: Sequence[int]
     serving: Sequence[int]
     source: Sequence[int]
-    said: Sequence[Opinion] = ()  # the newest answers, of the audit and of the method
+    said: Sequence[Opinion] = ()  # all answers, of the audit and of the method
     pairs: Sequence[tuple[int | None, int | None]] = ()  # by two people about the same sample
     source_like: SourceLike | None = None  # None if the method keeps no source-like samples
     classes: int = 2
@@ -112,7 +115,7 @@ def _enough(table: GateTable, seen: Evidence) -> Check:
 
 def _honest(table: GateTable, seen: Evidence) -> Check:
     """Do people agree with somebody else who knows something?"""
-    found = source_agreement(seen.said, seen.classes, table.trust)
+    found = source_agreement(seen.said, seen.classes, table.trust, table.audit_window)
     needed = log_threshold(table.confidence)
     numbers = {"trust": found.sure_share, "trust_answers": found.count, "trust_log_e": found.log_e}
     if not found.count:
@@ -127,6 +130,13 @@ def _honest(table: GateTable, seen: Evidence) -> Check:
     if found.log_e_below >= needed:
         text = (
             f"{agreed}, so they contradict it on purpose, or `classes` is not in the order of the "
+            f"model's outputs"
+        )
+        return Check(False, text, numbers, waiver=waiver)
+    if found.log_e_renamed >= _DOUBT:
+        text = (
+            f"{agreed}, but they would on {percent(found.renamed_share)} if its classes had other "
+            f"names, so they use other names on purpose, or `classes` is not in the order of the "
             f"model's outputs"
         )
         return Check(False, text, numbers, waiver=waiver)

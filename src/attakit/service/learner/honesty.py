@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,12 +42,14 @@ class Opinion:
 class Agreement:
     """How often people agree with the source model, and how far that is from chance."""
 
-    share: float
+    share: float  # of the newest answers
     sure_share: float  # where the source model is surer than about half of the samples before
-    count: int
+    renamed_share: float  # how often they would, if each class were called as people mostly call it
+    count: int  # of the newest answers
     least: float  # the agreement that must be surpassed: chance, and a little
-    log_e: float  # of the greatest e-value so far against "it is at most that"
-    log_e_below: float  # of the e-value against "it is at least chance"
+    log_e: float  # of the greatest e-value ever against "it is at most that"
+    log_e_below: float  # of the e-value of the newest against "it is at least chance"
+    log_e_renamed: float  # and against "renamed classes fit no better"
     groups: tuple[Counts, ...] = ()
 
     def missing(self, confidence: float) -> int | None:
@@ -59,16 +62,20 @@ class Agreement:
             if sum(seen.values())
             and (needed := count_needed(seen, self.least, 0.0, each)) is not None
         ]
-        return max(1, min(totals) - self.count) if totals else None
+        return max(1, min(totals) - round(sum(self.groups[0].values()))) if totals else None
 
 
-def source_agreement(said: Sequence[Opinion], classes: int, trust: float) -> Agreement:
+def source_agreement(
+    said: Sequence[Opinion], classes: int, trust: float, window: int = 200
+) -> Agreement:
     """How often people agree with the source model, oldest answer first.
 
     People who roll dice agree with it on one sample of as many as there are classes, and people
     who apply a wrong code less often, if the source model is any good. The money is split between
     three bets: on all answers, on the surer half and on the surest quarter. A source model that is
-    often wrong is mostly better where it is sure.
+    often wrong is mostly better where it is sure. A proof counts for good, so it is looked for in
+    all answers: from one beginning, or luck would have many. What speaks against people is looked
+    for in the newest ones, since people change.
 
     Parameters
     ----------
@@ -78,6 +85,8 @@ def source_agreement(said: Sequence[Opinion], classes: int, trust: float) -> Agr
         How many classes there are.
     trust
         The agreement that must be surpassed, from 0 (chance) to 1 (always).
+    window
+        How many of the answers are the newest.
 
     Examples
     --------
@@ -90,18 +99,51 @@ def source_agreement(said: Sequence[Opinion], classes: int, trust: float) -> Agr
     ranks = _ranks([one.entropy for one in said])
     agreed = [one.label == one.guess for one in said]
     groups = tuple(_counts(agreed, ranks, share) for share in _GROUPS)
-    sure = _counts(agreed, ranks, SURE_SHARE)
-    everything = groups[0]
-    against = {-value: count for value, count in everything.items()}
+    newest = _counts(agreed[-window:], ranks[-window:], 1.0)
+    renamed = renamed_hits(said[-window:])
+    compared = {1.0: renamed, -1.0: newest[1.0], 0.0: newest[0.0] - renamed}
+    against = {-value: count for value, count in newest.items()}
     return Agreement(
-        share=_share(everything),
-        sure_share=_share(sure),
-        count=len(said),
+        share=_share(newest),
+        sure_share=_share(_counts(agreed[-window:], ranks[-window:], SURE_SHARE)),
+        renamed_share=renamed / max(1, len(said[-window:])),
+        count=len(said[-window:]),
         least=least,
         log_e=_most_ever([_chosen(agreed, ranks, share) for share in _GROUPS], least),
         log_e_below=log_e_value(against, -chance, -1.0),
+        log_e_renamed=log_e_value(compared, 0.0, -1.0),
         groups=groups,
     )
+
+
+def renamed_hits(said: Sequence[Opinion]) -> float:
+    """How often people agree with the source model's class under the name most others gave it.
+
+    Each answer is compared with all others about the same class, never with itself. A tie is half
+    a hit. People who apply a wrong code agree with the renamed source model more often than with
+    the source model as it is.
+
+    >>> renamed_hits([Opinion(1, 0, 0.1), Opinion(1, 0, 0.1), Opinion(0, 0, 0.1)])
+    2.0
+    """
+    names: dict[int, Counter[int]] = {}
+    for one in said:
+        others = names.setdefault(one.guess, Counter())
+        if one.label is not None and one.label != one.guess:
+            others[one.label] += 1
+    return sum(_own_hits(others) for others in names.values())
+
+
+def _own_hits(others: Counter[int]) -> float:
+    """How many of the answers about one class repeat what most of the others say."""
+    hits = 0.0
+    for label, count in others.items():
+        rival = max((other for name, other in others.items() if name != label), default=0)
+        if count - 1 > rival:
+            hits += count
+        elif count - 1 == rival and rival:
+            hits += count / 2
+    return hits
 
 
 def people_agree(pairs: Sequence[tuple[int | None, int | None]], classes: int) -> float:
