@@ -22,6 +22,8 @@ SETTINGS = {
     "the stream's statistics alone": {"source_share": 0.0},
     "a short window": {"window": 3},
     "no smoothing": {"smoothing": 0.0},
+    "no memory": {"memory": 0},
+    "no training": {"train_stages": False},
     "no hedge": {"hedge": 0.0},
     "a penalty that is given": {"penalty": 0.1},
     "penultimate features only": {"layers": []},
@@ -77,8 +79,8 @@ def test_single_samples_are_learned_from_too():
     assert sum(right) > 0.8 * len(right)
 
 
-def test_the_network_never_changes():
-    method, fresh = AnchorHead(tiny_classifier()), tiny_classifier()
+def test_without_trained_stages_the_network_never_changes():
+    method, fresh = AnchorHead(tiny_classifier(), train_stages=False), tiny_classifier()
     adapted(method)
     for name, value in method.model.model.state_dict().items():
         assert torch.equal(value, fresh.state_dict()[name])

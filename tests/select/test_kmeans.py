@@ -6,14 +6,16 @@ from hypothesis import strategies as some
 
 from attakit.errors import ModelError, SettingError
 from attakit.methods.reference import ReferenceKMeans
-from attakit.select import SklearnKMeans
+from attakit.select import SklearnKMeans, small_kmeans
 from attakit.select.kmeans import check_points, squared_distances
+from attakit.select.small_kmeans import SmallKMeans
 
 BACKENDS = [
     pytest.param(SklearnKMeans(), id="sklearn"),
     pytest.param(ReferenceKMeans(), id="reference"),
+    pytest.param(SmallKMeans(), id="small"),
 ]
-both = pytest.mark.parametrize("clustering", BACKENDS)
+all_of_them = pytest.mark.parametrize("clustering", BACKENDS)
 
 
 def normal(*shape, seed=0):
@@ -34,7 +36,7 @@ def weighted_objective(points, weights, found):
     return float((squares * weights).sum())
 
 
-@both
+@all_of_them
 def test_separated_groups_are_found(clustering):
     found = clustering.partition(separated(), torch.ones(60), count=6, seed=0)
 
@@ -42,7 +44,7 @@ def test_separated_groups_are_found(clustering):
     assert groups(found.labels.numpy()) == groups(truth)
 
 
-@both
+@all_of_them
 def test_centroids_are_the_weighted_means_of_their_members(clustering):
     points, weights = normal(40, 3), 5 * normal(40, seed=1).abs()
 
@@ -54,7 +56,7 @@ def test_centroids_are_the_weighted_means_of_their_members(clustering):
         assert torch.allclose(centroid, mean, atol=1e-5)
 
 
-@both
+@all_of_them
 def test_the_objective_is_what_it_says(clustering):
     points, weights = normal(40, 3), 5 * normal(40, seed=1).abs()
 
@@ -63,7 +65,7 @@ def test_the_objective_is_what_it_says(clustering):
     assert found.objective == pytest.approx(weighted_objective(points, weights, found), rel=1e-4)
 
 
-@both
+@all_of_them
 def test_a_seed_gives_the_same_clusters_without_global_randomness(clustering):
     points = normal(50, 4)
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
@@ -77,7 +79,7 @@ def test_a_seed_gives_the_same_clusters_without_global_randomness(clustering):
     assert np.array_equal(np.random.get_state()[1], numpy_state)
 
 
-@both
+@all_of_them
 def test_a_heavy_point_pulls_its_centroid(clustering):
     points = torch.tensor([[0.0], [1.0]])
 
@@ -86,7 +88,7 @@ def test_a_heavy_point_pulls_its_centroid(clustering):
     assert found.centroids.tolist() == [[0.25]]
 
 
-@both
+@all_of_them
 @pytest.mark.parametrize("distinct", [1, 2, 3])
 def test_there_are_never_more_clusters_than_distinct_points(clustering, distinct):
     points = normal(distinct, 2).repeat(4, 1)
@@ -97,7 +99,7 @@ def test_there_are_never_more_clusters_than_distinct_points(clustering, distinct
     assert sorted(found.labels.unique().tolist()) == list(range(distinct))
 
 
-@both
+@all_of_them
 def test_one_point_is_one_cluster(clustering):
     found = clustering.partition(torch.ones(1, 3), torch.ones(1), count=4, seed=0)
 
@@ -105,7 +107,7 @@ def test_one_point_is_one_cluster(clustering):
     assert found.centroids.tolist() == [[1.0, 1.0, 1.0]]
 
 
-@both
+@all_of_them
 def test_points_without_weight_shape_no_cluster_and_join_the_nearest(clustering):
     points = torch.tensor([[0.0], [1.0], [10.0], [11.0], [30.0]])
     weights = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0])
@@ -116,7 +118,7 @@ def test_points_without_weight_shape_no_cluster_and_join_the_nearest(clustering)
     assert found.labels[4] == found.labels[3]
 
 
-@both
+@all_of_them
 def test_weights_that_are_all_zero_count_alike(clustering):
     points = torch.tensor([[0.0], [1.0], [10.0], [11.0]])
 
@@ -125,7 +127,7 @@ def test_weights_that_are_all_zero_count_alike(clustering):
     assert sorted(found.centroids.flatten().tolist()) == [0.5, 10.5]
 
 
-@both
+@all_of_them
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_clustering_happens_in_single_precision(clustering, dtype):
     found = clustering.partition(normal(9, 2).to(dtype), torch.ones(9), count=2, seed=0)
@@ -133,7 +135,7 @@ def test_clustering_happens_in_single_precision(clustering, dtype):
     assert found.centroids.dtype == torch.float32
 
 
-@both
+@all_of_them
 def test_points_that_need_gradients_are_accepted(clustering):
     points = normal(9, 2).requires_grad_()
 
@@ -142,7 +144,7 @@ def test_points_that_need_gradients_are_accepted(clustering):
     assert not found.centroids.requires_grad
 
 
-@both
+@all_of_them
 def test_points_too_close_for_their_squares_cause_no_complaint(clustering):
     points = torch.tensor([[0.0], [1e-30], [2e-30], [1.0]])
 
@@ -151,7 +153,7 @@ def test_points_too_close_for_their_squares_cause_no_complaint(clustering):
     assert found.labels[0] != found.labels[3]
 
 
-@both
+@all_of_them
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
 def test_features_that_are_not_finite_are_refused(clustering, value):
     points = normal(5, 2)
@@ -172,7 +174,7 @@ def test_no_points_are_refused():
         check_points(torch.zeros(0, 2), torch.zeros(0), count=1)
 
 
-@both
+@all_of_them
 @settings(max_examples=40)
 @given(
     cells=some.lists(some.tuples(*[some.integers(-3, 3)] * 3), min_size=1, max_size=20),
@@ -189,7 +191,7 @@ def test_every_cluster_has_a_member_and_every_point_a_cluster(clustering, cells,
     assert bool(found.centroids.isfinite().all())
 
 
-@pytest.mark.parametrize("backend", [SklearnKMeans, ReferenceKMeans])
+@pytest.mark.parametrize("backend", [SklearnKMeans, ReferenceKMeans, SmallKMeans])
 def test_more_starts_never_do_worse(backend):
     points = normal(120, 4)
 
@@ -207,6 +209,26 @@ def test_seeding_without_weights_is_another_draw():
     without = ReferenceKMeans(inits=1).partition(points, weights, 12, seed=0)
 
     assert groups(with_weights.labels.numpy()) != groups(without.labels.numpy())
+
+
+def test_few_points_are_clustered_as_well_as_scikit_learn_does():
+    points, weights = normal(100, 20), normal(100, seed=1).abs()
+
+    def mean_objective(clustering):
+        found = [clustering.partition(points, weights, 6, seed).objective for seed in range(20)]
+        return np.mean(found)
+
+    assert mean_objective(SmallKMeans()) == pytest.approx(mean_objective(SklearnKMeans()), rel=0.01)
+
+
+def test_many_points_are_left_to_scikit_learn(monkeypatch):
+    monkeypatch.setattr(small_kmeans, "_MOST", 30)
+    points = normal(40, 3)
+
+    one = SmallKMeans().partition(points, torch.ones(40), 4, seed=0)
+    other = SklearnKMeans().partition(points, torch.ones(40), 4, seed=0)
+
+    assert torch.equal(one.labels, other.labels)
 
 
 def test_squared_distances_survive_a_far_origin():

@@ -9,8 +9,9 @@ from sklearn.linear_model import LogisticRegression
 
 from attakit.errors import LabelError, ModelError, SettingError
 from attakit.nn.frozen_head import head_logits
-from attakit.train.residual_head import choose_penalty, fit_head
-from attakit.train.targets import Targets
+from attakit.targets import Targets
+from attakit.train.likelihood import Likelihood
+from attakit.train.residual_head import choose_penalty, fit_coefficients, fit_head
 
 CLASSES = 4
 
@@ -53,19 +54,24 @@ def loss(features, offsets, targets, weights, penalty):
 
 def test_slopes_and_curvature_are_the_derivatives_of_the_loss():
     _, logits, labels = rows(count=9)
-    targets, logits = mixed_targets(labels), logits.double()
-    step, random = 1e-6, torch.Generator().manual_seed(1)
-    way = torch.randn(logits.shape, generator=random).double()
+    likelihood, logits = Likelihood.of(mixed_targets(labels)), logits.double().numpy()
+    step, way = 1e-6, np.random.default_rng(1).normal(size=logits.shape)
 
-    def value(at):
-        return float(targets.weights @ targets.losses(at))
+    ahead, behind = likelihood.value(logits + step * way), likelihood.value(logits - step * way)
+    slope = (ahead - behind) / (2 * step)
+    assert slope == pytest.approx((likelihood.slopes(logits) * way).sum(), rel=1e-6)
 
-    slope = (value(logits + step * way) - value(logits - step * way)) / (2 * step)
-    assert slope == pytest.approx(float((targets.slopes(logits) * way).sum()), rel=1e-6)
-
-    ahead, behind = targets.slopes(logits + step * way), targets.slopes(logits - step * way)
-    found = targets.curvature(logits)(way)
-    assert torch.allclose(found, (ahead - behind) / (2 * step), atol=1e-7)
+    difference = likelihood.slopes(logits + step * way) - likelihood.slopes(logits - step * way)
+    hessian, diagonal = likelihood.curvature(logits)
+    assert np.allclose(hessian(way), difference / (2 * step), atol=1e-7)
+    labels_only = Likelihood.of(Targets.of_labels(labels, CLASSES))
+    hessian, diagonal = labels_only.curvature(logits)
+    entries = []
+    for place in np.ndindex(logits.shape):
+        unit = np.zeros_like(logits)
+        unit[place] = 1
+        entries.append(hessian(unit)[place])
+    assert diagonal == pytest.approx(np.mean(entries))
 
 
 @pytest.mark.parametrize(("count", "dim"), [(30, 6), (12, 40), (1, 3)])
@@ -76,7 +82,8 @@ def test_no_small_change_of_the_result_lowers_the_loss(count, dim, penalty, kind
     known = Targets.of_labels(labels, CLASSES)
     targets = known if kind == "labels" else mixed_targets(labels)
     found = fit_head(features, offsets, targets, penalty=penalty)
-    slopes = targets.slopes(head_logits(features.double(), offsets.double(), found))
+    logits = head_logits(features.double(), offsets.double(), found)
+    slopes = torch.from_numpy(Likelihood.of(targets).slopes(logits.numpy()))
     with_bias = torch.cat([features, torch.ones(count, 1)], dim=1).double()
     residual = with_bias.T @ slopes + penalty * found
     assert float(residual.abs().max()) < 1e-5
@@ -109,9 +116,9 @@ def test_a_very_strong_penalty_leaves_the_networks_answer():
 def test_where_the_search_begins_does_not_matter():
     features, offsets, labels = rows(count=12, dim=40)
     targets = Targets.of_labels(labels, CLASSES)
-    cold = fit_head(features, offsets, targets, penalty=0.1)
-    start = torch.randn(41, CLASSES, generator=torch.Generator().manual_seed(3))
-    warm = fit_head(features, offsets, targets, penalty=0.1, start=start)
+    cold = fit_coefficients(features, offsets, targets, penalty=0.1)
+    start = torch.randn(9, CLASSES, generator=torch.Generator().manual_seed(3))
+    warm = fit_coefficients(features, offsets, targets, penalty=0.1, start=start)
     assert torch.allclose(cold, warm, atol=1e-5)
 
 

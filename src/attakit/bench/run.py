@@ -207,8 +207,15 @@ def _build_method(experiment: Experiment, task: Task, stream: Stream, model: Cla
     if experiment.pool is not None and isinstance(stream, Rounds):
         return build_pool(experiment, experiment.pool, stream, model)
     check_matched(experiment, stream)
-    rate = build_rate(experiment.labels)
-    return build_method(experiment.method, model, experiment.seed, task.source_train, rate)
+    labels = experiment.labels
+    return build_method(
+        experiment.method,
+        model,
+        experiment.seed,
+        task.source_train,
+        build_rate(labels),
+        labels.question,
+    )
 
 
 def _resume(state: RunState, folder: Path) -> int:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 _NOISE = 1e-2  # variance that is added in every direction; directions have about unit scale
 _SMALLEST = 1e-6
+_STARTS = 3  # seeds of a mixture; the best after some rounds counts
+_TRIED = 2  # rounds
+_ROUNDS = 30
+_CONVERGED = 1e-3  # nats per sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,10 @@ class Gaussians:
     def joint(self, rows: Array) -> Array:
         """Log of the density of each row in each group, times the weight of the group."""
         roots = np.linalg.cholesky(self.covariances)
-        gaps = np.linalg.solve(roots, (rows[None] - self.means[:, None]).transpose(0, 2, 1))
         volumes = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
         constant = np.log(self.weights) - volumes - rows.shape[1] / 2 * np.log(2 * np.pi)
-        joint: Array = (constant[:, None] - (gaps**2).sum(axis=1) / 2).T
+        gaps = (rows - self.means[:, None]) @ np.linalg.inv(roots).transpose(0, 2, 1)
+        joint: Array = constant - np.square(gaps).sum(axis=2).T / 2
         return joint
 
 
@@ -120,17 +121,67 @@ def best_mixture(rows: Array, most: int, gain: float) -> Gaussians:
     >>> len(best_mixture(np.concatenate([rows, rows + 20]), most=4, gain=0.3).weights)
     2
     """
-    best, lowest = None, np.inf
-    for count in range(1, most + 1):
-        mixture = GaussianMixture(
-            count, reg_covar=1e-2, init_params="k-means++", n_init=2, max_iter=50, random_state=0
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            mixture.fit(rows)
-        price = mixture.bic(rows) / 2 / len(rows) + gain * (count - 1)
+    best = Gaussians.fitted(rows)
+    lowest = _price(best, rows)
+    for count in range(2, most + 1):
+        found = _mixture(rows, count)
+        price = _price(found, rows) + gain * (count - 1)
         if price >= lowest:
             break
-        best, lowest = mixture, price
-    assert best is not None
-    return Gaussians(best.weights_, best.means_, best.covariances_)
+        best, lowest = found, price
+    return best
+
+
+def _price(found: Gaussians, rows: Array) -> float:
+    """Half of the Bayesian information criterion, per sample."""
+    groups, directions = found.means.shape
+    parameters = groups * (1 + directions * (directions + 3) / 2) - 1
+    return float(parameters * np.log(len(rows)) / 2 / len(rows) - found.likelihoods(rows).mean())
+
+
+def _mixture(rows: Array, count: int) -> Gaussians:
+    """The best of some mixtures that expectation maximisation finds from different starts."""
+    squares = (rows[:, :, None] * rows[:, None]).reshape(len(rows), -1)
+    random = np.random.default_rng(0)
+    starts = [_seeded(rows, squares, count, random) for _ in range(_STARTS)]
+    tried = [_improved(rows, squares, start, _TRIED) for start in starts]
+    _, best = max(tried, key=lambda each: each[0])
+    return _improved(rows, squares, best, _ROUNDS)[1]
+
+
+def _improved(
+    rows: Array, squares: Array, found: Gaussians, rounds: int
+) -> tuple[float, Gaussians]:
+    """Expectation maximisation until it hardly gains; mean log-likelihood before the last step."""
+    before, now = -np.inf, -np.inf
+    for _ in range(rounds):
+        joint = found.joint(rows)
+        likelihoods = np.logaddexp.reduce(joint, axis=1)
+        before, now = now, float(likelihoods.mean())
+        if now - before < _CONVERGED:
+            break
+        found = _of_members(np.exp(joint - likelihoods[:, None]), rows, squares)
+    return now, found
+
+
+def _of_members(members: Array, rows: Array, squares: Array) -> Gaussians:
+    """The mixture whose groups have these members."""
+    directions = rows.shape[1]
+    mass = members.sum(axis=0) + _SMALLEST
+    means = members.T @ rows / mass[:, None]
+    covariances = (members.T @ squares / mass[:, None]).reshape(-1, directions, directions)
+    covariances -= means[:, :, None] * means[:, None]
+    return Gaussians(mass / mass.sum(), means, covariances + _NOISE * np.eye(directions))
+
+
+def _seeded(rows: Array, squares: Array, count: int, random: np.random.Generator) -> Gaussians:
+    """Groups around rows that are far from each other (K-means++)."""
+    distances: list[Array] = []
+    chances = np.ones(len(rows))
+    for _ in range(count):
+        sums = chances.cumsum()
+        seed = rows[np.searchsorted(sums[:-1], random.random() * sums[-1])]
+        distances.append(np.square(rows - seed).sum(axis=1))
+        chances = np.min(distances, axis=0) + _SMALLEST
+    nearest = np.argmin(distances, axis=0)
+    return _of_members(np.eye(count)[nearest], rows, squares)

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.shapes import as_logits
 from attakit.queries import Answer, SampleId
+from attakit.targets import Targets
 
 SHARES = (0.25, 0.45, 0.65, 0.8)  # each costs a pass over the samples that it is tried on
 _SAMPLES = 32  # that every share is tried on
 _FEWEST = 16  # samples before a share is chosen
-_LABELS = 16  # labelled samples that every share is tried on
+_LABELS = 16  # labelled samples that every share is tried on at most
+_ENOUGH = 8  # of them end the search
 _SURENESS = 0.2  # weight of the mean entropy against the entropy of the mean answer
 _WORTH = 48  # labelled samples that the unlabelled ones count for
 _CLEAR = 6.0  # nats by which labels must prefer another share: a change unsettles old anchors
@@ -133,7 +135,7 @@ class ShareSearch(nn.Module):
         Returns whether it did, as `look` does.
         """
         room = _LABELS - len(self.learned) - len(self.held)
-        if room <= 0 or not samples:
+        if room <= _LABELS - _ENOUGH or not samples:
             return False
         logs = self._run(model, inputs[:room]).log_softmax(dim=2).cpu()
         for place, sample in enumerate(samples[:room]):
@@ -144,9 +146,9 @@ class ShareSearch(nn.Module):
         """Let labels of samples that were held count."""
         for answer in answers:
             logs = self.held.pop(answer.query.sample, None)
-            if logs is not None and answer.label is not None:
-                self.learned[answer.query.sample] = logs[:, answer.label]
-        self.chosen = self._best(self.seen, self.answers, self.entropies)
+            if logs is not None and answer.teaches(logs.shape[1]):
+                self.learned[answer.query.sample] = _likelihood(logs, answer)
+                self.chosen = self._best(self.seen, self.answers, self.entropies)
 
     def restart(self) -> None:
         """Search again from the next samples on, because a new domain has begun."""
@@ -201,3 +203,11 @@ class ShareSearch(nn.Module):
 
     def _trials(self) -> Iterator[Trial]:
         yield from self.trials  # type: ignore[misc]
+
+
+def _likelihood(logs: Tensor, answer: Answer) -> Tensor:
+    """The log-likelihood of an answer, from log-probabilities with every share."""
+    if answer.is_plain and answer.label is not None:
+        return logs[:, answer.label]
+    targets = Targets.of_answers([answer] * len(logs), logs.shape[1]).to(logs)
+    return -targets.weights * targets.losses(logs)

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from types import MethodType
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from attakit.nn.norm import evaluate_with, moments
+from attakit.nn.norm import evaluate_with
+from attakit.nn.row_norm import normalise_rows
 from attakit.nn.share_search import FixedShare, ShareSearch
 from attakit.nn.styles import Grouping, StyleGroups, style_vectors
 from attakit.queries import SampleId
 
-_VALUES = 6400  # per channel: more make the statistics slower, not better
+_VALUES = 1600  # per channel: more make the statistics slower, not better
 _STYLE_VALUES = 1024  # per channel and sample: fewer make the style of a single sample noisy
 _SETTLED = 16  # samples before the stream's share is complete
 _SMALLEST = 1e-6
@@ -100,16 +102,18 @@ class LayerMemory(nn.Module):
         All by group, where groups that have no sample in the batch keep their memory. A batch whose
         statistics are not finite is left out: it would spoil the memory for good.
         """
+        if not math.isfinite(float(mean.sum() + variance.sum())):
+            old = self._regrouped(len(count))
+            return old[0].clone(), old[1].clone(), old[2].clone()  # `keep` overwrites the memory
+        if bool((count >= self.window).all()):
+            return mean, variance, count
         old = self._regrouped(len(count))
         kept = torch.minimum(old[2], (self.window - count).clamp(min=0))
         kept = torch.where(count < _SMALLEST, old[2], kept)
         total = kept + count
         share = (kept / total.clamp(min=_SMALLEST))[:, None]
         between = share * (1 - share) * (mean - old[0]).square()
-        mean, variance = mean.lerp(old[0], share), variance.lerp(old[1], share) + between
-        if not bool((mean.isfinite() & variance.isfinite()).all()):
-            return old[0].clone(), old[1].clone(), old[2].clone()  # `keep` overwrites the memory
-        return mean, variance, total
+        return mean.lerp(old[0], share), variance.lerp(old[1], share) + between, total
 
     def _regrouped(self, groups: int) -> _Statistics:
         """The memory by the groups of the present pass."""
@@ -123,6 +127,11 @@ class LayerMemory(nn.Module):
         mean = shares @ self.mean[:before]
         squares = shares @ (self.variance[:before] + self.mean[:before].square())
         return mean, (squares - mean.square()).clamp(min=0), count
+
+    def move(self, distance: Tensor, ratio: Tensor) -> None:
+        """Follow weights that were changed: other means, and variances of another size."""
+        self.mean += distance.to(self.mean)
+        self.variance *= ratio.to(self.variance)
 
     def keep(self) -> None:
         if self.latest is not None:
@@ -138,56 +147,77 @@ def _forward_blended(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     memory: LayerMemory = layer.__dict__[_MEMORY]
     if inputs.numel() == 0:
         return evaluate_with(layer, inputs, layer.running_mean, layer.running_var)
-    sample = _sampled(inputs.detach()).to(memory.mean.dtype)
     grouping = memory.styles.grouping
-    if grouping is None or (grouping.members.shape[1] == 1 and not bool(grouping.home.any())):
-        axes = (0, *range(2, inputs.ndim))
-        mean, variance = moments(sample, axes)
-        count = mean.new_full((1,), float(len(inputs)))
-        memory.latest = memory.joined(mean[None], variance[None], count)
+    if grouping is None or grouping.is_plain:
+        members = memory.mean.new_ones(len(inputs), 1)
+        memory.latest = memory.joined(*_by_group(inputs, members))
         mean, variance, total = memory.latest
-        return evaluate_with(layer, inputs, *_blend(layer, memory, mean[0], variance[0], total[0]))
-    return _forward_grouped(layer, memory, grouping, inputs, sample)
+        blend = _blend(layer, memory, mean[0], variance[0], total[0])
+        if type(layer) not in _PLAIN:
+            return evaluate_with(layer, inputs, *blend)
+        return F.batch_norm(inputs, *blend, layer.weight, layer.bias, eps=layer.eps)
+    return _forward_grouped(layer, memory, grouping, inputs)
 
 
 def _forward_grouped(
-    layer: _BatchNorm, memory: LayerMemory, grouping: Grouping, inputs: Tensor, sample: Tensor
+    layer: _BatchNorm, memory: LayerMemory, grouping: Grouping, inputs: Tensor
 ) -> Tensor:
     """Normalise every sample by the statistics of its own groups."""
-    members = grouping.members.to(sample)
-    away = 1 - grouping.home.to(sample)
-    memory.latest = memory.joined(*_by_group(sample, members * away[:, None]))
-    mean, variance, total = memory.latest
+    members = grouping.members.to(memory.mean)
+    away = 1 - grouping.home.to(members)
+    memory.latest = memory.joined(*_by_group(inputs, members * away[:, None]))
+    mean, variance = _row_statistics(layer, memory, members, away, memory.latest)
+    return normalise_rows(layer, inputs, mean, variance)
+
+
+def _row_statistics(
+    layer: _BatchNorm, memory: LayerMemory, members: Tensor, away: Tensor, known: _Statistics
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance that each sample is normalised by, from those of its groups."""
+    mean, variance, total = known
     share = (1 - memory.source_share) * away * (members @ (total / _SETTLED).clamp(max=1))
     assert layer.running_mean is not None
     assert layer.running_var is not None
-    mean = layer.running_mean.lerp(members @ mean, share[:, None])
-    variance = layer.running_var.lerp(members @ variance, share[:, None])
-    scale = (variance + layer.eps).rsqrt()
-    if type(layer) not in _PLAIN:  # a subclass may add an activation: run it on neutral statistics
-        neutral = torch.zeros_like(layer.running_mean), torch.ones_like(layer.running_var)
-        normal = torch.addcmul(_spread(-mean * scale, inputs), inputs, _spread(scale, inputs))
-        return evaluate_with(layer, normal, neutral[0], neutral[1] - layer.eps)
-    if layer.weight is not None:
-        scale = scale * layer.weight
-    shift = -mean * scale if layer.bias is None else layer.bias - mean * scale
-    return torch.addcmul(_spread(shift, inputs), inputs, _spread(scale, inputs))
+    return (
+        layer.running_mean.lerp(members @ mean, share[:, None]),
+        layer.running_var.lerp(members @ variance, share[:, None]),
+    )
 
 
-def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
-    """Rows per sample and channel, in a shape that applies to every position."""
-    return rows.to(inputs.dtype).view(*rows.shape, *[1] * (inputs.ndim - 2))
+def used_statistics(layer: _BatchNorm, rows: int) -> tuple[Tensor, Tensor]:
+    """Mean and variance by which each sample of the batch that passed last was normalised."""
+    memory: LayerMemory = layer.__dict__[_MEMORY]
+    known = memory.latest or (memory.mean, memory.variance, memory.count)
+    grouping = memory.styles.grouping
+    if grouping is None:
+        members, away = known[0].new_ones(rows, 1), known[0].new_ones(rows)
+    else:
+        members, away = grouping.members.to(known[0]), 1 - grouping.home.to(known[0])
+    groups = members.shape[1]
+    first = known[0][:groups], known[1][:groups], known[2][:groups]
+    return _row_statistics(layer, memory, members, away, first)
 
 
-def _by_group(sample: Tensor, members: Tensor) -> _Statistics:
-    """Mean, variance and number of samples of each group, per channel."""
-    axes = list(range(2, sample.ndim))
+def _by_group(inputs: Tensor, members: Tensor) -> _Statistics:
+    """Mean, variance and number of samples of each group, per channel, from a grid of positions.
+
+    Sums over samples are matrix products: torch takes much longer to reduce over several axes.
+    """
+    sample = _sampled(inputs.detach()).to(members.dtype)
+    rows = sample.reshape(len(inputs), inputs.shape[1], -1)
     count = members.sum(dim=0)
     shares = (members / count.clamp(min=_SMALLEST)).T
-    means = sample.mean(axes) if axes else sample
-    squares = sample.square().mean(axes) if axes else sample.square()
-    mean = shares @ means
-    return mean, (shares @ squares - mean.square()).clamp(min=0), count
+    middle = _averages(shares.mean(dim=0, keepdim=True), rows)
+    rows = rows - middle[0, :, None]  # the square of a large mean would swallow the variance
+    mean = _averages(shares, rows)
+    variance = _averages(shares, rows.square_()) - mean.square()
+    return mean + middle, variance.clamp(min=0), count
+
+
+def _averages(shares: Tensor, rows: Tensor) -> Tensor:
+    """Weighted means over samples and positions: (groups, channels)."""
+    found = shares @ rows.flatten(1)
+    return found.view(len(shares), rows.shape[1], -1).mean(dim=2)
 
 
 def _blend(
@@ -199,9 +229,9 @@ def _blend(
     return layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
 
 
-def _sampled(inputs: Tensor, most: int = _VALUES) -> Tensor:
+def _sampled(inputs: Tensor) -> Tensor:
     """A grid of positions where there are very many."""
-    return _strided(inputs, _stride(inputs, len(inputs), most))
+    return _strided(inputs, _stride(inputs, len(inputs), _VALUES))
 
 
 def _stride(inputs: Tensor, rows: int, most: int) -> int:

@@ -7,13 +7,13 @@ from attakit.randomness import generator
 _LATEST = 3  # one in so many places is for the latest samples, the others are for all before
 
 
-def latest_places(known: int, new: int, window: int) -> list[int]:
+def latest_places(known: int, new: int, window: int) -> range:
     """Places of the latest samples among those in the memory and new ones after them.
 
     >>> latest_places(known=3, new=2, window=4)
-    [1, 2, 3, 4]
+    range(1, 5)
     """
-    return list(range(max(0, known + new - window), known + new))
+    return range(max(0, known + new - window), known + new)
 
 
 def lasting_places(known: int, new: int, window: int, seen: int) -> list[int]:

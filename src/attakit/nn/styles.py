@@ -105,6 +105,11 @@ class Grouping:
     state: StyleState
     kept: Sequence[int]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all samples are of one style, and none from the source."""
+        return self.members.shape[1] == 1 and not bool(self.home.any())
+
 
 class StyleGroups:
     """Finds how many styles a stream mixes, and how much each sample belongs to each.
@@ -184,11 +189,14 @@ class StyleGroups:
         """The state with a memory of new samples too, and which of old and new ones are kept."""
         state = self.state or StyleState(styles[:0], 0)
         known, new = len(state.memory), len(styles)
+        memory = torch.cat([state.memory, styles])
+        kept: Sequence[int]
         if self.lasting:
             kept = lasting_places(known, new, self.window, state.seen)
+            memory = memory[kept]
         else:
             kept = latest_places(known, new, self.window)
-        memory = torch.cat([state.memory, styles])[kept]
+            memory = memory[kept[0] :]
         return replace(state, memory=memory, seen=state.seen + new), kept
 
     def _is_due(self, state: StyleState) -> bool:

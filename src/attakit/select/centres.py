@@ -10,13 +10,8 @@ from torch import Tensor
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
 from attakit.select.askable import askable, selection_of
-from attakit.select.kmeans import (
-    Clustering,
-    Partition,
-    SklearnKMeans,
-    first_nearest,
-    squared_distances,
-)
+from attakit.select.kmeans import Clustering, Partition, first_nearest, squared_distances
+from attakit.select.small_kmeans import SmallKMeans
 
 
 class ClusterCentres:
@@ -46,7 +41,7 @@ class ClusterCentres:
         inits: int = 3,
         seed: int = 0,
     ) -> None:
-        self.clustering = SklearnKMeans(inits=inits)
+        self.clustering = SmallKMeans(inits=inits)
         self.seed = seed
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 from attakit.errors import ModelError, SettingError, check_count, check_range
@@ -88,10 +89,16 @@ class SklearnKMeans:
 
     def _fit(self, points: NDArray[Any], weights: NDArray[Any], count: int, seed: int) -> KMeans:
         means = self.estimator(min(count, count_distinct(points)), seed)
-        with threadpool_limits(1), warnings.catch_warnings():
+        with _thread_pools().limit(limits=1), warnings.catch_warnings():
             # Distinct points may still coincide once their differences are squared.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return means.fit(points, sample_weight=weights)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    # To look for the libraries takes longer than to cluster a batch.
+    return ThreadpoolController()
 
 
 def check_points(points: Tensor, weights: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,9 @@
 """Memory: labelled samples, samples that wait for a label, and whole runs on disk."""
 
+from attakit.records import UNKNOWN
 from attakit.store.anchors import Anchors
 from attakit.store.tensor_file import load_state, save_state
-from attakit.store.waiting import UNKNOWN, Waiting, waiting_rows
+from attakit.store.waiting import Waiting, waiting_rows
 
 __all__ = [
     "UNKNOWN",

@@ -10,15 +10,18 @@ from torch import Tensor
 from attakit.errors import SettingError, check_range
 from attakit.nn.frozen_head import head_logits
 from attakit.records import LabelledRows
-from attakit.train.residual_head import choose_penalty, fit_head
-from attakit.train.targets import Targets
+from attakit.targets import Targets
+from attakit.train.residual_head import choose_penalty, fit_coefficients, weights_of
 
 Penalty = float | Literal["auto"]
 
 USUAL_PENALTY = 1 / 144
 _OTHERS = tuple(USUAL_PENALTY * factor for factor in (16.0, 4.0, 0.25))
 _ENOUGH = 30  # anchors before cross-validation says more than experience does
+_TOLERANCE = 1e-2  # of the slope: less changes no answer
 _GROWTH = 1.5  # cross-validate again when there are this many times the anchors
+
+_SAVED = ("weights", "coefficients", "penalty", "chosen_at")
 
 
 class ResidualHead:
@@ -52,26 +55,32 @@ class ResidualHead:
         self.penalty = USUAL_PENALTY if penalty == "auto" else float(penalty)
         self.chosen_at = 0  # anchors when the penalty was chosen last
         self.weights: Tensor | None = None
+        self.coefficients: Tensor | None = None  # of the anchors, for the next fit to begin with
 
     def fit(self, rows: LabelledRows) -> None:
         """Fit the head to anchors, starting from the weights it has."""
         if len(rows) == 0:
-            self.weights = None
+            self.weights = self.coefficients = None
             return
-        targets = Targets.of_labels(rows.labels, rows.logits.shape[1], rows.weights)
+        targets = weighted_targets(rows)
         if self.automatic and len(rows) >= max(_ENOUGH, _GROWTH * self.chosen_at):
             self.penalty = choose_penalty(
                 rows.features, rows.logits, targets, usual=USUAL_PENALTY, others=_OTHERS
             )
             self.chosen_at = len(rows)
-        found = fit_head(
-            rows.features, rows.logits, targets, penalty=self.penalty, start=self.weights
+        self.coefficients = fit_coefficients(
+            rows.features,
+            rows.logits,
+            targets,
+            penalty=self.penalty,
+            start=self.coefficients,
+            tolerance=_TOLERANCE,
         )
-        self.weights = found.float()
+        self.weights = weights_of(rows.features, self.coefficients).float()
 
     def refit(self, rows: LabelledRows) -> None:
         """Fit to anchors as if nothing had been learned before, for when some were forgotten."""
-        self.weights = None
+        self.weights = self.coefficients = None
         if self.automatic:
             self.penalty, self.chosen_at = USUAL_PENALTY, 0
         self.fit(rows)
@@ -80,9 +89,24 @@ class ResidualHead:
         """The head's logits; without anchors they are the network's."""
         return offsets if self.weights is None else head_logits(features, offsets, self.weights)
 
+    def chances(self, features: Tensor, offsets: Tensor, *, hedge: float) -> Tensor:
+        """Probabilities: the head's, with a share of the network's own."""
+        own = offsets.softmax(dim=1)
+        if self.weights is None:
+            return own
+        return self.logits(features, offsets).softmax(dim=1).lerp(own, hedge)
+
     def state_dict(self) -> dict[str, Any]:
-        return {"weights": self.weights, "penalty": self.penalty, "chosen_at": self.chosen_at}
+        return {name: getattr(self, name) for name in _SAVED}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.weights = state["weights"]
-        self.penalty, self.chosen_at = state["penalty"], state["chosen_at"]
+        for name in _SAVED:
+            setattr(self, name, state[name])
+
+
+def weighted_targets(rows: LabelledRows) -> Targets:
+    """What people said about rows. A row counts for as many samples as it stands for."""
+    if rows.targets is None:
+        return Targets.of_labels(rows.labels, rows.logits.shape[1], rows.weights)
+    said = rows.targets
+    return Targets(said.shares.double(), said.weights.double() * rows.weights, said.open)

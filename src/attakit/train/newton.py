@@ -1,100 +1,155 @@
-"""Newton's method with conjugate gradients, for smooth convex functions of one tensor."""
+"""Newton's method for functions of a linear map with a quadratic penalty, in its dual form.
+
+The sought weights are combinations of the rows that they are fitted to. So the search is over one
+coefficient per row and class, and needs only the rows' inner products. NumPy, because the arrays
+are small: most of the time of torch would go into calling it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-import torch
-from torch import Tensor
+import numpy as np
 
-Along = Callable[[Tensor], Tensor]
+Array = np.ndarray[Any, np.dtype[np.float64]]
 
 _NEWTON_STEPS = 100
-_CG_STEPS = 100
+_CG_STEPS = 200
 _HALVINGS = 40
 _ENOUGH = 1e-4  # share of the promised decrease that a step must bring (Armijo)
+_FLATTEST = 1e-6  # curvature that the preconditioner assumes at least
 
 
-def minimise(
-    value: Callable[[Tensor], Tensor],
-    slope: Callable[[Tensor], Tensor],
-    curvature: Callable[[Tensor], Along],
-    start: Tensor,
-    tolerance: float,
-) -> Tensor:
-    """Walk downhill until no entry of the slope is greater than the tolerance.
+class Loss(Protocol):
+    """A sum of smooth functions, each of one row of outputs."""
 
-    Every step solves the Newton equation by conjugate gradients, more exactly the nearer the
-    optimum is, and halves its length until the function falls. It draws no random numbers.
+    def value(self, outputs: Array) -> float: ...
+
+    def slopes(self, outputs: Array) -> Array: ...
+
+    def curvature(self, outputs: Array) -> tuple[Callable[[Array], Array], float]:
+        """The Hessian as a function of a direction, and its mean diagonal entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class DualProblem:
+    """Minimise loss(offsets + gram·a) + penalty/2 · aᵀ·gram·a over coefficients a.
+
+    With gram = X·Xᵀ the weights Xᵀ·a minimise loss(offsets + X·weights) + penalty/2 · |weights|².
 
     Parameters
     ----------
-    value, slope
-        The function, and its gradient.
-    curvature
-        Its Hessian at a point, as a function from directions to products.
-    start
-        Where to begin.
-    tolerance
-        Greatest entry of the slope at the end.
-
-    Examples
-    --------
-    >>> three = torch.tensor([3.0])
-    >>> minimise(lambda x: (x - three).square().sum(), lambda x: 2 * (x - three),
-    ...          lambda _: lambda direction: 2 * direction, torch.zeros(1), 1e-6)
-    tensor([3.])
+    gram
+        Inner products of the rows.
+    offsets
+        Outputs without weights. Further axes are problems that are solved side by side.
+    loss
+        What to minimise.
+    penalty
+        Above 0.
     """
-    point = start
-    if point.numel() == 0:
-        return point
-    height, gradient = value(point), slope(point)
-    for _ in range(_NEWTON_STEPS):
-        if float(gradient.abs().max()) <= tolerance:
-            break
-        direction = _newton_direction(gradient, curvature(point))
-        lower = _line_search(value, point, height, direction, float((gradient * direction).sum()))
-        if lower is None:  # as low as rounding allows
-            break
-        point, height = lower
-        gradient = slope(point)
-    return point
+
+    gram: Array  # (rows, rows)
+    offsets: Array  # (rows, …, outputs)
+    loss: Loss
+    penalty: float
+
+    def solve(self, start: Array, tolerance: float) -> Array:
+        """Walk downhill until the slope in the weights is no longer than the tolerance.
+
+        Every step solves the Newton equation by conjugate gradients, more exactly the nearer the
+        optimum is. It draws no random numbers.
+        """
+        point = _Point.at(self, start)
+        inverse = None
+        for _ in range(_NEWTON_STEPS):
+            gradient = self.loss.slopes(point.outputs) + self.penalty * point.coefficients
+            length = float(np.sqrt((gradient * self.times_gram(gradient)).sum().clip(0)))
+            if length <= tolerance:
+                break
+            hessian, flatness = self.loss.curvature(point.outputs)
+            if inverse is None:
+                inverse = self._preconditioner(flatness)
+            way = self._newton_direction(gradient, hessian, inverse, min(0.25, length))
+            lower = point.lower(self, *way, fall=float((gradient * way[1]).sum()))
+            if lower is None:  # as low as rounding allows
+                break
+            point = lower
+        return point.coefficients
+
+    def times_gram(self, rows: Array) -> Array:
+        return _times(self.gram, rows)
+
+    def _preconditioner(self, flatness: float) -> Array:
+        """Inverse of the Hessian as if the loss bent alike everywhere."""
+        usual = max(flatness, _FLATTEST) * self.gram
+        usual[np.diag_indices_from(usual)] += self.penalty
+        return np.asarray(np.linalg.inv(usual), dtype=np.float64)
+
+    def _newton_direction(
+        self,
+        gradient: Array,
+        hessian: Callable[[Array], Array],
+        inverse: Array,
+        accuracy: float,
+    ) -> tuple[Array, Array]:
+        """Solve (penalty + hessian·gram)·way = -gradient; return the way and gram·way.
+
+        Conjugate gradients in the inner product of the gram matrix, where this is symmetric.
+        """
+        way, moved, residual = np.zeros_like(gradient), np.zeros_like(gradient), -gradient
+        along = _times(inverse, residual)
+        shift = self.times_gram(along)
+        energy = float((residual * shift).sum())
+        goal = accuracy**2 * energy
+        for _ in range(_CG_STEPS):
+            bent = self.penalty * along + hessian(shift)
+            bend = float((shift * bent).sum())
+            if bend <= 0:  # not convex here: what was found so far still leads downhill
+                break
+            size = energy / bend
+            way, moved, residual = way + size * along, moved + size * shift, residual - size * bent
+            fresh = _times(inverse, residual)
+            pushed = self.times_gram(fresh)
+            before, energy = energy, float((residual * pushed).sum())
+            if energy <= goal:
+                break
+            along, shift = fresh + energy / before * along, pushed + energy / before * shift
+        if not way.any():
+            way, moved = -gradient, -(self.times_gram(gradient))
+        return way, moved
 
 
-def _newton_direction(gradient: Tensor, hessian: Along) -> Tensor:
-    """Solve hessian(direction) = -gradient to a relative error that shrinks with the slope."""
-    length = float(gradient.norm())
-    goal = min(0.25, length**0.5) * length
-    direction, residual = torch.zeros_like(gradient), -gradient
-    conjugate, energy = residual, float((residual * residual).sum())
-    for _ in range(_CG_STEPS):
-        along = hessian(conjugate)
-        bend = float((conjugate * along).sum())
-        if bend <= 0:  # not convex here: what was found so far still leads downhill
-            break
-        step = energy / bend
-        direction = direction + step * conjugate
-        residual = residual - step * along
-        before, energy = energy, float((residual * residual).sum())
-        if energy <= goal * goal:
-            break
-        conjugate = residual + energy / before * conjugate
-    return direction if bool(direction.any()) else -gradient
+def _times(matrix: Array, rows: Array) -> Array:
+    found: Array = (matrix @ rows.reshape(len(rows), -1)).reshape(rows.shape)
+    return found
 
 
-def _line_search(
-    value: Callable[[Tensor], Tensor],
-    point: Tensor,
-    height: Tensor,
-    direction: Tensor,
-    fall: float,
-) -> tuple[Tensor, Tensor] | None:
-    """The first point that is low enough, at full length, half of it, and so on."""
-    length = 1.0
-    for _ in range(_HALVINGS):
-        found = point + length * direction
-        reached = value(found)
-        if float(reached) <= float(height) + _ENOUGH * length * fall:
-            return found, reached
-        length /= 2
-    return None
+@dataclass(frozen=True, slots=True)
+class _Point:
+    coefficients: Array
+    moved: Array  # gram · coefficients
+    outputs: Array
+    height: float
+
+    @staticmethod
+    def at(problem: DualProblem, coefficients: Array, moved: Array | None = None) -> _Point:
+        moved = problem.times_gram(coefficients) if moved is None else moved
+        outputs = problem.offsets + moved
+        size = float((coefficients * moved).sum())
+        height = problem.loss.value(outputs) + 0.5 * problem.penalty * size
+        return _Point(coefficients, moved, outputs, height)
+
+    def lower(self, problem: DualProblem, way: Array, moved: Array, fall: float) -> _Point | None:
+        """The first point that is low enough, at full length, half of it, and so on."""
+        length = 1.0
+        for _ in range(_HALVINGS):
+            found = _Point.at(
+                problem, self.coefficients + length * way, self.moved + length * moved
+            )
+            if found.height <= self.height + _ENOUGH * length * fall:
+                return found
+            length /= 2
+        return None

@@ -6,34 +6,27 @@ that without anchors, or with a very strong penalty, it answers exactly as the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from attakit.errors import ModelError, check_range
-from attakit.train.newton import minimise
-from attakit.train.targets import Targets
+from attakit.targets import Targets
+from attakit.train.likelihood import Likelihood
+from attakit.train.newton import Array, DualProblem
 
-_RANK = 1e-12  # directions with a smaller share of the largest eigenvalue are rounding noise
 _TOLERANCE = 1e-6
-_ROUGH = 1e-2  # for cross-validation, where only the comparison counts
+_APART = 1e-9  # by which copies of a row differ, so that each has coefficients of its own
+_ROUGH = 3e-2  # for cross-validation, where only the comparison counts
 
 
-def fit_head(
-    features: Tensor,
-    offsets: Tensor,
-    targets: Targets,
-    *,
-    penalty: float,
-    start: Tensor | None = None,
-) -> Tensor:
+def fit_head(features: Tensor, offsets: Tensor, targets: Targets, *, penalty: float) -> Tensor:
     """Fit the head to convergence; return its weights, one column per class, the bias last.
 
     It minimises the sum over samples of weight · -log likelihood(softmax(offset + [features 1]·V))
-    plus penalty/2 · |V|². Without open targets the problem is convex, so the result depends on the
-    arguments alone and not on `start`, up to the solver's tolerance.
+    plus penalty/2 · |V|². Without open targets the problem is convex.
 
     Parameters
     ----------
@@ -45,8 +38,6 @@ def fit_head(
         What people said about them.
     penalty
         How strongly the head is held to the network's answer; above 0.
-    start
-        Weights to begin with, for example those of the last fit. They only save time.
 
     Examples
     --------
@@ -57,10 +48,46 @@ def fit_head(
     >>> head_logits(features, offsets, weights).argmax(dim=1)
     tensor([0, 1])
     """
+    found = fit_coefficients(features, offsets, targets, penalty=penalty)
+    return weights_of(features, found)
+
+
+def fit_coefficients(
+    features: Tensor,
+    offsets: Tensor,
+    targets: Targets,
+    *,
+    penalty: float,
+    start: Tensor | None = None,
+    tolerance: float = _TOLERANCE,
+) -> Tensor:
+    """As `fit_head`, but return the weights as one coefficient per row and class.
+
+    Parameters
+    ----------
+    features, offsets, targets, penalty
+        As in `fit_head`.
+    start
+        Coefficients of the first rows to begin with, for example those of the last fit. They only
+        save time: the result does not depend on them, up to the tolerance.
+    tolerance
+        Length of the slope in the weights at the end.
+    """
     check_range("fit_head", "penalty", penalty, above=0)
-    problem = _Problem.of(features, offsets)
-    first = None if start is None else problem.directions.T @ start.to(problem.directions)
-    return problem.directions @ problem.solve(targets, penalty, _TOLERANCE, first)
+    gram, fixed = _gram(features, offsets), _array(offsets)
+    first = np.zeros_like(fixed)
+    if start is not None:
+        first[: len(start)] = _array(start)[: len(first)]
+    if len(first) == 0:
+        return offsets.detach().double()
+    problem = DualProblem(gram, fixed, Likelihood.of(targets), penalty)
+    return torch.from_numpy(problem.solve(first, tolerance)).to(features.device)
+
+
+def weights_of(features: Tensor, coefficients: Tensor) -> Tensor:
+    """Weights of a head, the bias last, from coefficients of the rows that it was fitted to."""
+    bias = coefficients.sum(dim=0, keepdim=True)
+    return torch.cat([features.detach().to(coefficients).T @ coefficients, bias])
 
 
 def choose_penalty(
@@ -99,73 +126,31 @@ def choose_penalty(
     falling = sorted({usual, *others}, reverse=True)
     if len(features) < folds:
         return usual
-    problem = _Problem.of(features, offsets)
-    losses = problem.scores.new_zeros(len(falling), len(features))
-    fold = torch.arange(len(features), device=features.device) % folds
-    for part in range(folds):
-        inside, outside = fold != part, fold == part
-        training, held_out = problem.take(inside), problem.take(outside)
-        solution = None
-        for row, penalty in enumerate(falling):
-            solution = training.solve(targets.take(inside), penalty, _ROUGH, solution)
-            losses[row, outside] = targets.take(outside).losses(held_out.logits(solution))
-    best = int(losses.mean(dim=1).argmin())
+    gram, fixed, likelihood = _gram(features, offsets), _array(offsets), Likelihood.of(targets)
+    held_out = np.arange(len(fixed))[:, None] % folds == np.arange(folds)
+    several = np.repeat(fixed[:, None], folds, axis=1)
+    solution, losses = np.zeros_like(several), []
+    for penalty in falling:
+        problem = DualProblem(gram, several, likelihood.folded(held_out), penalty)
+        solution = problem.solve(solution, _ROUGH)
+        logits = (several + problem.times_gram(solution))[held_out]
+        losses.append(likelihood.losses(logits))
+    best = int(np.mean(losses, axis=1).argmin())
     gain = losses[falling.index(usual)] - losses[best]
-    error = gain.std(unbiased=False) / len(features) ** 0.5
-    return falling[best] if bool(gain.mean() > 2 * error) else usual
+    error = gain.std() / len(gain) ** 0.5
+    return falling[best] if gain.mean() > 2 * error else usual
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """The features in a basis of their own span.
+def _gram(features: Tensor, offsets: Tensor) -> Array:
+    """Inner products of the rows, each with a 1 for the bias."""
+    rows = _array(features)
+    found: Array = rows @ rows.T + 1
+    found[np.diag_indices_from(found)] *= 1 + _APART
+    if not (np.isfinite(found).all() and bool(offsets.isfinite().all())):
+        raise ModelError("fit_head: features and offsets must be finite, got NaN or infinity.")
+    return found
 
-    The optimum lies in the span of the rows, so with fewer anchors than features the search has as
-    many dimensions as there are anchors. Nothing is approximated.
-    """
 
-    scores: Tensor  # (rows, rank): the rows in the basis
-    directions: Tensor  # (features and bias, rank): orthonormal
-    offsets: Tensor  # (rows, classes)
-
-    @staticmethod
-    def of(features: Tensor, offsets: Tensor) -> _Problem:
-        rows = torch.cat([features, features.new_ones(len(features), 1)], dim=1).detach().double()
-        if not bool(rows.isfinite().all() and offsets.isfinite().all()):
-            raise ModelError("fit_head: features and offsets must be finite, got NaN or infinity.")
-        few = len(rows) <= rows.shape[1]
-        values, vectors = torch.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
-        kept = values > _RANK * values[-1:]
-        directions = vectors[:, kept]
-        if few:
-            directions = rows.T @ (directions / values[kept].sqrt())
-        return _Problem(rows @ directions, directions, offsets.detach().double())
-
-    def take(self, places: Tensor) -> _Problem:
-        return _Problem(self.scores[places], self.directions, self.offsets[places])
-
-    def logits(self, solution: Tensor) -> Tensor:
-        return self.offsets + self.scores @ solution
-
-    def solve(
-        self, targets: Targets, penalty: float, tolerance: float, start: Tensor | None
-    ) -> Tensor:
-        """Weights in the basis that minimise the penalised loss."""
-        # In these units the curvature is about the same in every direction, which CG likes.
-        usual = targets.weights @ self.scores.square() / self.offsets.shape[1]
-        scale = (usual + penalty).rsqrt()[:, None]
-        scores, ridge = self.scores * scale.T, penalty * scale.square()
-        if start is None:
-            start = self.scores.new_zeros(self.scores.shape[1], self.offsets.shape[1])
-
-        def value(point: Tensor) -> Tensor:
-            data = targets.weights @ targets.losses(self.offsets + scores @ point)
-            return data + 0.5 * (ridge * point.square()).sum()
-
-        def slope(point: Tensor) -> Tensor:
-            return scores.T @ targets.slopes(self.offsets + scores @ point) + ridge * point
-
-        def curvature(point: Tensor) -> Callable[[Tensor], Tensor]:
-            along = targets.curvature(self.offsets + scores @ point)
-            return lambda way: scores.T @ along(scores @ way) + ridge * way
-
-        return minimise(value, slope, curvature, start / scale, tolerance) * scale
+def _array(tensor: Tensor) -> Array:
+    found: Array = tensor.detach().double().cpu().numpy()
+    return found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from attakit.errors import LabelError
+from attakit.queries import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,33 @@ class Targets:
         known = Targets.of_labels(labels, classes, weights)
         return Targets(1 - known.shares, known.weights, ~known.open)
 
+    @staticmethod
+    def of_answers(answers: Sequence[Answer], classes: int) -> Targets:
+        """Targets of answers that say something, in their order.
+
+        >>> from attakit.queries import Query
+        >>> Targets.of_answers([Answer(Query("a", 0), None, "me", among=(0, 2))], 3).shares.tolist()
+        [[1.0, 0.0, 1.0]]
+        """
+        rows = [_shares(answer, classes) for answer in answers]
+        is_open = [bool(answer.excluded or answer.among) for answer in answers]
+        return Targets(
+            torch.tensor(rows, dtype=torch.double).reshape(len(rows), classes),
+            torch.tensor([answer.weight for answer in answers], dtype=torch.double),
+            torch.tensor(is_open, dtype=torch.bool),
+        )
+
+    @staticmethod
+    def from_state(state: Mapping[str, Any]) -> Targets:
+        return Targets(*(state[part.name] for part in fields(Targets)))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def to(self, like: Tensor) -> Targets:
+        """The same with the type and on the device of a tensor."""
+        return Targets(self.shares.to(like), self.weights.to(like), self.open.to(like.device))
+
     def take(self, places: Tensor) -> Targets:
         """The rows at some places, given as numbers or as a mask."""
         return Targets(self.shares[places], self.weights[places], self.open[places])
@@ -70,33 +99,18 @@ class Targets:
         )
 
     def losses(self, logits: Tensor) -> Tensor:
-        """The negative log-likelihood of every row, without its weight."""
+        """The negative log-likelihood of every row, without its weight. It has gradients."""
         known = (self.shares * logits).sum(dim=1)
-        known = torch.where(self.open, self._possible(logits).logsumexp(dim=1), known)
+        possible = torch.where(self.shares > 0, logits, -torch.inf)
+        known = torch.where(self.open, possible.logsumexp(dim=1), known)
         return logits.logsumexp(dim=1) - known
 
-    def slopes(self, logits: Tensor) -> Tensor:
-        """The slope of the weighted losses in every logit."""
-        wanted = torch.where(self.open[:, None], self._possible(logits).softmax(dim=1), self.shares)
-        return self.weights[:, None] * (logits.softmax(dim=1) - wanted)
 
-    def curvature(self, logits: Tensor) -> Callable[[Tensor], Tensor]:
-        """The Hessian of the weighted losses in the logits, as a function of a direction."""
-        everywhere, weights = logits.softmax(dim=1), self.weights[:, None]
-        inside = self._possible(logits).softmax(dim=1)[self.open]
-
-        def along(direction: Tensor) -> Tensor:
-            product = _bend(everywhere, direction)
-            if len(inside):
-                product[self.open] -= _bend(inside, direction[self.open])
-            return weights * product
-
-        return along
-
-    def _possible(self, logits: Tensor) -> Tensor:
-        return torch.where(self.shares > 0, logits, -torch.inf)
-
-
-def _bend(chances: Tensor, direction: Tensor) -> Tensor:
-    """The Hessian of logsumexp, times a direction."""
-    return chances * (direction - (chances * direction).sum(dim=1, keepdim=True))
+def _shares(answer: Answer, classes: int) -> list[float]:
+    """The row of one answer: shares, or a 1 for every class that is possible."""
+    if answer.excluded:
+        return [float(kind not in answer.excluded) for kind in range(classes)]
+    if answer.chances is not None:
+        return [chance / sum(answer.chances) for chance in answer.chances]
+    named = answer.among if answer.label is None else (answer.label,)
+    return [float(kind in named) for kind in range(classes)]

@@ -1,0 +1,98 @@
+"""The likelihood of logits under what people said, with its derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attakit.targets import Targets
+from attakit.train.newton import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """Negative log-likelihood of targets, summed with their weights. A `Loss` for `DualProblem`.
+
+    Parameters
+    ----------
+    shares, weights, open
+        As in `Targets`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> targets = Targets.of_labels(torch.tensor([0]), classes=2)
+    >>> float(Likelihood.of(targets).losses(np.zeros((1, 2)))[0].round(3))
+    0.693
+    """
+
+    shares: Array  # (rows, …, classes)
+    weights: Array  # (rows, …, 1)
+    open: np.ndarray[Any, np.dtype[np.bool_]]  # (rows, …)
+
+    @staticmethod
+    def of(targets: Targets) -> Likelihood:
+        shares, weights = targets.shares.double().cpu().numpy(), targets.weights.double().cpu()
+        return Likelihood(shares, weights.numpy()[:, None], targets.open.cpu().numpy())
+
+    def folded(self, held_out: np.ndarray[Any, np.dtype[np.bool_]]) -> Likelihood:
+        """As many problems as there are columns, each without the rows that its column marks."""
+        weights = np.where(held_out, 0.0, self.weights)[..., None]
+        shares = np.broadcast_to(self.shares[:, None], (*held_out.shape, self.shares.shape[1]))
+        return Likelihood(shares, weights, np.broadcast_to(self.open[:, None], held_out.shape))
+
+    def value(self, outputs: Array) -> float:
+        return float((self.weights[..., 0] * self.losses(outputs)).sum())
+
+    def losses(self, outputs: Array) -> Array:
+        """The negative log-likelihood of every row, without its weight."""
+        known = (self.shares * outputs).sum(axis=-1)
+        if self.open.any():
+            known[self.open] = np.logaddexp.reduce(self._possible(outputs), axis=-1)
+        top = outputs.max(axis=-1)
+        found: Array = np.log(np.exp(outputs - top[..., None]).sum(axis=-1)) + top - known
+        return found
+
+    def slopes(self, outputs: Array) -> Array:
+        """The slope of the weighted losses in every logit."""
+        wanted = self.shares
+        if self.open.any():
+            wanted = wanted.copy()
+            wanted[self.open] = _softmax(self._possible(outputs))
+        found: Array = self.weights * (_softmax(outputs) - wanted)
+        return found
+
+    def curvature(self, outputs: Array) -> tuple[Callable[[Array], Array], float]:
+        """The Hessian of the weighted losses in the logits, and its mean diagonal entry."""
+        everywhere = _softmax(outputs)
+        weighted = self.weights * everywhere
+        inside = _softmax(self._possible(outputs)) if self.open.any() else everywhere[:0]
+
+        def along(direction: Array) -> Array:
+            product: Array = weighted * (
+                direction - (everywhere * direction).sum(axis=-1)[..., None]
+            )
+            if len(inside):
+                product[self.open] -= self.weights[self.open] * _bend(inside, direction[self.open])
+            return product
+
+        return along, float((weighted * (1 - everywhere)).mean())
+
+    def _possible(self, outputs: Array) -> Array:
+        """Logits of open rows, without those of classes that are ruled out."""
+        return np.where(self.shares[self.open] > 0, outputs[self.open], -np.inf)
+
+
+def _softmax(outputs: Array) -> Array:
+    powers = np.exp(outputs - outputs.max(axis=-1)[..., None])
+    found: Array = powers / powers.sum(axis=-1)[..., None]
+    return found
+
+
+def _bend(chances: Array, direction: Array) -> Array:
+    """The Hessian of logsumexp, times a direction."""
+    found: Array = chances * (direction - (chances * direction).sum(axis=-1)[..., None])
+    return found
