@@ -19,7 +19,6 @@ from attakit.service.learner.wording import about, allowed, percent, points
 from attakit.service.storage.rows import Gate
 from attakit.settings.service import GateTable
 
-
 _DOUBT = math.log(3)  # to hold back takes less than to believe
 
 
