@@ -1,6 +1,7 @@
 """Whom does the gate believe, and what can bad answers do? With the service's own rule.
 
     python benchmarks/gate_simulation.py
+    python benchmarks/gate_simulation.py --seed 100 --people honest "wrong code"
     python benchmarks/gate_simulation.py --runs 10 --audit-share 0.2
 
 For source models of 30 % to 95 % accuracy, 3 to 100 classes, and seven kinds of people: how often
@@ -196,6 +197,8 @@ def by_gain(outcomes: Sequence[Outcome]) -> Iterator[Sequence[str]]:
 def _row(name: str, outcomes: Sequence[Outcome]) -> Sequence[str]:
     firsts = [one.first for one in outcomes if one.first is not None]
     damaged = [one.damage > DAMAGE for one in outcomes]
+    if not outcomes:
+        return (name, "0", *["-"] * 5)
     return (
         name,
         str(len(outcomes)),
@@ -218,6 +221,8 @@ def show(title: str, rows: Iterable[Sequence[str]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3, help="of each combination")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run of each combination")
+    parser.add_argument("--people", nargs="+", choices=PEOPLE, default=PEOPLE)
     parser.add_argument("--audit-share", type=float, default=ServiceLabelsTable().audit_share)
     parser.add_argument("--trust", type=float, default=GateTable().trust)
     parser.add_argument("--needed", type=int, default=GateTable().audit_needed)
@@ -227,7 +232,7 @@ def main() -> None:
     outcomes = [
         simulate(classes, accuracy, people, seed, table, options.audit_share)
         for people, classes, accuracy, seed in product(
-            PEOPLE, CLASSES, ACCURACIES, range(options.runs)
+            options.people, CLASSES, ACCURACIES, range(options.seed, options.seed + options.runs)
         )
     ]
     seconds = time.perf_counter() - began
