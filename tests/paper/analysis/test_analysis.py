@@ -1,3 +1,5 @@
+import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +12,7 @@ from attakit.paper.analysis.run_analysis import analyse_run, complexity_of
 from attakit.paper.analysis.verdicts import is_source_like, verdicts
 from attakit.paper.theory import Divergence, optimal_low_weight, target_bound
 from attakit.report.features import FEATURES_FILE, pack
+from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.lines import LineFile
 from attakit.report.runs import RunRecord
 
@@ -238,3 +241,31 @@ def test_a_bound_that_says_something_is_told_so():
     analysis = Analysis("simatta", True, True, "linear", 4, 100.0, 0.05, (step,))
 
     assert any("at most 0.6, 0.10 seen: the bound says something" in o for o in verdicts(analysis))
+
+
+def test_a_head_on_labelled_samples_alone_is_bounded_by_its_own_dimension(tmp_path):
+    """B with N = 150, d = 225 and δ = 0.05 is 2·√((225·ln 300 + ln 20) / 300)."""
+    write_steps(tmp_path, training={"anchors": 150.0, "dimension": 225.0})
+    found = analyse_run(tmp_path)
+    last = found.steps[-1]
+    bound = 2 * math.sqrt((225 * math.log(300) + math.log(20)) / 300)
+    assert last.target_bound == pytest.approx(bound)
+    assert (last.low_count, last.high_count, last.dimension) == (0, 150, 225.0)
+    told = " ".join(verdicts(found))
+    assert "nothing to weigh: 150 labelled samples, and no source-like ones" in told
+    assert "(dimension 225, 150 labels; below 1 from 4,057 labels on)" in told
+
+
+def test_a_dimension_that_is_given_counts_more_than_that_of_a_head(tmp_path):
+    write_steps(tmp_path, training={"anchors": 150.0, "dimension": 225.0})
+    assert analyse_run(tmp_path, dimension=3).steps[-1].dimension == 3
+
+
+def test_a_step_without_training_keeps_the_anchors_of_the_step_before(tmp_path):
+    write_steps(tmp_path, training={"anchors": 150.0, "dimension": 225.0})
+    file = tmp_path / STEPS_FILE
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    last = max(place for place, line in enumerate(lines) if line["kind"] == "step")
+    lines[last]["training"] = {}
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert analyse_run(tmp_path).steps[-1].high_count == 150

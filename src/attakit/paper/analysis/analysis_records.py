@@ -35,6 +35,7 @@ class StepAnalysis:
     source_bound: float | None  # of Corollary 4, in full
     target_error: float | None  # share of wrong answers on the stream so far
     source_error: float | None  # on held-out source samples
+    dimension: float | None = None  # d: a head's own, or that of the whole analysis
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,18 +69,20 @@ def analyse_run(
     # A live run writes the two files one after the other: only steps in both are whole.
     known = [place for place, line in enumerate(run.steps) if line["step"] in features.steps]
     places = spread(known or range(len(run.steps)), max_steps)
-    size = dimension or _linear_dimension(features)
+    linear = _linear_dimension(features)
     steps = []
     for done, place in enumerate(places, 1):
         distances = _distances(features, run.steps[place]["step"], hypotheses, seed)
-        steps.append(_analysed(run, place, distances, size))
+        numbers = _anchor_numbers(run, place)
+        size = dimension or numbers.get("dimension") or linear
+        steps.append(_analysed(run, place, numbers, distances, size))
         progress(done, len(places))
     return Analysis(
         run.label,
         run.is_finished,
         bool(known),
         hypotheses,
-        size,
+        dimension or linear,
         complexity_of(run),
         DELTA,
         tuple(steps),
@@ -133,10 +135,13 @@ def _as_many(stream: Array | None, low: Array | None, seed: int) -> Array | None
 
 
 def _analysed(
-    run: RunRecord, place: int, distances: Distances, dimension: int | None
+    run: RunRecord,
+    place: int,
+    numbers: Mapping[str, float],
+    distances: Distances,
+    dimension: float | None,
 ) -> StepAnalysis:
     line = run.steps[place]
-    numbers = line.get("training") or {}
     low, high = numbers.get("low_anchors"), numbers.get("high_anchors")
     return StepAnalysis(
         step=line["step"],
@@ -148,15 +153,30 @@ def _analysed(
         distances=distances,
         target_error=_error(line.get("stream_accuracy")),
         source_error=_error(_last_source_accuracy(run, place)),
+        dimension=dimension,
         **_bounds(numbers, distances, complexity_of(run), dimension),
     )
+
+
+def _anchor_numbers(run: RunRecord, place: int) -> dict[str, float]:
+    """What training last said of its anchors, at a step or before it.
+
+    A head that is fitted to labelled anchors alone has no source-like ones: their share and their
+    weight are 0. It says how many features it has, which is its dimension.
+    """
+    said = (line.get("training") or {} for line in reversed(run.steps[: place + 1]))
+    numbers = dict(next((one for one in said if {"low_share", "dimension"} & one.keys()), {}))
+    if "dimension" in numbers:
+        nothing = dict.fromkeys(("low_anchors", "low_share", "low_weight"), 0.0)
+        numbers |= {**nothing, "high_anchors": numbers["anchors"]}
+    return numbers
 
 
 def _bounds(
     numbers: Mapping[str, float],
     distances: Distances,
     complexity: float,
-    dimension: int | None,
+    dimension: float | None,
 ) -> dict[str, float | None]:
     """w₀*, the bound that it minimises, and the bounds with every constant of the paper.
 
@@ -176,7 +196,9 @@ def _bounds(
     if dimension is None:
         return found
     gap = gap_term(max(1, low + high), dimension, DELTA)
-    if apart is not None:
+    if weight == 0 == share:
+        found["target_bound"] = float(gap)  # no source-like samples, so no distance to them
+    elif apart is not None:
         bound = target_bound(weight, share, term(apart, dimension), gap)
         found["target_bound"] = _finite(bound)
     if near is not None and far is not None:
@@ -185,7 +207,7 @@ def _bounds(
     return found
 
 
-def term(distance: Divergence, dimension: int) -> float:
+def term(distance: Divergence, dimension: float) -> float:
     """A for an estimated distance; γ, which is unknown, is left out."""
     return float(
         divergence_term(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from attakit.paper.analysis.analysis_records import Analysis, Distances, StepAnalysis
 from attakit.paper.analysis.run_analysis import term
 from attakit.paper.theory.divergence import Divergence
@@ -65,6 +67,8 @@ def _compared(low: Divergence, stream: Divergence, answer: str) -> str:
 def _about_weights(analysis: Analysis, step: StepAnalysis) -> list[str]:
     if step.low_weight is None or step.low_share is None:
         return ["there are no anchor sets to weigh at the last analysed step"]
+    if step.low_count == 0:
+        return [f"nothing to weigh: {_count(step)} labelled samples, and no source-like ones"]
     sentence = (
         f"weight of the source-like set: {step.low_weight:.2f} used, its share is "
         f"{step.low_share:.2f} ({step.low_count} of {_count(step)} samples)"
@@ -100,7 +104,12 @@ def _in_full(name: str, bound: float | None, error: float | None, parts: str) ->
 
 def _parts(analysis: Analysis, step: StepAnalysis) -> str:
     """Where the bound on the target error comes from."""
-    distance, size = step.distances.low_stream, analysis.dimension
+    distance, size = step.distances.low_stream, step.dimension
+    if size is not None and step.low_count == 0:
+        needed = _labels_needed(size, analysis.delta)
+        return (
+            f" (dimension {size:,.0f}, {_count(step):,} labels; below 1 from {needed:,} labels on)"
+        )
     if distance is None or size is None or step.low_weight is None or step.target_bound is None:
         return ""
     shift = step.low_weight * distance.value
@@ -111,6 +120,20 @@ def _parts(analysis: Analysis, step: StepAnalysis) -> str:
     return (
         f" ({shift:.1f} from the shift, {slack:.1f} from estimating it with "
         f"{min(distance.samples)} samples, {gap:.1f} from training on {_count(step)}{off})"
+    )
+
+
+def _labels_needed(dimension: float, delta: float) -> int:
+    """How many labels it takes until the bound on the target error is below 1.
+
+    >>> _labels_needed(10, 0.05)
+    115
+    """
+    enough = 1
+    while float(gap_term(enough, dimension, delta)) > _MOST_ERROR:
+        enough *= 2
+    return 1 + bisect_left(
+        range(1, enough + 1), True, key=lambda n: bool(gap_term(n, dimension, delta) <= _MOST_ERROR)
     )
 
 
