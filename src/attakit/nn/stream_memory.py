@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from types import MethodType
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -102,7 +101,7 @@ class LayerMemory(nn.Module):
         All by group, where groups that have no sample in the batch keep their memory. A batch whose
         statistics are not finite is left out: it would spoil the memory for good.
         """
-        if not math.isfinite(float(mean.sum() + variance.sum())):
+        if not math.isfinite(float(variance.sum())):
             old = self._regrouped(len(count))
             return old[0].clone(), old[1].clone(), old[2].clone()  # `keep` overwrites the memory
         if bool((count >= self.window).all()):
@@ -144,10 +143,9 @@ def _forward_blended(layer: _BatchNorm, inputs: Tensor) -> Tensor:
         return evaluate_with(layer, inputs, layer.running_mean, layer.running_var)
     grouping = memory.styles.grouping
     if grouping is None or grouping.is_plain:
-        members = memory.mean.new_ones(len(inputs), 1)
-        memory.latest = memory.joined(*_by_group(inputs, members))
+        memory.latest = memory.joined(*_of_one_group(inputs, memory.mean.dtype))
         mean, variance, total = memory.latest
-        blend = _blend(layer, memory, mean[0], variance[0], total[0])
+        blend = _blend(layer, memory, mean[0], variance[0], float(total))
         if type(layer) not in _PLAIN:
             return evaluate_with(layer, inputs, *blend)
         return F.batch_norm(inputs, *blend, layer.weight, layer.bias, eps=layer.eps)
@@ -162,7 +160,7 @@ def _forward_grouped(
     away = 1 - grouping.home.to(members)
     memory.latest = memory.joined(*_by_group(inputs, members * away[:, None]))
     mean, variance, total = memory.latest
-    share = (1 - memory.source_share) * away * (members @ (total / _SETTLED).clamp(max=1))
+    share = (1 - memory.source_share) * away * (members @ _settled(total))
     assert layer.running_mean is not None
     assert layer.running_var is not None
     mean = layer.running_mean.lerp(members @ mean, share[:, None])
@@ -171,25 +169,34 @@ def _forward_grouped(
 
 
 def _evaluate_each(layer: _BatchNorm, inputs: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    """Normalise every sample by its own row of statistics.
+    """Normalise every sample by its own row of statistics."""
+    scale, plain = (variance + layer.eps).rsqrt(), type(layer) in _PLAIN
+    if plain and layer.weight is not None:
+        scale = scale * layer.weight
+    shift = -mean * scale
+    if plain and layer.bias is not None:
+        shift = shift + layer.bias
+    normal = (inputs * _spread(scale, inputs)).add_(_spread(shift, inputs))
+    if plain:
+        return normal
+    # A subclass may add an activation: run it on neutral statistics.
+    assert layer.running_mean is not None
+    neutral = torch.zeros_like(layer.running_mean), torch.ones_like(layer.running_mean)
+    return evaluate_with(layer, normal, neutral[0], neutral[1] - layer.eps)
 
-    To torch, the channels of all samples are channels of one sample.
-    """
-    if any(True for child in layer.children() for _ in child.parameters()):
-        # What a subclass adds may have parameters by channel.
-        rows = zip(inputs[:, None], mean, variance, strict=True)
-        return torch.cat([evaluate_with(layer, *row) for row in rows])
-    channels = inputs.reshape(1, -1, *inputs.shape[2:])
-    stored: dict[str, Any] = dict(layer._parameters)
-    several: dict[str, Any] = {
-        name: None if each is None else each.repeat(len(inputs)) for name, each in stored.items()
-    }
-    layer._parameters.update(several)
-    try:
-        found = evaluate_with(layer, channels, mean.flatten(), variance.flatten())
-    finally:
-        layer._parameters.update(stored)
-    return found.view(inputs.shape)
+
+def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
+    """Rows per sample and channel, in a shape that applies to every position."""
+    return rows.to(inputs.dtype).view(*rows.shape, *[1] * (inputs.ndim - 2))
+
+
+def _of_one_group(inputs: Tensor, dtype: torch.dtype) -> _Statistics:
+    """As `_by_group`, where all samples are in one."""
+    sample = _sampled(inputs.detach()).to(dtype)
+    rows = sample.movedim(1, -1).reshape(-1, inputs.shape[1])
+    mean = rows.mean(dim=0, keepdim=True)
+    variance = (rows - mean).square_().mean(dim=0, keepdim=True)
+    return mean, variance, mean.new_full((1,), len(inputs))
 
 
 def _by_group(inputs: Tensor, members: Tensor) -> _Statistics:
@@ -215,12 +222,17 @@ def _averages(shares: Tensor, rows: Tensor) -> Tensor:
 
 
 def _blend(
-    layer: _BatchNorm, memory: LayerMemory, mean: Tensor, variance: Tensor, count: Tensor
+    layer: _BatchNorm, memory: LayerMemory, mean: Tensor, variance: Tensor, count: Tensor | float
 ) -> tuple[Tensor, Tensor]:
     assert layer.running_mean is not None
     assert layer.running_var is not None
-    share = (1 - memory.source_share) * (count / _SETTLED).clamp(max=1)
+    settled = min(count / _SETTLED, 1.0) if isinstance(count, float) else _settled(count)
+    share = (1 - memory.source_share) * settled
     return layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
+
+
+def _settled(count: Tensor) -> Tensor:
+    return (count / _SETTLED).clamp(max=1)
 
 
 def _sampled(inputs: Tensor) -> Tensor:
