@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from attakit.queries import SampleId
-from attakit.records import Batch
+from attakit.records import Batch, Rows
 
 FOLDER = Path(__file__).parent / "methods" / "reference"
 CLASSES = 5
@@ -88,3 +88,15 @@ def labelled_stream(batches, size, *, seed=2):
 
 def stream(batches=6, size=8):
     return labelled_stream(batches, size)[0]
+
+
+def candidates(seed, count=60):
+    """Rows to choose from: features around a few centres, and logits that follow them."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(scale=2.0, size=(6, 5))
+    groups = random.integers(6, size=count)
+    features = centres[groups] + random.normal(size=(count, 5))
+    logits = features @ random.normal(size=(5, CLASSES))
+    names = tuple(SampleId(f"{row}") for row in range(count))
+    both = (torch.from_numpy(array).float() for array in (features, logits))
+    return Rows(names, *both, torch.ones(count))

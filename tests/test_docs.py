@@ -19,6 +19,7 @@ from attakit.methods import (
     SAR,
     AnchorHead,
     BatchNorm,
+    BiTTA,
     CoTTA,
     DeYO,
     Enhanced,
@@ -31,7 +32,7 @@ from attakit.methods import (
 from attakit.paper.tables.layouts import check_suite
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.settings import Experiment, parse_experiment
-from attakit.settings.experiment import PoolTable, TabularTable, TextTable
+from attakit.settings.experiment import ModelOracleTable, PoolTable, TabularTable, TextTable
 from attakit.settings.load import load_experiment, parse_service
 from attakit.settings.service import ServiceSettings
 from attakit.settings.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
@@ -42,12 +43,13 @@ TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TOML_BLOCK = re.compile(r"^```toml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 KEY_ROW = re.compile(r"^\| `(\w+)` \| (?:`(.+?)`|none) \|", re.MULTILINE)
-FROM_THE_RUN = {"model", "seed", "source_inputs", "rate"}
+FROM_THE_RUN = {"model", "seed", "source_inputs", "rate", "question"}
 
 PARTS = {
     "`simatta`": SimATTA,
     "`anchor_head`": AnchorHead,
     "`simatta_reference`": ReferenceSimATTA,
+    "`bitta`": BiTTA,
     "`tent`": Tent,
     "`cotta`": CoTTA,
     "`enhanced`": Enhanced,
@@ -129,6 +131,12 @@ def test_every_key_of_rows_is_documented_with_its_default(name, table):
 
 def test_every_key_of_a_pool_is_documented_with_its_default():
     assert documented("`[pool]`") == declared(PoolTable())
+
+
+def test_every_key_of_a_model_that_answers_is_documented_with_its_default():
+    keys = declared(ModelOracleTable(url="http://localhost"))
+
+    assert documented("`[labels.model]`") == {**keys, "url": None}
 
 
 def test_no_table_of_an_experiment_is_forgotten():

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NewType, Protocol
+
+from attakit.errors import LabelError
 
 SampleId = NewType("SampleId", str)
 
 AnswerKind = Literal["label", "skip", "none"]  # a class, no idea, none of the classes
 AnswerOutcome = Literal["accepted", "repeated", "late", "conflict"]  # only the first counts
+QuestionKind = Literal["class", "yes_no"]  # which class is it, or is it this class
+SaidKind = Literal["label", "yes", "no", "excluded", "among", "soft", "skipped"]
 QuestionState = Literal["open", "answered", "skipped", "none", "expired", "forgotten"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question: which class is this sample?
+    """One question: which class is this sample, or is it of the class that is proposed?
 
     Parameters
     ----------
@@ -23,46 +27,150 @@ class Query:
         Name of the sample.
     step
         Step of the run at which it was asked.
+    proposed
+        Class index that a yes/no question proposes. None asks which class it is.
+
+    Examples
+    --------
+    >>> Query("cat.png", 3).kind, Query("cat.png", 3, proposed=1).kind
+    ('class', 'yes_no')
     """
 
     sample: SampleId
     step: int
+    proposed: int | None = None
+
+    @property
+    def kind(self) -> QuestionKind:
+        """What is asked: the class, or yes or no."""
+        return "class" if self.proposed is None else "yes_no"
 
     def packed(self) -> list[Any]:
-        """The question as a list of a string and a number, for saved states."""
-        return [str(self.sample), int(self.step)]
+        """The question as a list for saved states: sample, step, and what is proposed if any."""
+        proposal = [] if self.proposed is None else [{"proposed": int(self.proposed)}]
+        return [str(self.sample), int(self.step), *proposal]
 
     @staticmethod
     def unpacked(packed: Sequence[Any]) -> Query:
         """A question from a saved state.
 
-        States of earlier versions have a third value, which numbered repeated questions. It is
-        ignored.
+        States of earlier versions may have a number as third value, which numbered repeated
+        questions. It is ignored.
 
         >>> Query.unpacked(["cat.png", 3, 0])
-        Query(sample='cat.png', step=3)
+        Query(sample='cat.png', step=3, proposed=None)
         """
-        sample, step, *_ = packed
-        return Query(SampleId(sample), step)
+        sample, step, *rest = packed
+        proposed = rest[0]["proposed"] if rest and isinstance(rest[0], Mapping) else None
+        return Query(SampleId(sample), step, proposed)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for a query.
+    """What came back for a query: one of a class, excluded classes, candidates, or chances.
+
+    An answer without any of them is a question that was skipped or expired: the budget is
+    refunded. Everything else is paid for.
 
     Parameters
     ----------
     query
         The question that is answered.
     label
-        Class index, or None for a question that was skipped or expired: the budget is refunded.
+        Class index, or None.
     annotator
         Who answered.
+    excluded
+        Classes that it is not: a "no", or "none of these".
+    among
+        Classes of which it is one: "a cat or a dog".
+    chances
+        One number per class, 0 or more: how likely each class is. They need not add up to 1.
+    weight
+        How far to trust the answer. 1 is an answer as usual; 0 says nothing.
+    cost
+        What it cost, in labels, if that is less than the price of the question. None for the full
+        price.
+
+    Examples
+    --------
+    >>> query = Query("cat.png", 3, proposed=1)
+    >>> Answer.yes(query, "Ada").label, Answer.no(query, "Ada").excluded
+    (1, (1,))
+    >>> Answer(Query("cat.png", 3), None, "Ada", among=(0, 2)).kind
+    'among'
     """
 
     query: Query
     label: int | None
     annotator: str
+    excluded: tuple[int, ...] = ()
+    among: tuple[int, ...] = ()
+    chances: tuple[float, ...] | None = None
+    weight: float = 1.0
+    cost: float | None = None
+
+    @staticmethod
+    def yes(query: Query, annotator: str) -> Answer:
+        """The proposed class is right. That is a label."""
+        return Answer(query, _proposed(query), annotator)
+
+    @staticmethod
+    def no(query: Query, annotator: str) -> Answer:
+        """The proposed class is wrong."""
+        return Answer(query, None, annotator, excluded=(_proposed(query),))
+
+    @staticmethod
+    def skipped(query: Query, annotator: str) -> Answer:
+        """Nothing is said, and the budget is refunded."""
+        return Answer(query, None, annotator)
+
+    @staticmethod
+    def knowing(query: Query, label: int, annotator: str) -> Answer:
+        """What somebody who knows the class answers: the class, or yes or no if that is asked.
+
+        >>> Answer.knowing(Query("cat.png", 3, proposed=1), 0, "truth").kind
+        'no'
+        """
+        if query.proposed is None or query.proposed == label:
+            return Answer(query, label, annotator)
+        return Answer.no(query, annotator)
+
+    @property
+    def kind(self) -> SaidKind:
+        """What kind of thing is said."""
+        proposed = self.query.proposed
+        if self.label is not None:
+            return "label" if self.label != proposed else "yes"
+        if self.excluded:
+            return "excluded" if self.excluded != (proposed,) else "no"
+        if self.among:
+            return "among"
+        return "skipped" if self.chances is None else "soft"
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the question was answered at all, rather than skipped or expired."""
+        return self.kind != "skipped"
+
+    def teaches(self, classes: int) -> bool:
+        """Whether a classifier can learn from it: not from a skip, nor from "none of them all"."""
+        is_outside = len(set(self.excluded)) == classes
+        return self.says_something and self.weight > 0 and not is_outside
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a class that counts as usual, or a skip: all that most code needs."""
+        return self.weight == 1 and not self.excluded and not self.among and self.chances is None
+
+
+def _proposed(query: Query) -> int:
+    if query.proposed is None:
+        raise LabelError(
+            f"Answer: the question about sample {query.sample!r} proposes no class, so there is no "
+            f"yes or no. Answer with a label, or ask Query(sample, step, proposed=…)."
+        )
+    return query.proposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +197,9 @@ class Allowance:
     repeat
         Samples that were asked about when the same step ran before, in a replay. They are asked
         about again even if the selector would now choose others. None if the step is new.
+    yes_no
+        Most yes/no questions of the step, if it asks no others. None if they cost as much as
+        others.
 
     Examples
     --------
@@ -102,11 +213,22 @@ class Allowance:
     samples_left: int | None = None
     due: int | None = None
     repeat: Collection[SampleId] | None = None
+    yes_no: int | None = None
 
     @property
     def limit(self) -> int:
         """Most questions of the step: those that are due, within those that are allowed."""
         return self.count if self.due is None else min(self.count, self.due)
+
+    def of(self, kind: QuestionKind) -> Allowance:
+        """The allowance of a step that asks questions of one kind only, with their `count`.
+
+        >>> Allowance(3, yes_no=12).of("yes_no").count
+        12
+        """
+        if kind == "class" or self.yes_no is None:
+            return self
+        return replace(self, count=self.yes_no, yes_no=None)
 
 
 class Stateful(Protocol):

@@ -10,6 +10,9 @@ import torch
 from torch import Tensor
 
 from attakit.queries import Answer, Query, SampleId
+from attakit.targets import Targets
+
+UNKNOWN = -1  # in the place of a label
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,12 @@ class LabelledRows:
 
     samples: tuple[SampleId, ...]
     inputs: Tensor  # (rows, *input_shape)
-    labels: Tensor  # (rows,) class indices
+    labels: Tensor  # (rows,) class indices, UNKNOWN where people said something else
     features: Tensor  # (rows, dim)
     logits: Tensor  # (rows, classes)
     weights: Tensor  # (rows,)
     activations: Tensor | None = None  # at the layer where a network is split, if it is
+    targets: Targets | None = None  # what people said, if it is more than labels of weight 1
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -102,6 +106,7 @@ class LabelledRows:
             self.logits[at],
             self.weights[at],
             None if self.activations is None else self.activations[at],
+            None if self.targets is None else self.targets.take(at),
         )
 
     def join(self, other: LabelledRows) -> LabelledRows:
@@ -115,7 +120,23 @@ class LabelledRows:
             torch.cat([self.logits, other.logits]),
             torch.cat([self.weights, other.weights]),
             None if both[0] is None or both[1] is None else torch.cat([both[0], both[1]]),
+            None
+            if self.targets is None and other.targets is None
+            else self.as_targets().join(other.as_targets()),
         )
+
+    def as_targets(self) -> Targets:
+        """What people said, also where it is labels only."""
+        if self.targets is not None:
+            return self.targets
+        return Targets.of_labels(self.labels, self.logits.shape[1]).to(self.logits)
+
+    def only_labelled(self) -> LabelledRows:
+        """The rows whose class is known and counts as usual, for what learns from labels alone."""
+        if self.targets is None:
+            return self
+        plain = (self.labels != UNKNOWN) & (self.targets.weights == 1)
+        return replace(self.take(plain.nonzero().flatten().tolist()), targets=None)
 
     def reweighted(self, weights: Mapping[SampleId, float]) -> LabelledRows:
         """The same rows with new weights for the samples named."""
@@ -129,7 +150,8 @@ class LabelledRows:
 
     def state_dict(self) -> dict[str, Any]:
         tensors = {name: getattr(self, name) for name in _TENSORS}
-        return {"samples": list(self.samples), **tensors, "activations": self.activations}
+        state = {"samples": list(self.samples), **tensors, "activations": self.activations}
+        return state if self.targets is None else {**state, "targets": self.targets.state_dict()}
 
     @staticmethod
     def from_state(state: Mapping[str, Any] | None) -> LabelledRows | None:
@@ -137,7 +159,10 @@ class LabelledRows:
             return None
         samples = tuple(SampleId(sample) for sample in state["samples"])
         tensors = {name: state[name] for name in _TENSORS}
-        return LabelledRows(samples, **tensors, activations=state.get("activations"))
+        targets = Targets.from_state(state["targets"]) if "targets" in state else None
+        return LabelledRows(
+            samples, **tensors, activations=state.get("activations"), targets=targets
+        )
 
 
 _TENSORS = ("inputs", "labels", "features", "logits", "weights")
@@ -201,5 +226,7 @@ class StepResult:
     training: Training
     seconds: float  # spent by the method in step and learn
     asked: int  # questions put so far, refunds not subtracted
-    received: int  # labels received so far
+    received: int  # answers received so far, skips not counted
     remaining: float  # labels the budget still allows (infinite without a limit)
+    cost: float = 0.0  # what the received answers cost so far, in labels
+    counts: Mapping[str, int] = field(default_factory=dict)  # received answers of each kind

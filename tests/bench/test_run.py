@@ -367,6 +367,11 @@ LABELS = {
     "wrong": {"noise": 0.4},
     "giving up": {"delay": 1, "jitter": 3, "expiry": 2},
     "all at once": {"delay": 1, "jitter": 2, "skips": 0.2, "noise": 0.2, "expiry": 3},
+    "yes or no": {
+        "question": "yes_no",
+        "yes_no_price": 0.3,
+        **{"delay": 1, "jitter": 2, "skips": 0.2, "noise": 0.2, "expiry": 3},
+    },
 }
 
 
@@ -380,6 +385,18 @@ def test_a_broken_run_continues_bit_for_bit_with_any_oracle(small_run, name, res
     stopped(broken, 6, press_ctrl_c, resume=True)
     run_experiment(broken, resume=True)
     assert results(broken.report.folder) == results(whole.report.folder)
+
+
+def test_yes_no_questions_cost_their_price_and_are_counted(small_run):
+    labels = {"budget": 5, "question": "yes_no", "yes_no_price": 0.25}
+    experiment = small_run(labels=labels, method={"high_entropy_bound": 0.0})
+    end = run_experiment(experiment)
+    lines = read_run(experiment.report.folder).steps
+    assert 5 < end["labels"] <= 20
+    assert end["cost"] == end["labels"] / 4 <= 5
+    assert end["answers"].keys() == {"yes", "no"}
+    assert sum(end["answers"].values()) == end["labels"] == lines[-1]["received"]
+    assert lines[-1]["remaining"] == 5 - lines[-1]["cost"]
 
 
 METHODS = {

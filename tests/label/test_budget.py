@@ -2,6 +2,7 @@
 
 import math
 import sys
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from attakit.errors import BudgetExhausted, LabelError, SettingError, StateError
 from attakit.label import Budget
-from attakit.queries import Allowance
+from attakit.queries import Allowance, Query, SampleId
 
 
 def test_spending_and_refunding_move_what_remains() -> None:
@@ -73,7 +74,9 @@ def test_only_whole_counts_are_accepted(action: str, count: object) -> None:
     budget = Budget(5)
     budget.spend(2)
 
-    with pytest.raises(LabelError, match=f"can only {action} a whole number of labels"):
+    with pytest.raises(
+        LabelError, match=f"can only {action} a whole number of labels or a Fraction"
+    ):
         getattr(budget, action)(count)
 
     assert budget.spent == 2
@@ -131,3 +134,39 @@ def test_spent_stays_between_nothing_and_the_limit(
                 (budget.spend if spends else budget.refund)(count)
         assert budget.spent == expected
         assert budget.remaining == limit - expected
+
+
+def test_ten_questions_at_a_tenth_cost_exactly_one_label() -> None:
+    budget = Budget(1, yes_no_price=0.1)
+    question = Query(SampleId("a"), 0, proposed=2)
+
+    for _ in range(10):
+        budget.spend(budget.price(question))
+
+    assert (budget.spent, budget.remaining, budget.allowance.yes_no) == (1, 0, 0)
+    with pytest.raises(BudgetExhausted, match=r"0\.1 more labels asked for, but 1 of 1 are spent"):
+        budget.spend(budget.price(question))
+
+
+def test_what_is_left_pays_for_yes_no_questions_where_a_class_is_too_dear() -> None:
+    budget = Budget(2, yes_no_price=0.3)
+
+    budget.spend(Fraction(13, 10))
+
+    assert (budget.allowance.count, budget.allowance.yes_no) == (0, 2)
+    assert budget.allowance.of("yes_no").count == 2
+
+
+def test_a_spent_fraction_survives_saving() -> None:
+    budget, resumed = Budget(5), Budget(5)
+    budget.spend(Fraction(1, 3))
+
+    resumed.load_state_dict(budget.state_dict())
+    resumed.spend(Fraction(2, 3))
+
+    assert resumed.spent == 1
+
+
+def test_a_price_of_nothing_is_refused() -> None:
+    with pytest.raises(SettingError, match="yes_no_price must be greater than 0"):
+        Budget(5, yes_no_price=0)

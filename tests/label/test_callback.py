@@ -147,3 +147,63 @@ def test_unusable_class_names_are_refused(classes: list[str], message: str) -> N
         Callback(len, classes=classes)
 
     assert str(caught.value) == message
+
+
+PROPOSING = Query(SampleId("a"), 0, proposed=1)
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "expected"),
+    [
+        (PROPOSING, "dog", {"label": 1}),
+        (PROPOSING, "cat", {"label": None, "excluded": (1,)}),
+        (PROPOSING, True, {"label": 1}),
+        (PROPOSING, False, {"label": None, "excluded": (1,)}),
+        (A, {"dog", "cat"}, {"label": None, "among": (0, 1)}),
+        (A, {"dog": 0.75, 0: 0.25}, {"label": None, "chances": (0.25, 0.75)}),
+        (A, [0.5, 0.5], {"label": None, "chances": (0.5, 0.5)}),
+    ],
+)
+def test_a_function_may_say_more_than_a_class(query, said, expected) -> None:
+    oracle = Callback(lambda name: said, classes=["cat", "dog"])
+    oracle.ask([query])
+
+    assert oracle.collect() == (Answer(query, annotator="callback", **expected),)
+
+
+def test_a_function_that_confirms_gets_the_proposed_class() -> None:
+    shown = []
+
+    def confirm(name, proposed):
+        shown.append((name, proposed))
+        return None
+
+    oracle = Callback(lambda name: "cat", confirm=confirm, classes=["cat", "dog"])
+    oracle.ask([PROPOSING, B])
+
+    assert [answer.kind for answer in oracle.collect()] == ["skipped", "label"]
+    assert shown == [("a", "dog")]
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        (set(), "is empty. Return None to skip"),
+        ({0: 1.0}, "the classes are not known"),
+        (True, "is True"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(said, complaint) -> None:
+    oracle = Callback(lambda name: said)
+    oracle.ask([A])
+
+    with pytest.raises(LabelError, match=complaint):
+        oracle.collect()
+
+
+def test_a_confirmation_is_true_or_false() -> None:
+    oracle = Callback(lambda name: 0, confirm=lambda name, proposed: 1)
+    oracle.ask([PROPOSING])
+
+    with pytest.raises(LabelError, match="confirm must return True, False or None for sample 'a'"):
+        oracle.collect()

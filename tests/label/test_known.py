@@ -63,3 +63,10 @@ def test_saved_state_holds_no_labels() -> None:
 def test_state_of_another_oracle_is_refused() -> None:
     with pytest.raises(StateError, match=r"KnownLabels: .* entries oracle, expected open\."):
         KnownLabels({}).load_state_dict({"oracle": {}})
+
+
+def test_a_proposal_gets_yes_or_no() -> None:
+    oracle = KnownLabels({SampleId("a"): 1})
+    oracle.ask([Query(SampleId("a"), 0, proposed=kind) for kind in (1, 2)])
+
+    assert [answer.kind for answer in oracle.collect()] == ["yes", "no"]

@@ -2,6 +2,8 @@
 
 import io
 import logging
+from collections.abc import Iterable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -217,13 +219,38 @@ def test_state_of_something_else_is_refused() -> None:
 
 
 NEVER_ASKED = 99
-LABELS = st.none() | st.integers(0, 2)
+NO = "no"
+PRICE = 0.3  # of a yes/no question: a number that floats cannot add up exactly
+SAID = st.none() | st.integers(0, 2) | st.just(NO)
 MOVES = st.one_of(
     st.tuples(st.just("ask"), st.lists(st.integers(0, 9), max_size=4)),
-    st.tuples(st.just("settle"), st.lists(st.tuples(st.integers(0, 20), LABELS), max_size=6)),
+    st.tuples(st.just("settle"), st.lists(st.tuples(st.integers(0, 20), SAID), max_size=6)),
     st.tuples(st.just("expire"), st.none()),
     st.tuples(st.just("resume"), st.none()),
 )
+
+
+Said = int | str | None
+
+
+def numbered(number: int) -> Query:
+    """Question number so and so; every other one proposes a class."""
+    return Query(SampleId(str(number)), 0, proposed=number % 3 if number % 2 else None)
+
+
+def total(numbers: Iterable[int]) -> Fraction:
+    return sum((Fraction(3, 10) if number % 2 else Fraction(1) for number in numbers), Fraction())
+
+
+def to_answer(number: int, said: Said) -> Answer:
+    if said == NO:
+        return Answer(numbered(number), None, "Ada", excluded=(number % 3,))
+    assert not isinstance(said, str)
+    return Answer(numbered(number), said, "Ada")
+
+
+def said_by(answer: Answer) -> Said:
+    return NO if answer.excluded else answer.label
 
 
 class Model:
@@ -231,17 +258,17 @@ class Model:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.first: dict[int, int | str | None] = {}  # "open", or the first answer's label
+        self.first: dict[int, Said] = {}  # "open", or what the first answer says
         self.repeated = 0
 
-    def spent(self) -> int:
-        return sum(label is not None for label in self.first.values())
+    def spent(self) -> Fraction:
+        return total(number for number, said in self.first.items() if said is not None)
 
     def may_ask(self, numbers: list[int]) -> bool:
         is_new = len(set(numbers)) == len(numbers) and not set(numbers) & set(self.first)
-        return is_new and self.spent() + len(numbers) <= self.limit
+        return is_new and self.spent() + total(numbers) <= self.limit
 
-    def settle(self, answers: list[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
+    def settle(self, answers: list[tuple[int, Said]]) -> list[tuple[int, Said]]:
         fresh = []
         for number, label in answers:
             if self.first[number] == "open":
@@ -254,10 +281,10 @@ class Model:
 
 @given(limit=st.integers(0, 8), moves=st.lists(MOVES, max_size=30))
 def test_whatever_happens_the_books_agree(limit: int, moves: list[tuple[str, object]]) -> None:
-    ledger, model = Ledger(Budget(limit)), Model(limit)
+    ledger, model = Ledger(Budget(limit, yes_no_price=PRICE)), Model(limit)
     for kind, detail in moves:
         if kind == "resume":
-            ledger = resumed(ledger, limit)
+            ledger = resumed(ledger, limit, PRICE)
         else:
             {"ask": ask_both, "settle": settle_both, "expire": expire_both}[kind](
                 ledger, model, detail
@@ -266,7 +293,7 @@ def test_whatever_happens_the_books_agree(limit: int, moves: list[tuple[str, obj
 
 
 def ask_both(ledger: Ledger, model: Model, numbers: list[int]) -> None:
-    queries = [question(str(number)) for number in numbers]
+    queries = [numbered(number) for number in numbers]
     if model.may_ask(numbers):
         ledger.ask(queries)
         model.first.update(dict.fromkeys(numbers, "open"))
@@ -275,15 +302,16 @@ def ask_both(ledger: Ledger, model: Model, numbers: list[int]) -> None:
             ledger.ask(queries)
 
 
-def settle_both(ledger: Ledger, model: Model, choices: list[tuple[int, int | None]]) -> None:
+def settle_both(ledger: Ledger, model: Model, choices: list[tuple[int, Said]]) -> None:
     known = [*model.first, *model.first, NEVER_ASKED]  # most answers are to real questions
-    answers = [(known[choice % len(known)], label) for choice, label in choices]
-    arriving = [Answer(question(str(number)), label, "Ada") for number, label in answers]
+    answers = [(known[choice % len(known)], said) for choice, said in choices]
+    arriving = [to_answer(number, said) for number, said in answers]
     if any(number not in model.first for number, _ in answers):
         with pytest.raises(UnknownQuestion):
             ledger.settle(arriving)
     else:
-        fresh = [(int(answer.query.sample), answer.label) for answer in ledger.settle(arriving)]
+        settled = ledger.settle(arriving)
+        fresh = [(int(answer.query.sample), said_by(answer)) for answer in settled]
         assert fresh == model.settle(answers)
 
 
@@ -293,11 +321,11 @@ def expire_both(ledger: Ledger, model: Model, _: object) -> None:
     model.settle([(number, None) for number in expired])
 
 
-def resumed(ledger: Ledger, limit: int) -> Ledger:
+def resumed(ledger: Ledger, limit: int, price: float = 1.0) -> Ledger:
     file = io.BytesIO()
     torch.save(ledger.state_dict(), file)
     file.seek(0)
-    other = Ledger(Budget(limit))
+    other = Ledger(Budget(limit, yes_no_price=price))
     other.load_state_dict(torch.load(file, weights_only=True))
     return other
 
@@ -311,7 +339,13 @@ def compare(ledger: Ledger, model: Model) -> None:
     assert [int(query.sample) for query in ledger.open] == [
         number for number, label in model.first.items() if label == "open"
     ]
-    assert ledger.received + len(ledger.open) == ledger.budget.spent <= model.limit
+    paid = [number for number, said in model.first.items() if said not in (None, "open")]
+    assert ledger.cost == pytest.approx(float(total(paid)), abs=0)
+    assert ledger.budget.spent == float(model.spent()) <= model.limit
+    left = model.limit - model.spent()
+    assert ledger.budget.allowance.count == left // 1
+    assert ledger.budget.allowance.yes_no == left // Fraction(3, 10)
+    assert sum(ledger.counts.values()) == ledger.received
 
 
 def test_the_labelled_are_those_for_which_a_label_came() -> None:
@@ -320,3 +354,57 @@ def test_the_labelled_are_those_for_which_a_label_came() -> None:
     ledger.settle([Answer(first, 1, "Ada"), Answer(second, None, "Ada")])
 
     assert ledger.labelled == {SampleId("a")}
+
+
+def test_a_no_is_paid_and_counted_and_a_skip_is_refunded() -> None:
+    ledger = Ledger(Budget(10, yes_no_price=0.25))
+    cat, dog = (Query(SampleId(name), 0, proposed=1) for name in ("a", "b"))
+    ledger.ask([cat, dog, question("c")])
+
+    ledger.settle([Answer.no(cat, "Ada"), Answer.skipped(dog, "Ada"), Answer(question("c"), 2, "")])
+
+    assert ledger.counts == {"no": 1, "label": 1}
+    assert (ledger.cost, ledger.budget.spent, ledger.budget.remaining) == (1.25, 1.25, 8.75)
+    assert ledger.labelled == {"a", "c"}
+    assert ledger.state_dict()["settled"][0] == ["a", 0, {"proposed": 1}, {"excluded": [1]}]
+
+
+def test_yes_after_no_is_a_conflict_and_another_weight_is_none() -> None:
+    ledger, query = Ledger(Budget(10)), Query(SampleId("a"), 0, proposed=1)
+    ledger.ask([query])
+    no = Answer.no(query, "Ada")
+
+    ledger.settle([no, Answer(query, None, "Bob", excluded=(1,), weight=0.5)])
+    assert (ledger.repeated, ledger.conflicting) == (1, 0)
+    ledger.settle([Answer.yes(query, "Bob")])
+    assert (ledger.repeated, ledger.conflicting) == (2, 1)
+
+
+def test_forgetting_removes_what_was_said_but_not_what_it_cost() -> None:
+    ledger, query = Ledger(Budget(10, yes_no_price=0.5)), Query(SampleId("a"), 0, proposed=1)
+    ledger.ask([query])
+    ledger.settle([Answer.no(query, "Ada")])
+
+    ledger.forget(["a"])
+
+    assert (ledger.received, ledger.cost, ledger.counts) == (1, 0.5, {"forgotten": 1})
+    assert "excluded" not in str(ledger.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ({"excluded": (-1,)}, "the label of sample 'a' is -1"),
+        ({"among": (0,), "excluded": (1,)}, "with excluded and among. Give one of them."),
+        ({"chances": (0.5, -0.1)}, "Each must be 0 or more"),
+        ({"chances": (0.0, 0.0)}, "one of them above 0"),
+        ({"excluded": (1,), "weight": float("nan")}, "has the weight nan"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_changes_nothing(said: dict, complaint: str) -> None:
+    ledger, (first,) = asked("a")
+
+    with pytest.raises(LabelError, match=complaint):
+        ledger.settle([Answer(first, None, "Ada", **said)])
+
+    assert ledger.open == (first,)

@@ -6,7 +6,7 @@ import pytest
 
 from attakit.errors import SettingError
 from attakit.label import Terminal
-from attakit.queries import Query, SampleId
+from attakit.queries import Answer, Query, SampleId
 
 ANIMALS = ["dog", "elephant", "dolphin", "Sheep"]
 PROMPT = "Class (Enter skips, ? lists): "
@@ -167,3 +167,37 @@ def test_lines_go_to_standard_error_by_default(capsys: pytest.CaptureFixture[str
 def test_unusable_class_names_are_refused() -> None:
     with pytest.raises(SettingError, match="Terminal: classes must have at least one name"):
         Terminal([])
+
+
+def said(person: Person, *queries: Query) -> list[Answer]:
+    oracle = Terminal(ANIMALS, read=person.read, write=person.screen.append)
+    oracle.ask(queries)
+    return list(oracle.collect())
+
+
+def test_yes_and_no_are_read_until_they_are_clear() -> None:
+    person = Person("Yes", "n", "perhaps", "", "y")
+    queries = [Query(SampleId(f"{number}.png"), 0, proposed=2) for number in range(4)]
+
+    kinds = [answer.kind for answer in said(person, *queries)]
+
+    assert kinds == ["yes", "no", "skipped", "yes"]
+    assert person.screen[:2] == ["Is 0.png of the class dolphin?", "y or n (Enter skips): "]
+    assert "'perhaps' is neither yes nor no. Type y or n." in person.screen
+
+
+@pytest.mark.parametrize(
+    ("line", "among"), [("dog, e", (0, 1)), ("1,4", (0, 3)), ("not sheep", (0, 1, 2))]
+)
+def test_several_classes_and_their_opposite_are_understood(
+    line: str, among: tuple[int, ...]
+) -> None:
+    (answer,) = said(Person(line), Query(SampleId("a.png"), 0))
+
+    assert (answer.label, answer.among) == (None, among)
+
+
+def test_a_list_with_an_unclear_name_is_asked_for_again() -> None:
+    (answer,) = said(Person("dog, do", "not do", "dog"), Query(SampleId("a.png"), 0))
+
+    assert answer.label == 0

@@ -290,3 +290,46 @@ def test_ledger_over_any_nest_passes_each_answer_on_once(
 
     assert len(fresh) == len({answer.query for answer in fresh}) == ledger.asked
     assert sum(answer.label is not None for answer in fresh) == ledger.received
+
+
+def test_noise_turns_the_said_share_of_yes_and_no_around() -> None:
+    queries = [Query(query.sample, query.step, proposed=0) for query in MANY]
+    oracle = Noisy(known(), rate=0.3, classes=4)
+    oracle.ask(queries)
+
+    turned = [
+        (answer.kind == "yes") != (LABELS[answer.query.sample] == 0) for answer in oracle.collect()
+    ]
+
+    assert 250 < sum(turned) < 350
+
+
+def test_what_is_neither_label_nor_yes_nor_no_stays_as_it_is() -> None:
+    given = Answer(MANY[0], None, "Ada", among=(0, 1), weight=0.5)
+
+    class Unsure(KnownLabels):
+        def collect(self) -> tuple[Answer, ...]:
+            return (given,)
+
+    assert Noisy(Unsure(LABELS), rate=1, classes=4).collect() == (given,)
+    assert Skipping(Unsure(LABELS), rate=1).collect() == (Answer.skipped(MANY[0], "Ada"),)
+
+
+def test_held_answers_of_every_kind_survive_saving() -> None:
+    proposing = Query(MANY[1].sample, 0, proposed=0)
+    given = (
+        Answer.no(proposing, "Ada"),
+        Answer(MANY[0], None, "Ada", chances=(0.5, 0.5), weight=2.0),
+    )
+
+    class Unsure(KnownLabels):
+        def collect(self) -> tuple[Answer, ...]:
+            return given
+
+    oracle, other = Delayed(Unsure(LABELS), rounds=1), Delayed(known(), rounds=1)
+    oracle.ask([proposing, MANY[0]])
+    oracle.collect()
+    other.load_state_dict(oracle.state_dict())
+
+    assert other.pending == 2
+    assert other.collect() == given

@@ -22,6 +22,8 @@ SETTINGS = {
     "the stream's statistics alone": {"source_share": 0.0},
     "a short window": {"window": 3},
     "no smoothing": {"smoothing": 0.0},
+    "no memory": {"memory": 0},
+    "no training": {"train_stages": False},
     "no hedge": {"hedge": 0.0},
     "a penalty that is given": {"penalty": 0.1},
     "penultimate features only": {"layers": []},
@@ -77,8 +79,8 @@ def test_single_samples_are_learned_from_too():
     assert sum(right) > 0.8 * len(right)
 
 
-def test_the_network_never_changes():
-    method, fresh = AnchorHead(tiny_classifier()), tiny_classifier()
+def test_without_trained_stages_the_network_never_changes():
+    method, fresh = AnchorHead(tiny_classifier(), train_stages=False), tiny_classifier()
     adapted(method)
     for name, value in method.model.model.state_dict().items():
         assert torch.equal(value, fresh.state_dict()[name])
@@ -238,3 +240,24 @@ def test_layers_can_be_named():
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(SettingError):
         AnchorHead(tiny_classifier(), **settings)
+
+
+def test_yes_no_answers_teach_it_too_and_a_no_is_worth_less_than_a_class():
+    without, _ = adapted(AnchorHead(tiny_classifier()), budget=0)
+    accuracy, ledger = adapted(AnchorHead(tiny_classifier(), question="yes_no"))
+
+    assert accuracy > without + 0.1
+    assert ledger.counts.keys() == {"yes", "no"}
+
+
+def test_a_class_that_is_ruled_out_gets_less_likely():
+    method = AnchorHead(tiny_classifier(), question="yes_no", hedge=0.0, smoothing=0.0)
+    batch, _ = shifted(0)
+    (query, *_) = method.step(batch, Allowance(4)).queries
+    row = batch.samples.index(query.sample)
+    before = method.predict(batch.inputs).logits.softmax(dim=1)[row, query.proposed]
+
+    method.learn([Answer.no(query, "me")])
+
+    after = method.predict(batch.inputs).logits.softmax(dim=1)[row, query.proposed]
+    assert after < before / 2

@@ -7,7 +7,17 @@ from torch import nn
 from attakit.engine import run
 from attakit.errors import ModelError
 from attakit.label import Budget, KnownLabels, Ledger
-from attakit.methods import EATA, METHODS, SAR, SimATTA, Tent
+from attakit.methods import (
+    EATA,
+    METHODS,
+    NOTE,
+    ROID,
+    SAR,
+    DeYO,
+    RoTTA,
+    SimATTA,
+    Tent,
+)
 from attakit.nn.seeding import seeded
 from attakit.select import IncrementalClustering, LabelRate, Uniform
 from attakit.testing import check_method, tiny_batch, tiny_classifier
@@ -112,6 +122,10 @@ NORM_TRAINING = {
     "tent": lambda model: Tent(model, lr=0.1),
     "eata": lambda model: EATA(model, lr=0.1, reliable_share=1.0, redundancy_margin=1.0),
     "sar": lambda model: SAR(model, lr=0.1, reliable_share=1.0),
+    "deyo": lambda model: DeYO(model, lr=0.1, entropy_share=1.0, difference_bound=-1.0),
+    "roid": lambda model: ROID(model, lr=0.1),
+    "rotta": lambda model: RoTTA(model, lr=0.1, update_every=2),
+    "note": lambda model: NOTE(model, lr=0.1, update_every=2),
 }
 
 

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from attakit.errors import SettingError
 from attakit.report import Accuracy, Progress, RunRecord, method_table, print_table, summarise
+from attakit.report.console import WorkBar
 
 
 @pytest.fixture
@@ -94,3 +95,22 @@ def test_long_names_of_methods_leave_room_for_the_figures():
     text = terminal.file.getvalue()
     assert "70.0" in text
     assert text.count("81.2") == 3
+
+
+def test_a_pipe_gets_lines_instead_of_a_bar():
+    pipe = Console(file=io.StringIO(), width=100)
+
+    with WorkBar("demo", total=3, console=pipe) as bar:
+        for name in ("tent", "eata", "sar [1]"):
+            bar.advance(name)
+
+    assert pipe.file.getvalue().splitlines() == ["demo: 1/3 tent", "demo: 3/3 sar [1]"]
+
+
+def test_a_quiet_bar_prints_nothing_to_a_pipe():
+    pipe = Console(file=io.StringIO(), width=100)
+
+    with WorkBar("demo", total=1, quiet=True, console=pipe) as bar:
+        bar.advance()
+
+    assert pipe.file.getvalue() == ""

@@ -4,6 +4,8 @@ import pytest
 
 from attakit.report import RunRecord, compare, render_tables
 from attakit.report.labels_bought import labels_bought
+from attakit.report.summaries import summarise
+from attakit.report.tables import method_table
 
 
 def run(label, accuracy, labels=0, *, seed=0, **experiment):
@@ -97,3 +99,27 @@ def test_tables_of_every_form_with_notes_say_it(form):
     (found,) = compare([SIMATTA, BATCH_NORM])
 
     assert "The labels bought 9.0" in " ".join(render_tables([found.table], form).split())
+
+
+def test_another_method_that_wastes_its_labels_is_named():
+    sentence = labels_bought([SIMATTA, BATCH_NORM, run("anchor head", 61.2, 251)])
+
+    assert sentence.endswith(
+        " anchor head is at 61.2 % with 251 labels, below batch norm without any."
+    )
+
+
+def test_cheap_answers_are_said_with_their_cost_and_get_a_column():
+    cheap = RunRecord(
+        {"label": "simatta"}, {}, [], [], [], {"stream_accuracy": 80.0, "labels": 40, "cost": 10.0}
+    )
+    free = RunRecord(
+        {"label": "tent"}, {}, [], [], [], {"stream_accuracy": 70.0, "labels": 0, "cost": 0}
+    )
+
+    assert labels_bought([cheap, free]).startswith(
+        "With 40 answers at the cost of 10.0 labels simatta is at 80.0 %"
+    )
+    titles = [column.title for column in method_table(summarise([cheap, free])).columns]
+    assert titles == ["stream", "labels", "cost", "seconds"]
+    assert "cost" not in [column.title for column in method_table(summarise([free])).columns]

@@ -71,6 +71,25 @@ def test_late_and_skipped_answers_find_their_question(path, make_step_result):
     assert [card.predicted for card in cards] == ["zero", "one", "two", "two"]
 
 
+def test_answers_that_are_no_labels_are_shown_as_what_they_say(path, make_step_result):
+    pictures = Pictures(path, classes=CLASSES)
+    names = ["0-0", "0-1", "0-2", "0-3"]
+    pictures.on_step(make_step_result(0, [0, 1, 2, 2], asked=names))
+    queries = [Query(name, 0) for name in names]
+    answers = [
+        Answer(queries[0], None, "me", excluded=(0,)),
+        Answer(queries[1], None, "me", among=(0, 1)),
+        Answer(queries[2], None, "me", chances=(0.8, 0.0, 0.2)),
+        Answer(queries[3], None, "me", excluded=(0, 1)),
+    ]
+    pictures.on_step(make_step_result(1, [0], answers=answers))
+
+    cards = gallery(read_pictures(path.parent), 10**6)
+
+    assert [card.answer for card in cards] == ["not zero", "zero or one", "zero", "not zero or one"]
+    assert [card.verdict for card in cards] == ["wrong", "right", "wrong", "right"]
+
+
 def test_clusterings_are_kept_with_roles_weights_and_places(path, make_run_step_result):
     pictures = Pictures(path, classes=CLASSES)
 

@@ -206,3 +206,24 @@ def test_without_matplotlib_one_sentence_tells_what_to_install(
 
     with pytest.raises(MissingExtra, match=r"attakit\[report\]"):
         draw_plot(make_comparison(), "labels", tmp_path / "plot.png")
+
+
+def test_with_one_budget_accuracy_is_drawn_against_the_labels_within_runs():
+    def run(label, seed, steps, labels):
+        end = {"stream_accuracy": steps[-1][1], "labels": labels}
+        lines = [{"size": 1, "received": got, "stream_accuracy": right} for got, right in steps]
+        settings = {"label": label, "seed": seed, "labels": {"budget": 10}}
+        return RunRecord(settings, {}, [], [], lines, end)
+
+    runs = [
+        run("simatta", 0, [(2, 50.0), (4, 60.0)], 4),
+        run("simatta", 1, [(2, 54.0), (6, 64.0)], 6),
+        run("tent", 0, [(0, 40.0), (0, 55.0)], 0),
+    ]
+
+    ((panel,),) = plot_panels("labels", runs)
+
+    points = [(point.x.mean, point.y.mean) for point in named(panel, "simatta").points]
+    assert points == [(2.0, 52.0), (5.0, 62.0)]
+    assert named(panel, "tent").level
+    assert named(panel, "tent").points[0].y.mean == 55.0

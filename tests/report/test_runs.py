@@ -100,6 +100,12 @@ def test_runs_with_the_label_counts_of_different_partners_belong_together():
     assert [(group.label, len(group.runs)) for group in groups] == [("a", 3)]
 
 
+def test_settings_of_the_method_are_named_without_their_table_and_defaults_as_such():
+    runs = [run(seed=1, label="a", method={"name": "a", **own}) for own in ({"norm": "batch"}, {})]
+
+    assert [group.label for group in group_runs(runs)] == ["a (norm batch)", "a (norm default)"]
+
+
 def test_other_settings_make_another_group_whose_label_tells_them():
     runs = [
         run(seed=1, label="a", labels={"budget": 100}),
@@ -109,7 +115,7 @@ def test_other_settings_make_another_group_whose_label_tells_them():
 
     labels = [group.label for group in group_runs(runs)]
 
-    assert labels == ["a (labels.budget=100)", "a (labels.budget=300)", "b"]
+    assert labels == ["a (labels.budget 100)", "a (labels.budget 300)", "b"]
 
 
 def test_a_method_that_does_not_apply_is_read_from_its_mark(tmp_path):

@@ -99,6 +99,28 @@ def test_a_narrow_terminal_has_no_room_for_memory():
     assert "612" not in printed(80)
 
 
+def test_names_of_domains_are_never_broken_where_a_terminal_is_narrow():
+    domains = {f"long_domain_{number}": 70.0 + number for number in range(8)}
+    console = Console(file=io.StringIO(), width=80)
+
+    print_table(method_table(summarise([run("tent", 1, 70.0, segments=domains)])), console=console)
+
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(any(name in line for line in lines) for name in domains)
+    assert sum(line.startswith("tent") for line in lines) > 1  # columns that do not fit go below
+
+
+def test_a_run_that_is_not_finished_is_never_the_best():
+    whole = [run("tent", 1, 70.0), run("eata", 1, 60.0)]
+    steps = [{"kind": "step", "stream_accuracy": 99.0, "size": 1}]
+    half = run("sar", 1, 99.0, end=False, steps=steps)
+
+    table = method_table(summarise([*whole, half]))
+
+    assert {row for row, _ in table.best()} == {0}
+
+
 def test_csv_of_several_tables_is_one_block():
     other = [run("eata", 1, 60.0, segments={"dawn": 60.0})]
     tables = [method_table(summarise(RUNS), "first"), method_table(summarise(other), "second")]

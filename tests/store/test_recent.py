@@ -14,38 +14,36 @@ def filled(capacity=3, count=5):
     return recent
 
 
-def last(recent, count):
-    return recent.last(count, torch.zeros(0, 2), torch.zeros(0, 2))[0][:, 0].tolist()
+def kept(recent):
+    return recent.all(torch.zeros(0, 2), torch.zeros(0, 2))[0][:, 0].tolist()
 
 
 def test_the_oldest_make_room():
     recent = filled()
     assert recent.samples == ("sample-2", "sample-3", "sample-4")
-    assert last(recent, 2) == [3.0, 4.0]
-    assert last(recent, 9) == [2.0, 3.0, 4.0]
-    assert last(recent, 0) == last(recent, -5) == []
+    assert kept(recent) == [2.0, 3.0, 4.0]
 
 
 def test_without_capacity_nothing_is_kept():
     assert len(filled(capacity=0)) == 0
-    assert last(filled(capacity=0), 5) == []
+    assert kept(filled(capacity=0)) == []
 
 
 def test_samples_can_be_forgotten_one_by_one_or_all():
     recent = filled()
     recent.forget({"sample-3", "unknown"})
     assert recent.samples == ("sample-2", "sample-4")
-    assert last(recent, 9) == [2.0, 4.0]
+    assert kept(recent) == [2.0, 4.0]
     recent.clear()
     assert len(recent) == 0
-    assert last(recent, 9) == []
+    assert kept(recent) == []
 
 
 def test_it_is_saved_and_loaded():
     recent, other = filled(), Recent(capacity=3)
     other.load_state_dict(recent.state_dict())
     assert same_state(recent.state_dict(), other.state_dict())
-    assert last(other, 9) == last(recent, 9)
+    assert kept(other) == kept(recent)
 
 
 def test_a_negative_capacity_is_refused():

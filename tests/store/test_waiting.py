@@ -166,3 +166,33 @@ def test_an_empty_state_is_restored_empty():
     restored.load_state_dict(Waiting().state_dict())
 
     assert len(restored) == 0
+
+
+def test_proposals_become_yes_no_questions_that_survive_saving():
+    waiting, other = Waiting(), Waiting()
+    queries = waiting.hold(rows("a", "b"), step=3, proposals={"a": 1, "b": 0})
+
+    other.load_state_dict(waiting.state_dict())
+    resolved = other.resolve([Answer.no(queries[0], "me"), Answer.yes(queries[1], "me")])
+
+    assert queries == (Query("a", 3, proposed=1), Query("b", 3, proposed=0))
+    assert resolved.labels.tolist() == [UNKNOWN, 0]
+    assert resolved.targets.shares.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    assert resolved.targets.open.tolist() == [True, False]
+    assert len(other) == 0
+
+
+def test_labels_alone_need_no_targets():
+    waiting = Waiting()
+    (query,) = waiting.hold(rows("a"), step=3, proposals={"a": 1})
+
+    assert waiting.resolve([Answer.yes(query, "me")]).targets is None
+
+
+def test_what_belongs_to_no_class_is_dropped():
+    waiting = Waiting()
+    (query,) = waiting.hold(rows("a"), step=3)
+
+    resolved = waiting.resolve([Answer(query, None, "me", excluded=(0, 1))])
+
+    assert (len(resolved), len(waiting)) == (0, 0)

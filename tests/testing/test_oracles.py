@@ -24,6 +24,8 @@ def terminal() -> Terminal:
     screen: list[str] = []
 
     def read(prompt: str) -> str:
+        if prompt.startswith("y or n"):
+            return "y"
         name = next(line for line in reversed(screen) if line.startswith("Which"))
         return str(LABELS[SampleId(name.removeprefix("Which class is ").removesuffix("?"))] + 1)
 
@@ -175,16 +177,22 @@ SHARED = random.Random(0)
 
 BROKEN: Mapping[str, tuple[Callable[[], Oracle], str]] = {
     "blocking": (lambda: Blocking(LABELS), r"collect\(\) did not return within 0.2 seconds"),
-    "repeating": (Repeating, "again after its label"),
+    "repeating": (Repeating, "again after its answer"),
     "skipping twice": (lambda: SkippingTwice(known(), rate=1), r"The oracle skipped .* twice"),
     "forgetful": (lambda: Forgetful(known(), rounds=2), "still open after 100 collects"),
-    "miscounting": (lambda: Miscounting(LABELS), "After asking 6 questions, pending is 0, but 6"),
+    "miscounting": (
+        lambda: Miscounting(LABELS),
+        "After asking 6 questions, pending must be 6, .* but it is 0",
+    ),
     "talkative": (lambda: Talkative(LABELS), "which it was never asked"),
     "silent": (lambda: Silent(LABELS), "18 questions were still open after 100 collects"),
     "negative label": (lambda: Relabelling(-1), "is -1; it must be a class index or None"),
     "array label": (lambda: Relabelling(np.int64(1)), "must be a class index or None"),
     "anonymous": (lambda: Relabelling(1, annotator=""), "does not say who gave it"),
-    "sharing": (lambda: Sharing(LABELS), "After asking 6 questions, pending is 0, but 6"),
+    "sharing": (
+        lambda: Sharing(LABELS),
+        "After asking 6 questions, pending must be 6, .* but it is 0",
+    ),
     "leaking": (Leaking, r"state_dict\(\) must copy"),
     "pickling": (lambda: Pickling(LABELS), r"state_dict\(\)\['open'\]\[0\] is of type Query"),
     "differing": (lambda: Rolling(lambda: SHARED.randrange(10**9)), "from one factory differ"),

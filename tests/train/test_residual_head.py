@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 
 from attakit.errors import LabelError, ModelError, SettingError
 from attakit.nn.frozen_head import head_logits
+from attakit.targets import Targets
 from attakit.train.likelihood import Likelihood
 from attakit.train.residual_head import choose_penalty, fit_coefficients, fit_head
-from attakit.train.targets import Targets
 
 CLASSES = 4
 

@@ -58,6 +58,8 @@ def measure_end(state: RunState, scoring: ProgressCallback) -> dict[str, Any]:
         "stream_accuracy": state.accuracy.stream,
         "segments": state.accuracy.segments,
         "labels": state.ledger.received,
+        "answers": state.ledger.counts,
+        "cost": state.ledger.cost,
         "asked": state.ledger.asked,
         "seconds": state.seconds,
         "updates": state.updates,

@@ -17,6 +17,7 @@ from attakit.methods.pool import PoolAdaptation
 from attakit.nn.classifier import Classifier
 from attakit.nn.small import SmallCNN
 from attakit.protocols import Asks, Method, NeedsSource, Selector
+from attakit.queries import QuestionKind
 from attakit.select import SELECTORS, LabelRate
 from attakit.settings.experiment import (
     DEFAULT_SELECTOR,
@@ -42,16 +43,18 @@ def build_method(
     seed: int,
     source: Samples | None = None,
     rate: LabelRate | None = None,
+    question: QuestionKind | None = None,
 ) -> Method:
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
 
     A method that declares `NeedsSource` gets some of the samples the model was trained on, if
-    there are any. One that asks for labels gets the rate, if there is one. If the rate is the usual
-    one, a method with a pace of its own keeps that.
+    there are any. One that asks for labels gets the rate and the kind of question, if given. If the
+    rate is the usual one, a method with a pace of its own keeps that.
     """
     method = _method(table.name, table.settings, model, seed, source)
-    if rate is not None and isinstance(method, AskingMethod):
-        method.rate = method.rate if rate.is_usual else rate
+    if isinstance(method, AskingMethod):
+        method.rate = method.rate if rate is None or rate.is_usual else rate
+        method.question = method.question if question is None else question
     return method
 
 
@@ -117,6 +120,8 @@ def _with_parts(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
     settings = dict(given)
     if "rate" in settings:
         raise SettingError(f"method.rate cannot be set in a file. {_PACE}")
+    if "question" in settings:
+        raise SettingError("method.question cannot be set in a file. Set labels.question.")
     if "selector" in settings:
         settings["selector"] = build_selector(settings["selector"], seed)
     if "trainer" in settings:
@@ -163,6 +168,10 @@ def check_pool(experiment: Experiment, table: PoolTable) -> None:
     if experiment.labels.per_1000 is not None or experiment.labels.spread_over is not None:
         raise SettingError(
             "labels: with a [pool] the rounds set the pace. Leave out per_1000 and spread_over."
+        )
+    if experiment.labels.question == "yes_no":
+        raise SettingError(
+            'labels.question: a [pool] learns from classes only. Leave out question = "yes_no".'
         )
     if experiment.labels.buffer:
         raise SettingError("labels.buffer: a [pool] is looked at as a whole. Leave out buffer.")

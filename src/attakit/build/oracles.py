@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from attakit.build.construct import import_named
+from attakit.errors import SettingError
 from attakit.label.budget import Budget
+from attakit.label.endpoint import Endpoint
 from attakit.label.known import KnownLabels
 from attakit.label.ledger import Ledger
+from attakit.label.model_oracle import ModelOracle
+from attakit.label.said import Said
+from attakit.label.team import Team
 from attakit.label.terminal import Terminal
 from attakit.label.wrappers import Delayed, Expiring, Noisy, Skipping
 from attakit.protocols import Oracle
 from attakit.queries import SampleId
-from attakit.settings.experiment import Experiment, LabelsTable
+from attakit.settings.experiment import Experiment, LabelsTable, ModelOracleTable
 from attakit.stream.batches import Truth
 
 
@@ -25,12 +32,18 @@ def build_oracle(
     write: Callable[[str], None] | None = None,
 ) -> Oracle:
     """Build the oracle that the [labels] table describes, wrapped as it says."""
-    oracle: Oracle
-    if table.oracle == "ask":
-        oracle = Terminal(truth.classes, where=where, read=_read)
-        oracle.write = write or oracle.write
+
+    def people(who: str) -> Oracle:
+        if who == "known":
+            return KnownLabels(truth.labels)
+        terminal = Terminal(truth.classes, where=where, read=_read)
+        terminal.write = write or terminal.write
+        return terminal
+
+    if table.oracle == "model":
+        oracle = _model_oracle(table, truth, where, people)
     else:
-        oracle = KnownLabels(truth.labels)
+        oracle = people(table.oracle)
     if table.noise:
         oracle = Noisy(oracle, rate=table.noise, classes=len(truth.classes), seed=seed)
     if table.skips:
@@ -42,6 +55,64 @@ def build_oracle(
     return oracle
 
 
+def _model_oracle(
+    table: LabelsTable,
+    truth: Truth,
+    where: Callable[[SampleId], str],
+    people: Callable[[str], Oracle],
+) -> Oracle:
+    """The model that [labels.model] names, and people for the rest if it says so."""
+    model = table.model
+    if model is None:
+        raise SettingError(
+            'labels.oracle is "model", but the table [labels.model] is missing. Give it a function '
+            '("package.module:function") or a url.'
+        )
+    oracle = ModelOracle(
+        _model_function(model, truth.classes, where),
+        classes=truth.classes,
+        **model.model_dump(
+            include={
+                "batch_size",
+                "least_confidence",
+                "soft",
+                "weight",
+                "price",
+                "retries",
+                "pause",
+            }
+        ),
+    )
+    return oracle if model.people is None else Team([oracle], people(model.people))
+
+
+def _model_function(
+    table: ModelOracleTable, classes: Sequence[str], where: Callable[[SampleId], str]
+) -> Callable[[Sequence[SampleId]], Sequence[Said]]:
+    if table.url is not None:
+        return Endpoint(
+            table.url,
+            classes=classes,
+            where=where,
+            send_files=table.send_files,
+            token=_token(table.token_variable),
+            timeout=table.timeout,
+        )
+    function = import_named(str(table.function), "labelling function")
+    return lambda samples: function([where(sample) for sample in samples])
+
+
+def _token(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    if variable not in os.environ:
+        raise SettingError(
+            f"labels.model.token_variable: the environment variable {variable!r} is not set. It "
+            f"must hold the token for the url."
+        )
+    return os.environ[variable]
+
+
 def _read(prompt: str) -> str:
     # Not with input(prompt), which prompts on standard output, where results may go.
     sys.stderr.write(prompt)
@@ -51,4 +122,7 @@ def _read(prompt: str) -> str:
 
 def build_ledger(experiment: Experiment) -> Ledger:
     """Build the ledger with the experiment's budget."""
-    return Ledger(Budget(experiment.labels.limit))
+    table = experiment.labels
+    # Runs that are matched get the same number of answers, whatever these cost.
+    price = table.yes_no_price if table.matched is None else 1.0
+    return Ledger(Budget(table.limit, yes_no_price=price))

@@ -14,12 +14,14 @@ from attakit.errors import SettingError
 from attakit.label.budget import Budget
 from attakit.label.callback import Callback
 from attakit.label.ledger import Ledger
+from attakit.label.said import Class, Said
 from attakit.protocols import CountsSteps, Method
 from attakit.queries import SampleId
-from attakit.records import Batch, Prediction
+from attakit.records import Batch, Prediction, Step
 from attakit.stream.iterables import Element, from_iterable
 
-Ask = Callable[[SampleId, Tensor], int | str | None]
+Ask = Callable[[SampleId, Tensor], Said]
+Confirm = Callable[[SampleId, Tensor, Class], bool | None]
 
 
 def adapt(
@@ -29,6 +31,7 @@ def adapt(
     *,
     budget: int | Budget | None,
     classes: Sequence[str] | None = None,
+    confirm: Confirm | None = None,
     buffer: int = 0,
 ) -> Iterator[tuple[Batch, Prediction]]:
     """Answer batch after batch, and learn from a few labels in between.
@@ -49,12 +52,17 @@ def adapt(
         as known by its name. If they have a length, as a list and a DataLoader do, the budget is
         spread over them.
     ask
-        Gets the name and the input of a sample, and returns its class, or None to skip it.
+        Gets the name and the input of a sample, and returns its class, or None to skip it. It may
+        also return a set of classes ("one of these"), or how likely the classes are: a list of
+        numbers or a dictionary from classes to numbers. A yes/no question gets yes or no from it.
     budget
         How many labels may be had altogether; None sets no limit. A `Budget` of your own tells
         afterwards how many were (`budget.spent`).
     classes
         Names of the classes, in the order of the model's outputs, if `ask` returns names.
+    confirm
+        Answers yes/no questions in place of `ask`: gets the name and the input of a sample and the
+        proposed class, and returns True, False, or None to skip it.
     buffer
         How many samples to collect from small batches before the method chooses and learns. Use
         about 100 where samples come one by one. 0 takes every batch by itself. What is left in it
@@ -77,31 +85,43 @@ def adapt(
     first = method.next_step if isinstance(method, CountsSteps) else 0
     stream = from_iterable(batches, first_step=first)
     collected = Buffer(buffer, first_step=first)
-    return _turns(method, stream, ask, ledger, classes, SamplesLeft(batches), collected)
+    people = _People(ask, confirm, classes)
+    return _turns(method, stream, people, ledger, SamplesLeft(batches), collected)
 
 
 def _turns(
     method: Method,
     stream: Iterable[Batch],
-    ask: Ask,
+    people: _People,
     ledger: Ledger,
-    classes: Sequence[str] | None,
     left: SamplesLeft,
     buffer: Buffer,
 ) -> Iterator[tuple[Batch, Prediction]]:
-    inputs: dict[SampleId, Tensor] = {}
-    oracle = Callback(lambda name: ask(name, inputs[name]), classes=classes, annotator="ask")
     for batch in stream:
         allowance = replace(ledger.budget.allowance, samples_left=left.at(batch))
         step, seconds = buffer.answer(batch, method, allowance)
         yield batch, step.prediction
-        among = buffer.stepped or batch
-        inputs = {query.sample: among.inputs[_row(among, query.sample)] for query in step.queries}
-        learn(batch, step, seconds, method, oracle, ledger, waits=buffer.stepped is None)
+        people.look_at(buffer.stepped or batch, step)
+        learn(batch, step, seconds, method, people.oracle, ledger, waits=buffer.stepped is None)
 
 
-def _row(batch: Batch, sample: SampleId) -> int:
-    return batch.samples.index(sample)
+class _People:
+    """The caller's functions as an oracle, with the inputs of the samples that are asked about."""
+
+    def __init__(self, ask: Ask, confirm: Confirm | None, classes: Sequence[str] | None) -> None:
+        self._inputs: dict[SampleId, Tensor] = {}
+        self.oracle = Callback(
+            lambda name: ask(name, self._inputs[name]),
+            confirm=None
+            if confirm is None
+            else lambda name, proposed: confirm(name, self._inputs[name], proposed),
+            classes=classes,
+            annotator="ask",
+        )
+
+    def look_at(self, batch: Batch, step: Step) -> None:
+        places = {query.sample: batch.samples.index(query.sample) for query in step.queries}
+        self._inputs = {sample: batch.inputs[place] for sample, place in places.items()}
 
 
 def _check_callable(ask: object) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from attakit.engine.buffer import Buffer
 from attakit.engine.samples_left import SamplesLeft
-from attakit.errors import LabelError
+from attakit.label.checking import check_class_count
 from attakit.label.ledger import Ledger
 from attakit.protocols import Method, Oracle, Reporter
 from attakit.queries import Allowance, Answer
@@ -73,7 +73,7 @@ def learn(
     ledger.ask(step.queries)
     oracle.ask(step.queries)
     answers = ledger.settle(oracle.collect())
-    _check_classes(answers, step.prediction.logits.shape[1])
+    check_class_count(answers, step.prediction.logits.shape[1])
     began = time.perf_counter()
     training = Training() if waits and not answers else method.learn(answers)
     seconds += time.perf_counter() - began
@@ -86,6 +86,8 @@ def learn(
         asked=ledger.asked,
         received=ledger.received,
         remaining=ledger.budget.remaining,
+        cost=ledger.cost,
+        counts=ledger.counts,
     )
 
 
@@ -116,19 +118,9 @@ def drain(
     while ledger.open and clock() < deadline:
         fresh = ledger.settle(oracle.collect())
         if class_count is not None:
-            _check_classes(fresh, class_count)
+            check_class_count(fresh, class_count)
         answers += fresh
         if not fresh:
             sleep(min(pause, max(0.0, deadline - clock())))
     answers += ledger.expire()
     return method.learn(answers) if answers else Training()
-
-
-def _check_classes(answers: Sequence[Answer], count: int) -> None:
-    for given in answers:
-        if given.label is not None and given.label >= count:
-            raise LabelError(
-                f"{given.annotator} says that sample {given.query.sample!r} is of class "
-                f"{given.label}, but the model has {count} classes, 0 to {count - 1}. "
-                f"Answer None where none of them fits."
-            )

@@ -2,8 +2,11 @@
 
 from attakit.label.budget import Budget
 from attakit.label.callback import Callback
+from attakit.label.endpoint import Endpoint
 from attakit.label.known import KnownLabels
 from attakit.label.ledger import Ledger
+from attakit.label.model_oracle import ModelOracle
+from attakit.label.team import Team
 from attakit.label.terminal import Terminal
 from attakit.label.wrappers import Delayed, Expiring, Noisy, Skipping
 
@@ -11,10 +14,13 @@ __all__ = [
     "Budget",
     "Callback",
     "Delayed",
+    "Endpoint",
     "Expiring",
     "KnownLabels",
     "Ledger",
+    "ModelOracle",
     "Noisy",
     "Skipping",
+    "Team",
     "Terminal",
 ]

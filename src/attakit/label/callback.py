@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attakit.errors import SettingError
-from attakit.label.classes import check_classes, class_index
+from attakit.label.classes import check_classes
 from attakit.label.packing import (
     check_state,
     pack_answers,
@@ -14,11 +14,15 @@ from attakit.label.packing import (
     unpack_answers,
     unpack_queries,
 )
+from attakit.label.said import Class, Said, answer_from, confirmation_from
 from attakit.queries import Answer, Query, SampleId
 
 
 class Callback:
     """Answers each question with a function from a sample's name to its class.
+
+    A yes/no question gets yes if the class is the proposed one, else no. To ask a person yes or no
+    instead, pass `confirm`.
 
     Asking only notes the question. The function runs when answers are collected, once for each
     question and in the order of asking, so the loop continues when the function returns: let it
@@ -29,7 +33,12 @@ class Callback:
     ----------
     function
         Gets the name of a sample and returns its class index, its class name (if classes are
-        given), or None to skip it. To look at the sample, fetch it by its name.
+        given), or None to skip it. It may also return a set of classes ("one of these"), or how
+        likely the classes are: a list of numbers or a dictionary from classes to numbers. To look
+        at the sample, fetch it by its name.
+    confirm
+        Answers yes/no questions: gets the name of a sample and the proposed class (its name if
+        classes are given), and returns True, False, or None to skip it.
     classes
         Names of the classes, in the order of the model's outputs.
     annotator
@@ -46,8 +55,9 @@ class Callback:
 
     def __init__(
         self,
-        function: Callable[[SampleId], int | str | None],
+        function: Callable[[SampleId], Said],
         *,
+        confirm: Callable[[SampleId, Class], bool | None] | None = None,
         classes: Sequence[str] | None = None,
         annotator: str = "callback",
     ) -> None:
@@ -58,6 +68,7 @@ class Callback:
                 f"{function!r}. For a table of labels use KnownLabels."
             )
         self.function = function
+        self.confirm = confirm
         self.classes = None if classes is None else check_classes(who, classes)
         self.annotator = annotator
         self._open: list[Query] = []
@@ -90,6 +101,10 @@ class Callback:
         self._ready = unpack_answers(state["ready"])
 
     def _answer(self, query: Query) -> Answer:
-        said = self.function(query.sample)
-        label = class_index(type(self).__name__, query.sample, said, self.classes)
-        return Answer(query, label, self.annotator)
+        who = type(self).__name__
+        if query.proposed is None or self.confirm is None:
+            said = self.function(query.sample)
+            return answer_from(who, query, said, self.annotator, self.classes)
+        proposed = query.proposed if self.classes is None else self.classes[query.proposed]
+        confirmed = self.confirm(query.sample, proposed)
+        return confirmation_from(who, query, confirmed, self.annotator)

@@ -14,6 +14,8 @@ from attakit.queries import Answer, Query, SampleId
 class KnownLabels:
     """Answers from a mapping of sample names to class indices, on the next collect.
 
+    A yes/no question gets yes or no.
+
     Parameters
     ----------
     labels
@@ -49,7 +51,9 @@ class KnownLabels:
 
     def collect(self) -> tuple[Answer, ...]:
         """Answer all that was asked since the last time."""
-        answers = [Answer(query, self._label(query.sample), self.annotator) for query in self._open]
+        answers = [
+            Answer.knowing(query, self._label(query.sample), self.annotator) for query in self._open
+        ]
         self._open = []
         return tuple(answers)
 

@@ -31,12 +31,48 @@ def pack_answers(answers: Iterable[Answer]) -> list[Packed]:
     >>> pack_answers([Answer(Query("cat.png", step=3), 1, "Ada")])
     [['cat.png', 3, 1, 'Ada']]
     """
-    return [[*answer.query.packed(), answer.label, answer.annotator] for answer in answers]
+    return [[*answer.query.packed(), pack_said(answer), answer.annotator] for answer in answers]
 
 
 def unpack_answers(packed: Iterable[Packed]) -> list[Answer]:
     """Turn the lists of `pack_answers` back into answers."""
-    return [Answer(Query.unpacked(query), label, annotator) for *query, label, annotator in packed]
+    return [
+        unpack_said(Query.unpacked(query), said, annotator) for *query, said, annotator in packed
+    ]
+
+
+def pack_said(answer: Answer) -> int | dict[str, Any] | None:
+    """What an answer says: its label or None, or a dictionary where it says something else.
+
+    >>> pack_said(Answer.no(Query("cat.png", step=3, proposed=2), "Ada"))
+    {'excluded': [2]}
+    """
+    if answer.is_plain and answer.cost is None:
+        return answer.label
+    said: dict[str, Any] = {} if answer.cost is None else {"cost": answer.cost}
+    if answer.label is not None:
+        said["label"] = answer.label
+    for name in ("excluded", "among", "chances"):
+        if getattr(answer, name):
+            said[name] = list(getattr(answer, name))
+    return said if answer.weight == 1 else {**said, "weight": answer.weight}
+
+
+def unpack_said(query: Query, said: int | Mapping[str, Any] | None, annotator: str) -> Answer:
+    """The answer of which `pack_said` gave the content."""
+    if not isinstance(said, Mapping):
+        return Answer(query, said, annotator)
+    chances = said.get("chances")
+    return Answer(
+        query,
+        said.get("label"),
+        annotator,
+        excluded=tuple(said.get("excluded", ())),
+        among=tuple(said.get("among", ())),
+        chances=None if chances is None else tuple(chances),
+        weight=said.get("weight", 1.0),
+        cost=said.get("cost"),
+    )
 
 
 def check_state(who: str, state: Mapping[str, Any], entries: Sequence[str]) -> None:

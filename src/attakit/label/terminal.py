@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from attakit.label.callback import Callback
 from attakit.label.classes import check_classes
+from attakit.label.said import Class
 from attakit.queries import SampleId
 
 SKIP = ("", "s")
 LIST = "?"
+NOT = "not "
 LINE_LENGTH = 100
+
+Classes = int | frozenset[int] | None  # one class, one of several, or skipped
+Reply = TypeVar("Reply")
 
 
 def _write_line(text: str) -> None:
@@ -23,9 +29,11 @@ class Terminal(Callback):
     """Shows each sample's place and the classes, and reads a class from the keyboard.
 
     An answer is a class number as listed, a class name, or its unambiguous beginning; Enter or
-    `s` skips, `?` lists the classes again, end of input (Ctrl-D) skips all the rest. The exact
-    name of a class always means that class. Classes whose names are numbers are listed without
-    numbers, so that no answer has two meanings. The loop waits for the person in `collect`.
+    `s` skips, `?` lists the classes again, end of input (Ctrl-D) skips all the rest. Several
+    classes with commas between them mean "one of these", with "not" in front "none of these". A
+    yes/no question is answered with `y` or `n`. The exact name of a class always means that class.
+    Classes whose names are numbers are listed without numbers, so that no answer has two meanings.
+    The loop waits for the person in `collect`.
 
     Parameters
     ----------
@@ -58,7 +66,9 @@ class Terminal(Callback):
         write: Callable[[str], None] = _write_line,
         annotator: str = "terminal",
     ) -> None:
-        super().__init__(self._ask_person, classes=classes, annotator=annotator)
+        super().__init__(
+            self._ask_person, confirm=self._ask_yes_no, classes=classes, annotator=annotator
+        )
         self.where = where
         self.read = read
         self.write = write
@@ -66,19 +76,35 @@ class Terminal(Callback):
         self._has_numbers = not any(name.strip().isdecimal() for name in self._names)
         self._is_over = False
 
-    def _ask_person(self, sample: SampleId) -> int | None:
-        if self._is_over:
-            return None
-        self.write(f"Which class is {self.where(sample)}?")
-        self._list_classes()
+    def _ask_person(self, sample: SampleId) -> Classes:
+        return self._until_the_end(lambda: self._read_class(sample))
+
+    def _ask_yes_no(self, sample: SampleId, proposed: Class) -> bool | None:
+        return self._until_the_end(lambda: self._read_yes_no(sample, proposed))
+
+    def _until_the_end(self, question: Callable[[], Reply]) -> Reply | None:
+        """Ask, unless the input has ended."""
         try:
-            return self._read_class()
+            return None if self._is_over else question()
         except EOFError:
             self._is_over = True
             self.write("No more input: the remaining questions are skipped.")
             return None
 
-    def _read_class(self) -> int | None:
+    def _read_yes_no(self, sample: SampleId, proposed: Class) -> bool | None:
+        self.write(f"Is {self.where(sample)} of the class {proposed}?")
+        while True:
+            text = self.read("y or n (Enter skips): ").strip().casefold()
+            if text in SKIP:
+                return None
+            for word, meaning in (("yes", True), ("no", False)):
+                if word.startswith(text):
+                    return meaning
+            self.write(f"{text!r} is neither yes nor no. Type y or n.")
+
+    def _read_class(self, sample: SampleId) -> Classes:
+        self.write(f"Which class is {self.where(sample)}?")
+        self._list_classes()
         while True:
             text = self.read(f"Class (Enter skips, {LIST} lists): ").strip()
             found = self._matches(text)
@@ -86,10 +112,22 @@ class Terminal(Callback):
                 return found[0]
             if text in SKIP:
                 return None
+            if several := self._several(text):
+                return several
             if text == LIST:
                 self._list_classes()
             else:
                 self.write(self._complaint(text, found))
+
+    def _several(self, text: str) -> frozenset[int]:
+        """The classes that remain possible: those listed, or all others after "not"."""
+        is_negative = text.casefold().startswith(NOT)
+        parts = text[len(NOT) * is_negative :].split(",")
+        found = [self._matches(part.strip()) for part in parts]
+        if any(len(each) != 1 for each in found) or not (is_negative or len(parts) > 1):
+            return frozenset()
+        named = {each[0] for each in found}
+        return frozenset(range(len(self._names))) - named if is_negative else frozenset(named)
 
     def _matches(self, text: str) -> list[int]:
         """Classes that the text may mean; the exact name, then the number, then beginnings."""

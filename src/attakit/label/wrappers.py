@@ -63,6 +63,9 @@ class _Changed(ABC):
 class Noisy(_Changed):
     """Replaces some labels by a wrong one, uniformly drawn from the other classes.
 
+    A yes/no question gets the opposite answer instead. Candidate sets, exclusions and soft answers
+    stay as they are.
+
     Parameters
     ----------
     oracle
@@ -89,6 +92,8 @@ class Noisy(_Changed):
         self.classes = classes
 
     def _change(self, answer: Answer) -> Answer:
+        if answer.kind in ("yes", "no"):
+            return self._flipped(answer)
         if answer.label is None:
             return answer
         if not 0 <= answer.label < self.classes:
@@ -102,9 +107,16 @@ class Noisy(_Changed):
         shift = 1 + int(draw.integers(self.classes - 1))
         return replace(answer, label=(answer.label + shift) % self.classes)
 
+    def _flipped(self, answer: Answer) -> Answer:
+        if _generator_for(answer.query, self.seed, "noise").random() >= self.rate:
+            return answer
+        turn = Answer.no if answer.kind == "yes" else Answer.yes
+        changed = turn(answer.query, answer.annotator)
+        return replace(changed, weight=answer.weight, cost=answer.cost)
+
 
 class Skipping(_Changed):
-    """Leaves some questions without a label.
+    """Leaves some questions without an answer.
 
     Parameters
     ----------
@@ -126,7 +138,7 @@ class Skipping(_Changed):
 
     def _change(self, answer: Answer) -> Answer:
         skips = _generator_for(answer.query, self.seed, "skip").random() < self.rate
-        return replace(answer, label=None) if skips else answer
+        return Answer.skipped(answer.query, answer.annotator) if skips else answer
 
 
 class Delayed:
@@ -246,7 +258,7 @@ class Expiring:
         for answer in answers:
             self._left.pop(answer.query, None)
         expired = tuple(
-            Answer(query, None, EXPIRED) for query, left in self._left.items() if left <= 1
+            Answer.skipped(query, EXPIRED) for query, left in self._left.items() if left <= 1
         )
         self._left = {query: left - 1 for query, left in self._left.items() if left > 1}
         return answers + expired

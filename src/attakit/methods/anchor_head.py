@@ -1,9 +1,10 @@
 """Anchor head: a frozen network, blended statistics, and a small convex head on labelled samples.
 
-The network is never trained. Batch-norm statistics are mixed from the source's and the stream's.
-A regularised logistic regression on features from several depths corrects the network's logits.
-It is fitted to all labelled samples to convergence, which takes milliseconds. Labelled samples
-are kept as features and logits; no inputs are kept.
+Batch-norm statistics are mixed from the source's and the stream's. A regularised logistic
+regression on features from several depths corrects the network's logits. It is fitted to all
+labelled samples to convergence, which takes milliseconds. Labelled samples are kept as features,
+logits and, in small networks, activations; no inputs are kept. The network is not trained, but for
+its last stages where there are enough labels that it pays (`attakit.methods.late_training`).
 
 Uncertainty-weighted clustering is that of CLUE (Prabhu et al., ICCV 2021). Mixing statistics goes
 back to Schneider et al., NeurIPS 2020.
@@ -12,42 +13,39 @@ back to Schneider et al., NeurIPS 2020.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attakit.errors import SettingError, check_range
+from attakit.errors import check_range
+from attakit.methods import views
 from attakit.methods.asking import AskingMethod
+from attakit.methods.late_training import LateTraining, Trained
+from attakit.methods.views import View
 from attakit.nn.blended import SOURCE_SHARE, SourceShare
 from attakit.nn.depths import find_depths, predict_with_depths
-from attakit.nn.domain_mean import DomainMean, DomainState
-from attakit.nn.entropy import softmax_entropy
+from attakit.nn.domain_mean import DomainMean
 from attakit.nn.frozen_head import FrozenHead
 from attakit.nn.neighbours import smooth
 from attakit.nn.network_state import NetworkState
 from attakit.nn.source_card import CARD_SAMPLES, read_or_make_card
-from attakit.nn.styles import Grouping, StyleGroups
+from attakit.nn.styles import StyleGroups
 from attakit.protocols import LearnsAtOnce, NeedsSource, Selector
-from attakit.queries import Allowance, Answer, Query, SampleId
-from attakit.records import Batch, Choice, LabelledRows, Prediction, Rows, Step, Training
+from attakit.queries import Allowance, Answer, Query, QuestionKind, SampleId
+from attakit.records import Batch, Choice, LabelledRows, Prediction, Step, Training
 from attakit.select.clue import CLUE
 from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
 from attakit.store.recent import Recent
 from attakit.store.stored_rows import covered_rows
-from attakit.store.waiting import waiting_rows
 from attakit.train.anchored import Penalty, ResidualHead
 
 Layers = Sequence[str] | Literal["auto"]
 
 _SMALLEST = 1e-8
 _AFTER_DRIFT = 16  # samples that old statistics still count for in a new domain
-_SMALL_BATCH = 8  # below it a batch offers no choice, so its samples must be unsure to be asked
-_UNSURE = 0.7  # share of recent samples that must be surer
 
 
 class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
@@ -62,7 +60,9 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         source's alone. "auto" tries several on the first samples of a domain, and on labelled
         ones. Models without batch norm have nothing to mix.
     window
-        Recent samples that statistics and smoothing look back on where a batch has fewer.
+        Recent samples that statistics look back on where a batch has fewer.
+    memory
+        Recent samples that smoothing looks back on.
     styles
         Most styles (domains) that the stream may mix at a time. Each has its own statistics and
         its own mean of features. 1 takes the stream for one style. Styles show in convolutions.
@@ -82,11 +82,18 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         Share of the network's own answer in the prediction, 0 to 1.
     smoothing
         How much a prediction leans towards those of similar samples. 0 switches it off.
+    train_stages
+        Train the last stages of the network where there are enough labels, and only if that helps
+        on held-out labelled samples. Anchors then keep activations, of at most 20 kB each. A
+        network with larger ones is not trained.
     selector
         Chooses among the samples of a batch; uncertainty-weighted clustering by default.
     rate
         How many labels to ask for; the budget spread over the stream by default. There are some
         more at the first batch, and where a new domain begins.
+    question
+        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
+        learned from as a class that is ruled out.
     seed
         Of the clustering.
 
@@ -112,6 +119,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         "waiting",
         "anchors",
         "head",
+        "late",
     )
 
     def __init__(
@@ -120,6 +128,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         *,
         source_share: SourceShare = "auto",
         window: int = 100,
+        memory: int = 300,
         styles: int = 4,
         lasting_styles: bool = False,
         source_card: str | Path | None = None,
@@ -128,11 +137,14 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         penalty: Penalty = "auto",
         hedge: float = 0.3,
         smoothing: float = 0.7,
+        train_stages: bool = True,
         selector: Selector | None = None,
         rate: LabelRate | None = None,
+        question: QuestionKind = "class",
         seed: int = 0,
     ) -> None:
-        super().__init__(model, selector=selector or CLUE(seed=seed), rate=rate)
+        selector = selector or CLUE(seed=seed)
+        super().__init__(model, selector=selector, rate=rate, question=question)
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         self.network = NetworkState(self.model.model)
@@ -141,14 +153,14 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.model.use_norm("blended", source_share=source_share, window=window, groups=self.styles)
         assert self.model.stream is not None
         self.statistics = self.model.stream
-        self.window = window
-        self.layers = None if layers == "auto" else _names(layers)
+        self.layers = None if layers == "auto" else views.layer_names(layers)
         self.hedge = hedge
         self.smoothing = smoothing
         self.domain = DomainMean()
-        self.recent = Recent(capacity=window)
+        self.recent = Recent(capacity=memory)
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty)
+        self.late = LateTraining(self.model, enabled=train_stages, seed=seed)
 
     @staticmethod
     def service_settings() -> Mapping[str, Any]:
@@ -180,9 +192,14 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         return self._view(inputs).prediction if len(inputs) else self.answer(self.model, inputs)
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
-        view = self._view(batch.inputs)
+        if self.layers is None:
+            self.layers = list(find_depths(self.model, batch.inputs))
+        self.late.look(batch.inputs, self.layers)
+        with self.late.watching_entry() as entry:
+            view = self._view(batch.inputs)
+        rows = views.rows_without_inputs(batch, view, self.late.pack(entry, view.centre))
         self._keep(view, batch)
-        queries, choice = self._ask(batch, view, allowance)
+        queries, choice = self._ask(batch, view, rows, allowance)
         self._try_shares(batch, queries)
         self.recent.add(batch.samples, view.features, view.offsets)
         return Step(view.prediction, queries, {"domains": float(view.domain.domains)}, choice)
@@ -194,7 +211,9 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
             return Training()
         self.anchors.add(labelled)
         self.head.fit(self.anchors.rows)
-        return Training(1, {"anchors": float(len(self.anchors)), "penalty": self.head.penalty})
+        self._train_stages()
+        numbers = {"anchors": float(len(self.anchors)), "penalty": self.head.penalty}
+        return Training(1, {**numbers, **self.late.numbers})
 
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove samples. The head is fitted again without them, as if they had never come."""
@@ -203,10 +222,27 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.recent.forget(samples)
         self.styles.forget(samples)
         self.statistics.share.forget(samples)
-        if len(self.anchors) < before:
+        if len(self.anchors) == before:
+            return
+        self.late.restart()
+        self._put_stages(None)
+        self.head.refit(self.anchors.rows)
+        self._train_stages()
+
+    def _train_stages(self) -> None:
+        """Train the last stages on all anchors if it is time, and use them if that helps."""
+        if self.late.is_due(self.anchors):
+            rows, penalty = self.anchors.rows, self.head.penalty
+            self._put_stages(self.late.train(rows, penalty=penalty, hedge=self.hedge))
+
+    def _put_stages(self, trained: Trained | None) -> None:
+        """Use other last stages; None for the source's."""
+        if trained is not None or self.late.trained is not None:
+            self.late.put(trained, self.domain, (self.anchors, self.waiting))
+            self.recent.clear()
             self.head.refit(self.anchors.rows)
 
-    def _view(self, inputs: Tensor) -> _View:
+    def _view(self, inputs: Tensor) -> View:
         """Everything that follows from a batch and the present state; changes nothing."""
         layers = self.layers
         if layers is None:
@@ -214,32 +250,26 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         found = predict_with_depths(self.model, inputs, layers)
         grouping = self.statistics.grouping
         domain = self.domain.after(found.features, grouping)
-        members = _members(grouping, found.features)
-        features = F.normalize(found.features - members @ domain.centre, dim=1)
+        centre = views.members_of(grouping, found.features) @ domain.centre
+        features = F.normalize(found.features - centre, dim=1)
         offsets = found.prediction.logits
         drifted = self.domain.state is not None and domain.domains > self.domain.state.domains
-        room = 0 if drifted and len(domain.mean) == 1 else self.window - len(inputs)
-        chances = self._chances(features, offsets, room)
-        own, memory = chances[: len(inputs)], chances[len(inputs) :]
-        if grouping is not None:
-            own = own.lerp(offsets.softmax(dim=1), grouping.home.to(own)[:, None])
+        old = self.recent.all(features, offsets)
+        if drifted and len(domain.mean) == 1:
+            old = features[:0], offsets[:0]
+        before, memory = (
+            self.head.chances(*rows, hedge=self.hedge) for rows in ((features, offsets), old)
+        )
+        known = views.with_anchors(self.anchors, old[0], memory)
+        own = smooth(before, features, known, strength=self.smoothing)
+        if grouping is not None and bool(grouping.home.any()):
+            home = self.late.source_logits(inputs, offsets).softmax(dim=1)
+            own = own.lerp(home, grouping.home.to(own)[:, None])
         prediction = Prediction(own.clamp(min=_SMALLEST).log(), found.prediction.features)
-        return _View(prediction, features, offsets, memory, layers, domain, drifted)
+        return View(prediction, features, offsets, before, memory, layers, domain, centre, drifted)
 
-    def _chances(self, features: Tensor, offsets: Tensor, room: int) -> Tensor:
-        """Probabilities of a batch, followed by those of samples in the memory."""
-        old_features, old_offsets = self.recent.last(room, features, offsets)
-        features = torch.cat([features, old_features])
-        offsets = torch.cat([offsets, old_offsets])
-        chances = offsets.softmax(dim=1)
-        if self.head.weights is not None:
-            corrected = self.head.logits(features, offsets).softmax(dim=1)
-            chances = corrected.lerp(chances, self.hedge)
-        return smooth(chances, features, strength=self.smoothing)
-
-    def _keep(self, view: _View, batch: Batch) -> None:
+    def _keep(self, view: View, batch: Batch) -> None:
         """Let the state move on with a batch."""
-        self.layers = list(view.layers)
         self.model.keep_statistics(batch.samples)
         self.domain.keep(view.domain)
         if view.drifted:
@@ -249,65 +279,18 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
             self.statistics.shorten(_AFTER_DRIFT)
 
     def _ask(
-        self, batch: Batch, view: _View, allowance: Allowance
+        self, batch: Batch, view: View, rows: LabelledRows, allowance: Allowance
     ) -> tuple[tuple[Query, ...], Choice]:
         """Ask about as many samples as are due. A replayed step asks what it asked before."""
         allowance = self.due(batch, allowance, drifted=view.drifted)
-        candidates = _candidates(batch, view, self._unsure(view))
+        candidates = views.candidates_of(batch, view, views.unsure_places(view))
         known = covered_rows((self.anchors, self.waiting), like=candidates)
         selection = self.select(candidates, known, allowance)
-        rows = _rows_without_inputs(batch, view)
-        queries = self.waiting.hold_chosen(rows, selection, batch.step)
+        proposals = self.proposals(candidates)
+        queries = self.waiting.hold_chosen(rows, selection, batch.step, proposals)
         return queries, Choice(candidates, known, selection)
 
     def _try_shares(self, batch: Batch, queries: Sequence[Query]) -> None:
         """Compare shares of the source's statistics on samples that are asked about."""
-        asked = [query.sample for query in queries]
-        places = [batch.samples.index(sample) for sample in asked]
-        self.statistics.compare_shares(self.model.model, asked, batch.inputs[places])
-
-    def _unsure(self, view: _View) -> list[int]:
-        """Places of samples that may be asked about: all, in a batch that offers a choice."""
-        count = len(view.features)
-        if count >= _SMALL_BATCH or len(view.memory) < 2 * _SMALL_BATCH:
-            return list(range(count))
-        bound = softmax_entropy(view.memory.clamp(min=_SMALLEST).log()).quantile(_UNSURE)
-        unsure = softmax_entropy(view.prediction.logits) >= bound
-        return unsure.nonzero().flatten().tolist()
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """A batch as the method sees it."""
-
-    prediction: Prediction
-    features: Tensor  # (batch, dim): of several depths, centred, of length 1
-    offsets: Tensor  # (batch, classes): the network's logits
-    memory: Tensor  # (rows, classes): probabilities of recent samples
-    layers: Sequence[str]
-    domain: DomainState
-    drifted: bool
-
-
-def _members(grouping: Grouping | None, like: Tensor) -> Tensor:
-    """Membership in style groups; everything in one group where there are no styles."""
-    return like.new_ones(len(like), 1) if grouping is None else grouping.members.to(like)
-
-
-def _candidates(batch: Batch, view: _View, places: Sequence[int]) -> Rows:
-    """Samples as a selector sees them: with the prediction, not with the network's logits."""
-    names = tuple(batch.samples[place] for place in places)
-    logits = view.prediction.logits[places]
-    return Rows(names, view.features[places], logits, logits.new_ones(len(names)))
-
-
-def _rows_without_inputs(batch: Batch, view: _View) -> LabelledRows:
-    """What is kept of samples that are asked about: features and network logits, no inputs."""
-    nothing = replace(batch, inputs=view.features.new_zeros(len(batch), 0))
-    return waiting_rows(nothing, Prediction(view.offsets, view.features))
-
-
-def _names(layers: object) -> list[str]:
-    if isinstance(layers, str) or not isinstance(layers, Sequence):
-        raise SettingError(f'AnchorHead: layers must be a list of names or "auto", got {layers!r}.')
-    return [str(name) for name in layers]
+        asked, inputs = views.asked_inputs(batch, queries)
+        self.statistics.compare_shares(self.model.model, asked, inputs)

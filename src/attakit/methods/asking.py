@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from torch import nn
 
+from attakit.errors import check_choice
 from attakit.methods.base import BaseMethod
 from attakit.protocols import Asks, Selector, SetsPace
-from attakit.queries import Allowance, Query, SampleId
+from attakit.queries import Allowance, Query, QuestionKind, SampleId
 from attakit.records import Batch, Choice, LabelledRows, Rows, Selection, Step
 from attakit.select.allowed import select_allowed
 from attakit.select.label_rate import LabelRate
@@ -22,7 +23,9 @@ from attakit.store.waiting import Waiting, waiting_rows
 class AskingMethod(BaseMethod, Asks):
     """Asks about samples that a selector chooses, within any allowance.
 
-    A subclass overrides `learn`, which begins with `self.waiting.resolve(answers)`. It names
+    A subclass overrides `learn`, which begins with `self.waiting.resolve(answers)`. The rows that
+    it gets have `targets` where people said more than a class. `answer_loss` trains on any rows; a
+    method that can only use classes takes `rows.only_labelled()`. It names
     `waiting` and `rate` in `stateful`. It may override `adapt` to adapt without labels, and
     `respond` to choose among some samples of a batch only. Its `respond` calls `due`, then `ask`.
 
@@ -35,15 +38,24 @@ class AskingMethod(BaseMethod, Asks):
     rate
         How many labels to ask for; it is copied. By default the budget is spread over the stream,
         or 30 are asked for per 1,000 samples where its length is not known.
+    question
+        What to ask: "class", or "yes_no" to ask whether the predicted class is right.
     """
 
     stateful: ClassVar[tuple[str, ...]] = ("model", "waiting", "rate")
+    question: QuestionKind = "class"
 
     def __init__(
-        self, model: nn.Module, *, selector: Selector, rate: LabelRate | None = None
+        self,
+        model: nn.Module,
+        *,
+        selector: Selector,
+        rate: LabelRate | None = None,
+        question: QuestionKind = "class",
     ) -> None:
         super().__init__(model)
         self.selector = selector
+        self.question = checked_question(type(self).__name__, question)
         self.rate = LabelRate() if rate is None else copy.copy(rate)
         self.waiting = Waiting()
 
@@ -66,6 +78,7 @@ class AskingMethod(BaseMethod, Asks):
         drifted
             Whether a new domain begins with the batch.
         """
+        allowance = allowance.of(self.question)
         count = self.rate.due(len(batch), allowance, drifted=drifted)
         if isinstance(self.selector, SetsPace) and self.selector.sets_pace:
             return allowance
@@ -90,8 +103,15 @@ class AskingMethod(BaseMethod, Asks):
         selection = self.select(candidates, known, allowance)
         for store in covered:
             store.reweight(selection.weights)
-        queries = self.waiting.hold_chosen(rows, selection, self.step_count)
+        proposals = self.proposals(candidates)
+        queries = self.waiting.hold_chosen(rows, selection, self.step_count, proposals)
         return queries, Choice(candidates, known, selection)
+
+    def proposals(self, candidates: Rows) -> dict[SampleId, int] | None:
+        """The class to propose for each sample, the predicted one; None where none is proposed."""
+        if self.question == "class":
+            return None
+        return dict(zip(candidates.samples, candidates.logits.argmax(dim=1).tolist(), strict=True))
 
     def select(self, candidates: Rows, known: Rows, allowance: Allowance) -> Selection:
         """Let the selector choose, and take what it chose from what is due."""
@@ -105,3 +125,9 @@ class AskingMethod(BaseMethod, Asks):
             part = getattr(self, name)
             if isinstance(part, StoredRows):
                 part.forget(samples)
+
+
+def checked_question(who: str, question: QuestionKind) -> QuestionKind:
+    """A kind of question; `SettingError` if there is no such kind."""
+    check_choice(who, "question", question, get_args(QuestionKind))
+    return question

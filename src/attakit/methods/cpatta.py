@@ -47,6 +47,7 @@ from attakit.select.finite import check_finite
 from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
 from attakit.store.waiting import waiting_rows
+from attakit.train.answers import answer_loss
 from attakit.train.descent import descend
 
 CALIBRATION_SAMPLES = 500
@@ -236,7 +237,8 @@ class CPATTA(AskingMethod):
     def _from_stream(self) -> tuple[Tensor, Tensor]:
         if len(self.labelled) == 0:
             return torch.zeros(0, 1), torch.zeros(0, dtype=torch.long)
-        return self.labelled.rows.inputs, self.labelled.rows.labels
+        rows = self.labelled.rows.only_labelled()  # a threshold needs the true class
+        return rows.inputs, rows.labels
 
     def _take_certain(
         self, rows: LabelledRows, source_shares: Tensor, asked: set[SampleId]
@@ -264,7 +266,7 @@ class CPATTA(AskingMethod):
         for start in range(0, len(order), self.batch_size):
             rows = anchors.rows.take(order[start : start + self.batch_size].tolist())
             logits = self.model(rows.inputs).logits
-            loss = descend("CPATTA", optimizer, F.cross_entropy(logits, rows.labels))
+            loss = descend("CPATTA", optimizer, answer_loss(logits, rows))
             count += 1
         optimizer.zero_grad(set_to_none=True)
         return count, loss

@@ -24,7 +24,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.optim import SGD
@@ -44,6 +43,7 @@ from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
 from attakit.store.latest import Latest, in_company
 from attakit.store.waiting import waiting_rows
+from attakit.train.answers import answer_loss
 from attakit.train.descent import checked_loss, descend
 
 
@@ -194,7 +194,7 @@ class EATTA(AskingMethod):
         if self.latest.due:
             losses |= self._entropy(logits[count:])
         if rows is not None:
-            losses["labelled_loss"] = F.cross_entropy(logits[:count], rows.labels)
+            losses["labelled_loss"] = answer_loss(logits[:count], rows)
         self.latest.adapted()
         self.learn_count += 1
         if not losses:

@@ -21,19 +21,18 @@ import copy
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
 from attakit.errors import SettingError, check_count, check_range
-from attakit.methods.asking import AskingMethod
+from attakit.methods.asking import AskingMethod, checked_question
 from attakit.methods.base import BaseMethod
 from attakit.methods.tent import Tent
 from attakit.methods.windowed import WindowedMethod
 from attakit.nn.norm import moving_statistics, uses_batch_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Forgets, Optimizes, Selector
-from attakit.queries import Allowance, Answer, SampleId
+from attakit.queries import Allowance, Answer, QuestionKind, SampleId
 from attakit.randomness import generator
 from attakit.records import Batch, LabelledRows, Prediction, Step, Training
 from attakit.select.label_rate import LabelRate
@@ -41,6 +40,7 @@ from attakit.select.uniform import Uniform
 from attakit.store.anchors import Anchors
 from attakit.store.latest import in_company
 from attakit.store.waiting import Waiting, waiting_rows
+from attakit.train.answers import answer_loss
 from attakit.train.descent import descend
 
 
@@ -64,6 +64,9 @@ class Enhanced(AskingMethod):
         already come with the features they had when they were asked about.
     rate
         How many labels to ask for; the budget spread over the stream by default.
+    question
+        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
+        descended on as a class that is ruled out.
     keep
         Keep labelled samples and fill up every update with them to `batch_size`; otherwise each
         is used when its answer comes and then dropped, as in the paper.
@@ -103,6 +106,7 @@ class Enhanced(AskingMethod):
         method: BaseMethod | None = None,
         selector: Selector | None = None,
         rate: LabelRate | None = None,
+        question: QuestionKind = "class",
         keep: bool = False,
         updates: int = 1,
         batch_size: int = 16,
@@ -120,6 +124,7 @@ class Enhanced(AskingMethod):
         self.model = self.method.model
         self.selector = selector or Uniform(seed=seed)
         self.rate = LabelRate() if rate is None else copy.copy(rate)
+        self.question = checked_question("Enhanced", question)
         self.keep = keep
         self.updates = updates
         self.batch_size = batch_size
@@ -207,7 +212,7 @@ class Enhanced(AskingMethod):
         moves = self.model.norm == "running"
         with moving_statistics(self.model) if moves else nullcontext():
             logits = self.model(in_company(rows, self.latest)).logits[: len(rows)]
-        loss = descend("Enhanced", self.optimizer, F.cross_entropy(logits, rows.labels))
+        loss = descend("Enhanced", self.optimizer, answer_loss(logits, rows))
         self.after_update()
         return loss
 

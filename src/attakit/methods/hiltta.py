@@ -44,6 +44,7 @@ from attakit.select.k_margin import KMargin
 from attakit.select.label_rate import LabelRate
 from attakit.store.latest import Latest, in_company
 from attakit.store.waiting import Waiting, waiting_rows
+from attakit.train.answers import answer_loss
 from attakit.train.descent import descend
 
 FACTORS = tuple(10 ** (third / 3) for third in range(-3, 4))  # a tenth to ten times, seven steps
@@ -171,7 +172,7 @@ class HILTTA(AskingMethod):
             updates += 1
         if labelled is not None and self.labelled_optimizer is not None:
             logits = self.model(in_company(labelled, self.latest)).logits[: len(labelled)]
-            loss = F.cross_entropy(logits, labelled.labels)
+            loss = answer_loss(logits, labelled)
             numbers["labelled_loss"] = descend("HILTTA", self.labelled_optimizer, loss)
             self.after_update()
             updates += 1
@@ -209,7 +210,7 @@ class HILTTA(AskingMethod):
         except ModelError:
             return math.inf, math.inf
         logits = self.predict(inputs).logits
-        loss = F.cross_entropy(logits[: len(labelled)], labelled.labels).item()
+        loss = answer_loss(logits[: len(labelled)], labelled).item()
         if len(source) == 0:
             return loss, 0.0
         return loss, F.mse_loss(logits[len(labelled) :].softmax(dim=1), source).item()

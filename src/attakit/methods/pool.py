@@ -5,7 +5,11 @@ This is the stronger setting that the paper compares with (Gui, Li and Ji, ICLR 
 look at all of them. Nothing here is used on streams.
 
 Deliberate differences from the public code: the images of the pool are never all in memory;
-a sample that was skipped is not asked about again; a round without new labels trains nothing.
+a sample that was skipped is not asked about again; a round without new labels trains nothing;
+mini-batches are all of one size and go through all labels before any comes again, where the public
+code draws them with replacement and makes the last one of a pass smaller; a round has exactly the
+updates it is set to (the public code makes 1,002 of 1,000); K-means starts three times
+(`selector.inits`) instead of ten. Dropout is off.
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ class PoolAdaptation(BaseMethod, Asks):
 
     It runs on a stream of `Rounds`. Each round may spend its equal share of the budget, rounded
     down, and the last one all that is left. The next round spends what skipped questions refund.
+    It learns from classes only: other answers are paid for and not used.
     Only the images of samples that were asked about are kept in memory.
 
     Parameters

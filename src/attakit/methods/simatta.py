@@ -35,7 +35,7 @@ from attakit.nn.split import Split, find_split
 from attakit.nn.steady import steady_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Selector, Trainer
-from attakit.queries import Allowance, Answer, SampleId
+from attakit.queries import Allowance, Answer, QuestionKind, SampleId
 from attakit.records import Batch, LabelledRows, Prediction, Step, Training
 from attakit.select.bounds import EntropyBounds
 from attakit.select.incremental import IncrementalClustering
@@ -68,6 +68,9 @@ class SimATTA(AskingMethod):
         `cluster_growth` the clusters set the pace, as the paper says.
     rate
         How many labels to ask for; the budget spread over the stream by default.
+    question
+        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
+        learned from as a class that is ruled out.
     trainer
         Trains on the two anchor sets; `DistillingTrainer` by default.
     trainable
@@ -117,6 +120,7 @@ class SimATTA(AskingMethod):
         high_entropy_bound: Bound = "auto",
         selector: Selector | None = None,
         rate: LabelRate | None = None,
+        question: QuestionKind = "class",
         trainer: Trainer | None = None,
         trainable: str = "auto",
         norm: NormPolicy = "blended",
@@ -125,7 +129,8 @@ class SimATTA(AskingMethod):
         trust_asked: bool = False,
         seed: int = 0,
     ) -> None:
-        super().__init__(model, selector=selector or IncrementalClustering(seed=seed), rate=rate)
+        selector = selector or IncrementalClustering(seed=seed)
+        super().__init__(model, selector=selector, rate=rate, question=question)
         self.bounds = EntropyBounds(low_entropy_bound, high_entropy_bound)
         self.trainer = trainer or DistillingTrainer(seed=seed)
         self.include_bound = include_bound

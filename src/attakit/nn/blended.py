@@ -141,6 +141,14 @@ class StreamStatistics(nn.Module):
             memory.count.clamp_(max=float(samples))
 
 
+def memories_of(stream: StreamStatistics, model: nn.Module, layer: _BatchNorm) -> list[LayerMemory]:
+    """What is remembered of one batch-norm layer of a model, in trials of other shares too."""
+    place = _blendable(model).index(layer)
+    streams = [each for each in stream.modules() if isinstance(each, StreamStatistics)]
+    found = [each.layers[place] for each in streams]
+    return [each for each in found if isinstance(each, LayerMemory)]
+
+
 def _blendable(model: nn.Module) -> list[_BatchNorm]:
     """Batch-norm layers that have stored statistics."""
     layers = batch_norm_layers(model)

@@ -101,6 +101,17 @@ class DomainMean:
         """Make a state the present one."""
         self.state = state
 
+    def move(self, distance: Tensor | float) -> None:
+        """Let the means follow features that moved because weights changed."""
+        if self.state is not None:
+            state, count = self.state, self.state.chunk_count
+            self.state = replace(
+                state,
+                before=state.before + distance,
+                mean=state.mean + distance,
+                chunk_sum=state.chunk_sum + count * distance,
+            )
+
     def _compare(self, state: DomainState, rows: Tensor, members: Tensor) -> DomainState:
         if state.chunk_count < _CHUNK:
             return _follow(state, rows, members)

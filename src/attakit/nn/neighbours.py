@@ -10,12 +10,17 @@ _SMALLEST = 1e-8
 
 
 def smooth(
-    chances: Tensor, features: Tensor, *, strength: float = 1.0, neighbours: int = 5
+    chances: Tensor,
+    features: Tensor,
+    known: tuple[Tensor, Tensor] | None = None,
+    *,
+    strength: float = 1.0,
+    neighbours: int = 5,
 ) -> Tensor:
     """Let every sample's prediction lean towards those of its nearest neighbours.
 
     A few rounds of q ← softmax(log p + strength · W q), where W holds the cosine similarities of
-    nearest neighbours, made symmetric. Samples without a similar one keep their prediction.
+    nearest neighbours. Samples without a similar one keep their prediction.
 
     Parameters
     ----------
@@ -23,6 +28,8 @@ def smooth(
         Probabilities, one row per sample.
     features
         Rows of length 1.
+    known
+        Features and probabilities of other samples, which are neighbours too and stay as they are.
     strength
         0 changes nothing.
     neighbours
@@ -35,15 +42,20 @@ def smooth(
     >>> smooth(chances, features, neighbours=2).argmax(dim=1)
     tensor([0, 0, 0])
     """
-    count = min(neighbours, len(chances) - 1)
+    size = len(chances)
+    fixed = chances[:0]
+    others = features
+    if known is not None:
+        others, fixed = torch.cat([features, known[0]]), known[1]
+    count = min(neighbours, len(others) - 1)
     if count < 1 or strength == 0:
         return chances
-    similar = features @ features.T
-    similar.fill_diagonal_(-1.0)
+    similar = features @ others.T
+    similar[:, :size].fill_diagonal_(-1.0)
     values, places = similar.topk(count, dim=1)
     near = torch.zeros_like(similar).scatter_(1, places, values.clamp(min=0))
-    near = (near + near.T) / 2
-    own = chances.clamp(min=_SMALLEST).log()
+    own = chances.clamp(min=_SMALLEST).log() + strength * near[:, size:] @ fixed
+    inside = strength * near[:, :size]
     for _ in range(_ROUNDS):
-        chances = (own + strength * near @ chances).softmax(dim=1)
+        chances = (own + inside @ chances).softmax(dim=1)
     return chances

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.shapes import as_logits
 from attakit.queries import Answer, SampleId
+from attakit.targets import Targets
 
 SHARES = (0.25, 0.45, 0.65, 0.8)  # each costs a pass over the samples that it is tried on
 _SAMPLES = 32  # that every share is tried on
@@ -145,8 +146,8 @@ class ShareSearch(nn.Module):
         """Let labels of samples that were held count."""
         for answer in answers:
             logs = self.held.pop(answer.query.sample, None)
-            if logs is not None and answer.label is not None:
-                self.learned[answer.query.sample] = logs[:, answer.label]
+            if logs is not None and answer.teaches(logs.shape[1]):
+                self.learned[answer.query.sample] = _likelihood(logs, answer)
                 self.chosen = self._best(self.seen, self.answers, self.entropies)
 
     def restart(self) -> None:
@@ -202,3 +203,11 @@ class ShareSearch(nn.Module):
 
     def _trials(self) -> Iterator[Trial]:
         yield from self.trials  # type: ignore[misc]
+
+
+def _likelihood(logs: Tensor, answer: Answer) -> Tensor:
+    """The log-likelihood of an answer, from log-probabilities with every share."""
+    if answer.is_plain and answer.label is not None:
+        return logs[:, answer.label]
+    targets = Targets.of_answers([answer] * len(logs), logs.shape[1]).to(logs)
+    return -targets.weights * targets.losses(logs)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from attakit.nn.norm import evaluate_with
+from attakit.nn.row_norm import PLAIN, normalise_rows
 from attakit.nn.share_search import FixedShare, ShareSearch
 from attakit.nn.styles import Grouping, StyleGroups, style_vectors
 from attakit.queries import SampleId
@@ -20,8 +21,6 @@ _VALUES = 1600  # per channel: more make the statistics slower, not better
 _STYLE_VALUES = 1024  # per channel and sample: fewer make the style of a single sample noisy
 _SETTLED = 16  # samples before the stream's share is complete
 _SMALLEST = 1e-6
-
-_PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 _Statistics = tuple[Tensor, Tensor, Tensor]  # mean, variance and number of samples, by group
 
@@ -127,6 +126,11 @@ class LayerMemory(nn.Module):
         squares = shares @ (self.variance[:before] + self.mean[:before].square())
         return mean, (squares - mean.square()).clamp(min=0), count
 
+    def move(self, distance: Tensor, ratio: Tensor) -> None:
+        """Follow weights that were changed: other means, and variances of another size."""
+        self.mean += distance.to(self.mean)
+        self.variance *= ratio.to(self.variance)
+
     def keep(self) -> None:
         if self.latest is not None:
             for buffer, latest in zip(
@@ -146,7 +150,7 @@ def _forward_blended(layer: _BatchNorm, inputs: Tensor) -> Tensor:
         memory.latest = memory.joined(*_of_one_group(inputs, memory.mean.dtype))
         mean, variance, total = memory.latest
         blend = _blend(layer, memory, mean[0], variance[0], float(total))
-        if type(layer) not in _PLAIN:
+        if type(layer) not in PLAIN:
             return evaluate_with(layer, inputs, *blend)
         return F.batch_norm(inputs, *blend, layer.weight, layer.bias, eps=layer.eps)
     return _forward_grouped(layer, memory, grouping, inputs)
@@ -159,35 +163,36 @@ def _forward_grouped(
     members = grouping.members.to(memory.mean)
     away = 1 - grouping.home.to(members)
     memory.latest = memory.joined(*_by_group(inputs, members * away[:, None]))
-    mean, variance, total = memory.latest
+    mean, variance = _row_statistics(layer, memory, members, away, memory.latest)
+    return normalise_rows(layer, inputs, mean, variance)
+
+
+def _row_statistics(
+    layer: _BatchNorm, memory: LayerMemory, members: Tensor, away: Tensor, known: _Statistics
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance that each sample is normalised by, from those of its groups."""
+    mean, variance, total = known
     share = (1 - memory.source_share) * away * (members @ _settled(total))
     assert layer.running_mean is not None
     assert layer.running_var is not None
-    mean = layer.running_mean.lerp(members @ mean, share[:, None])
-    variance = layer.running_var.lerp(members @ variance, share[:, None])
-    return _evaluate_each(layer, inputs, mean, variance)
+    return (
+        layer.running_mean.lerp(members @ mean, share[:, None]),
+        layer.running_var.lerp(members @ variance, share[:, None]),
+    )
 
 
-def _evaluate_each(layer: _BatchNorm, inputs: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    """Normalise every sample by its own row of statistics."""
-    scale, plain = (variance + layer.eps).rsqrt(), type(layer) in _PLAIN
-    if plain and layer.weight is not None:
-        scale = scale * layer.weight
-    shift = -mean * scale
-    if plain and layer.bias is not None:
-        shift = shift + layer.bias
-    normal = (inputs * _spread(scale, inputs)).add_(_spread(shift, inputs))
-    if plain:
-        return normal
-    # A subclass may add an activation: run it on neutral statistics.
-    assert layer.running_mean is not None
-    neutral = torch.zeros_like(layer.running_mean), torch.ones_like(layer.running_mean)
-    return evaluate_with(layer, normal, neutral[0], neutral[1] - layer.eps)
-
-
-def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
-    """Rows per sample and channel, in a shape that applies to every position."""
-    return rows.to(inputs.dtype).view(*rows.shape, *[1] * (inputs.ndim - 2))
+def used_statistics(layer: _BatchNorm, rows: int) -> tuple[Tensor, Tensor]:
+    """Mean and variance by which each sample of the batch that passed last was normalised."""
+    memory: LayerMemory = layer.__dict__[_MEMORY]
+    known = memory.latest or (memory.mean, memory.variance, memory.count)
+    grouping = memory.styles.grouping
+    if grouping is None:
+        members, away = known[0].new_ones(rows, 1), known[0].new_ones(rows)
+    else:
+        members, away = grouping.members.to(known[0]), 1 - grouping.home.to(known[0])
+    groups = members.shape[1]
+    first = known[0][:groups], known[1][:groups], known[2][:groups]
+    return _row_statistics(layer, memory, members, away, first)
 
 
 def _of_one_group(inputs: Tensor, dtype: torch.dtype) -> _Statistics:

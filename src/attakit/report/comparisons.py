@@ -11,8 +11,7 @@ from attakit.report.lines import as_json
 from attakit.report.runs import RunRecord, grouped, inapplicable_note
 from attakit.report.streams import (
     conditions_of,
-    describe_settings,
-    differing,
+    describe_conditions,
     is_pool,
     order_of,
     repeats_note,
@@ -61,7 +60,7 @@ def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
     parts = grouped(runs, lambda run: as_json([_name(run), conditions_of(run)])).values()
     conditions = [conditions_of(own[0]) for own in parts]
     names = [_name(own[0]) for own in parts]
-    titles = [describe_settings(each, differing(conditions)) for each in conditions]
+    titles = describe_conditions(conditions)
     if len(set(names)) > 1:
         titles = [[name, *rest] for name, rest in zip(names, titles, strict=True)]
     return [

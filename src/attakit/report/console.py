@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Self
 
@@ -15,6 +16,8 @@ from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy
 from attakit.report.tables import ResultTable
 from attakit.report.terminal_tables import terminal_table
+
+_LINE_SECONDS = 5.0
 
 
 class WorkBar:
@@ -35,14 +38,17 @@ class WorkBar:
         quiet: bool = False,
         console: Console | None = None,
     ) -> None:
+        own = console or Console(stderr=True)
+        # A pipe cannot redraw a bar, so it gets a line now and then.
+        self._lines = None if quiet or own.is_terminal else _Lines(own, title, total)
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
             TimeRemainingColumn(compact=True),
-            console=console or Console(stderr=True),
-            disable=quiet,
+            console=own,
+            disable=quiet or not own.is_terminal,
             expand=True,
         )
         self._task = self._bar.add_task(escape(title), total=total, completed=done, note="")
@@ -57,10 +63,33 @@ class WorkBar:
     def advance(self, note: str = "") -> None:
         """One more piece is done."""
         self._bar.update(self._task, advance=1, note=escape(note))
+        self._tell(note)
 
     def reach(self, done: int, note: str = "") -> None:
         """Set how many pieces are done."""
         self._bar.update(self._task, completed=done, note=escape(note))
+        self._tell(note)
+
+    def _tell(self, note: str) -> None:
+        if self._lines is not None:
+            self._lines.tell(int(self._bar.tasks[0].completed), note)
+
+
+class _Lines:
+    """Progress as lines: at most one in some seconds, and one at the end."""
+
+    def __init__(self, console: Console, title: str, total: int | None) -> None:
+        self._console, self._title, self._total = console, title, total
+        self._next = time.monotonic()
+
+    def tell(self, done: int, note: str) -> None:
+        now = time.monotonic()
+        if now < self._next and done != self._total:
+            return
+        self._next = now + _LINE_SECONDS
+        total = "" if self._total is None else f"/{self._total:,}"
+        line = f"{self._title}: {done:,}{total} {note}".rstrip()
+        self._console.print(escape(line), highlight=False, soft_wrap=True)
 
 
 class Progress(WorkBar):

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from attakit.report.accuracy import RightCount, percent
+from attakit.report.colours import colour_places
 from attakit.report.runs import Group, RunRecord
 
 CurveValues = list[float | None]
@@ -129,12 +130,13 @@ def curve_sets(groups: Sequence[Group]) -> dict[str, list[dict[str, Any]]]:
         "labels": recorded("received"),
         "source": recorded("source_accuracy"),
     }
+    places = colour_places(group.label for group in groups)
     return {
-        name: [_as_data(group, average(group.runs, read)) for group in groups]
+        name: [_as_data(group, average(group.runs, read), places[group.label]) for group in groups]
         for name, read in readers.items()
     }
 
 
-def _as_data(group: Group, curve: Curve) -> dict[str, Any]:
-    data = {"name": group.label, "x": curve.x, "y": curve.y}
+def _as_data(group: Group, curve: Curve, place: int) -> dict[str, Any]:
+    data = {"name": group.label, "place": place, "x": curve.x, "y": curve.y}
     return data if len(group.runs) == 1 else {**data, "low": curve.low, "high": curve.high}

@@ -127,8 +127,9 @@ def _batches(runs: Sequence[RunRecord]) -> str:
 
 def _labels(entrants: Sequence[Entrant]) -> str:
     def used(entrant: Entrant) -> str:
-        own = sorted({int(final_figures(r).get("labels") or 0) for r in entrant.all_runs})
-        span = f"{own[0]}" if len(own) == 1 else f"{own[0]} to {own[-1]}"
+        ends = [final_figures(run) for run in entrant.all_runs]
+        own = sorted({end.get("cost") or end.get("labels") or 0 for end in ends})
+        span = f"{own[0]:g}" if len(own) == 1 else f"{own[0]:g} to {own[-1]:g}"
         return span if entrant.budget is None else f"{span} of {entrant.budget}"
 
     return f"Labels used: {_bracketed(_grouped((used(one), one.label) for one in entrants))}."

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from attakit.charts import inline_script, inline_style
 from attakit.errors import SettingError
 from attakit.files import atomic_write
+from attakit.report.colours import colour_places
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.curves import Band, bands, curve_sets
 from attakit.report.lines import as_json
@@ -97,6 +98,7 @@ def _view(
         "tiles": tiles(summaries, groups),
         "table": summary_table(found.table),
         "rows": summaries,
+        "places": colour_places(one.label for one in summaries),
         "during": names_in(one.segments for one in summaries),
         "after": names_in(one.after for one in summaries),
         "has": _worth_drawing(data["curves"]),

@@ -123,6 +123,8 @@ def _numbers(result: StepResult) -> dict[str, Any]:
         "size": len(result.batch),
         "asked": result.asked,
         "received": result.received,
+        "answers": dict(result.counts),
+        "cost": result.cost,
         "remaining": result.remaining,
         "entropy": float(softmax_entropy(logits.float()).mean()) if len(logits) else None,
         "step_numbers": result.step.numbers,

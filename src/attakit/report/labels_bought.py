@@ -9,6 +9,8 @@ from attakit.report.runs import Group, RunRecord, group_runs
 from attakit.report.streams import is_pool
 from attakit.report.summaries import MethodSummary, summarise
 
+_MOST_LOSERS = 3
+
 
 def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
     """Compare the best method with labels, the best without, and random labels, on one stream.
@@ -50,11 +52,26 @@ def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
         key=lambda one: (names[one.label] != names[own.label], abs(_labels(one) - _labels(own))),
         default=None,
     )
-    return "" if free is None and control is None else _sentence(own, free, control)
+    if free is None and control is None:
+        return ""
+    below = [one for one in (*chosen, *random) if one is not own and one is not control]
+    return _sentence(own, free, control) + _losers(below, free)
+
+
+def _losers(others: Sequence[MethodSummary], free: MethodSummary | None) -> str:
+    """Which other methods with labels are worse than the best one without."""
+    if free is None:
+        return ""
+    worse = [one for one in others if round(_accuracy(one), 1) < round(_accuracy(free), 1)]
+    return "".join(
+        f" {one.label} is at {_accuracy(one):.1f} % with {_labels(one):,.0f} labels, below "
+        f"{free.label} without any."
+        for one in worse[:_MOST_LOSERS]
+    )
 
 
 def _sentence(own: MethodSummary, free: MethodSummary | None, control: MethodSummary | None) -> str:
-    parts = [f"With {_labels(own):,.0f} labels {own.label} is at {_accuracy(own):.1f} %"]
+    parts = [f"With {_bought(own)} {own.label} is at {_accuracy(own):.1f} %"]
     verdicts = []
     if free is not None:
         parts.append(f"without labels {free.label} is at {_accuracy(free):.1f} %")
@@ -71,6 +88,12 @@ def _sentence(own: MethodSummary, free: MethodSummary | None, control: MethodSum
         if loss > 0:
             verdicts.append(f" Choosing at random is {loss:.1f} points better.")
     return "; ".join(parts) + "." + "".join(verdicts)
+
+
+def _bought(summary: MethodSummary) -> str:
+    if summary.cost is None:
+        return f"{_labels(summary):,.0f} labels"
+    return f"{_labels(summary):,.0f} answers at the cost of {summary.cost.mean:,.1f} labels"
 
 
 def _count(own: MethodSummary, control: MethodSummary) -> str:

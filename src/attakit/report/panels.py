@@ -121,9 +121,31 @@ def _figures(
 
 
 def _against_labels(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
-    """Accuracy along the stream against labels used."""
+    """Accuracy along the stream against labels used: over budgets, or within runs of one budget."""
     title = f"{data_set}, {stream_name(order)} stream"
-    return [_figures(title, order, entrants, _LABELS, _ACCURACY)]
+    whole = _figures(title, order, entrants, _LABELS, _ACCURACY)
+    if any(len(trace.points) > 1 for trace in whole.traces):
+        return [whole]
+    within = {label: _within(own[0], order) for label, own in _by_label(entrants).items()}
+    traces = tuple(
+        Trace(trace.label, within[trace.label], marked=False)
+        if not trace.level and len(within[trace.label]) > 1
+        else trace
+        for trace in whole.traces
+    )
+    return [Panel(title, "labels so far", f"{_ALONG}, so far", traces)]
+
+
+def _within(entrant: Entrant, order: str) -> tuple[Point, ...]:
+    """Labels and accuracy so far after each step, averaged over the runs of a method."""
+    runs = [run for run in entrant.runs.get(order, ()) if run.steps]
+    points = []
+    for steps in zip(*(run.steps for run in runs), strict=False):
+        labels = mean_of_all(step.get("received") for step in steps)
+        accuracy = mean_of_all(step.get("stream_accuracy") for step in steps)
+        if labels is not None and accuracy is not None:
+            points.append(Point(MeanStd(labels), MeanStd(accuracy)))
+    return tuple(points)
 
 
 def _against_seconds(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:

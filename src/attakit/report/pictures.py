@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from attakit.errors import SettingError, check_range
+from attakit.label.packing import pack_said
 from attakit.queries import SampleId
 from attakit.records import Choice, StepResult
 from attakit.report.images import encode_picture, is_picture
@@ -149,16 +150,16 @@ class Pictures:
 
     def _write_answers(self, result: StepResult) -> None:
         for answer in result.answers:
-            self._lines.write(
-                {
-                    "kind": "answer",
-                    "step": result.batch.step,
-                    "sample": answer.query.sample,
-                    "asked": answer.query.step,
-                    "label": answer.label,
-                    "annotator": answer.annotator,
-                }
-            )
+            line = {
+                "kind": "answer",
+                "step": result.batch.step,
+                "sample": answer.query.sample,
+                "asked": answer.query.step,
+                "label": answer.label,
+                "annotator": answer.annotator,
+            }
+            # What is more than a label or a skip, as saved states have it.
+            self._lines.write(line if answer.is_plain else {**line, "said": pack_said(answer)})
 
     def _write_clusters(self, step: int, choice: Choice) -> None:
         points = _points(choice, self._max_points)

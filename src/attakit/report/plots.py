@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from attakit.report.canvas import (
     save_figure,
     soften,
 )
+from attakit.report.colours import colour_places
 from attakit.report.leaderboard import ranking_of
 from attakit.report.panels import PLOTS, Panel, PanelRows, Trace, plot_panels
 from attakit.report.rank_plot import draw_ranks
@@ -69,9 +70,10 @@ def _draw(grid: PanelRows) -> Any:
     figure = new_figure(_PANEL[0] * wide, _PANEL[1] * high + 0.6)
     axes = figure.subplots(high, wide, squeeze=False)
     labels = list(dict.fromkeys(t.label for row in grid for panel in row for t in panel.traces))
+    places = colour_places(labels)
     for row, panels in enumerate(grid):
         for column, panel in enumerate(panels):
-            _draw_panel(axes[row][column], panel, labels)
+            _draw_panel(axes[row][column], panel, places)
             if column and panel.y_title == panels[0].y_title:
                 axes[row][column].set_ylabel("")
     _draw_legend(figure, axes, labels)
@@ -95,14 +97,14 @@ def _draw_legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
     )
 
 
-def _draw_panel(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
+def _draw_panel(axes: Any, panel: Panel, places: Mapping[str, int]) -> None:
     if panel.is_empty:
         axes.set_axis_off()
         return
     _draw_frame(axes, panel)
     for trace in panel.traces:
         if trace.points:
-            _draw_trace(axes, trace, labels.index(trace.label))
+            _draw_trace(axes, trace, places[trace.label])
     if panel.log_x:
         _scale_by_powers(axes.xaxis)
     elif not panel.bands:

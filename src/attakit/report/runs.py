@@ -175,7 +175,7 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     ...     for lr in (0.1, 0.2) for seed in (1, 2)
     ... ]
     >>> [(group.label, len(group.runs)) for group in group_runs(runs)]
-    [('tent (method.lr=0.1)', 2), ('tent (method.lr=0.2)', 2)]
+    [('tent (lr 0.1)', 2), ('tent (lr 0.2)', 2)]
     """
     groups = grouped(runs, lambda run: (run.label, as_json(run.settings))).values()
     first = [members[0] for members in groups]
@@ -201,5 +201,10 @@ def _distinct_label(run: RunRecord, others: Sequence[RunRecord]) -> str:
     differing = [n for n in names if any(rival.get(n) != own.get(n) for rival in rivals)]
     if not differing:
         return run.label
-    listed = ", ".join(f"{name}={own.get(name)}" for name in differing[:_SHOWN_DIFFERENCES])
+    listed = ", ".join(_in_words(name, own.get(name)) for name in differing[:_SHOWN_DIFFERENCES])
     return f"{run.label} ({listed})"
+
+
+def _in_words(name: str, value: Any) -> str:
+    """A setting as part of a method's name, where everybody knows that it is one of the method."""
+    return f"{name.removeprefix('method.')} {'default' if value is None else value}"

@@ -163,14 +163,8 @@ def _size(card: AskedSample) -> int:
 
 
 def _asked_sample(line: Mapping[str, Any], classes: Sequence[str]) -> AskedSample:
-    answer, content = line["answer"], line.get("content")
-    label = answer["label"] if answer is not None else None
-    if answer is None:
-        verdict = "waiting"
-    elif label is None:
-        verdict = "skipped"
-    else:
-        verdict = "right" if label == line["predicted"] else "wrong"
+    said, verdict = _answer(line["answer"], line["predicted"], classes)
+    content = line.get("content")
     return AskedSample(
         line["sample"],
         line["step"],
@@ -178,11 +172,29 @@ def _asked_sample(line: Mapping[str, Any], classes: Sequence[str]) -> AskedSampl
         line.get("png"),
         _class_name(line["predicted"], classes),
         line["confidence"],
-        None if label is None else _class_name(label, classes),
+        said,
         verdict,
         text=content if isinstance(content, str) else None,
         row=content if isinstance(content, dict) else None,
     )
+
+
+def _answer(
+    answer: Mapping[str, Any] | None, predicted: int, classes: Sequence[str]
+) -> tuple[str | None, str]:
+    """What was said, and whether it agrees with the prediction."""
+    if answer is None:
+        return None, "waiting"
+    said = answer.get("said") or {}
+    possible = said.get("among") or ([] if answer["label"] is None else [answer["label"]])
+    if said.get("chances"):
+        possible = [max(range(len(said["chances"])), key=said["chances"].__getitem__)]
+    excluded = said.get("excluded") or []
+    if not possible and not excluded:
+        return None, "skipped"
+    names = " or ".join(_class_name(kind, classes) for kind in possible or excluded)
+    agrees = predicted in possible or bool(excluded and predicted not in excluded)
+    return f"not {names}" if excluded else names, "right" if agrees else "wrong"
 
 
 def _class_name(label: int, classes: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ _STREAM = "stream."
 _OF_THE_METHOD = "stream.batch_size"
 _OF_THE_ORDER = re.compile(r"stream\.order(_settings\..*)?")
 _OWN_FOLDERS = ("folders", "corrupted")  # data sets that say nothing about what they hold
+_OWN_FILES = ("table", "text")  # likewise
 _FEW = 3  # differing settings that are named, if they are enough to distinguish all
 
 
@@ -120,6 +121,31 @@ def distinguishing_settings(found: Sequence[Mapping[str, Any]]) -> list[str]:
     return names
 
 
+def describe_conditions(found: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """What sets streams apart, in words; columns of a file only where its name is not enough.
+
+    >>> own = {"name": "table", "table.file": "a.csv", "table.label": "kind"}
+    >>> describe_conditions([own, {"name": "digits"}])
+    [['name = table', 'table.file = a.csv'], ['name = digits']]
+    """
+    names = differing(found)
+    short = [name for name in names if _is_file(name) or not _is_inside(name)]
+    titles = [
+        describe_settings(each, [name for name in short if name in each or not _is_inside(name)])
+        for each in found
+    ]
+    is_enough = len({as_json(title) for title in titles}) == len({as_json(one) for one in found})
+    return titles if is_enough else [describe_settings(each, names) for each in found]
+
+
+def _is_inside(name: str) -> bool:
+    return name.partition(".")[0] in _OWN_FILES and "." in name
+
+
+def _is_file(name: str) -> bool:
+    return _is_inside(name) and name.endswith(".file")
+
+
 def describe_settings(
     settings: Mapping[str, Any], names: Sequence[str], sign: str = " = "
 ) -> list[str]:
@@ -184,13 +210,15 @@ def order_of(run: RunRecord) -> str:
 
 
 def data_set_of(run: RunRecord) -> str:
-    """The data set of a run; folders of one's own go by the name of the folder.
+    """The data set of a run; folders and files of one's own go by their names.
 
     >>> data_set_of(RunRecord({"stream": {"name": "folders", "root": "x/letters"}}, {}, [], [], [],
     ...     None))
     'letters'
     """
     name, root = str(setting(run, "stream", "name", "stream")), setting(run, "stream", "root")
+    if name in _OWN_FILES:
+        return PurePath(setting(run, "stream", name, {}).get("file", name)).stem
     return PurePath(root).name if root and name in _OWN_FOLDERS else name
 
 

@@ -58,10 +58,11 @@ class MethodSummary:
     segments: Mapping[str, MeanStd]  # over each segment of it
     source: MeanStd | None  # on held-out source samples after the run
     source_before: MeanStd | None  # and before it
-    labels: MeanStd | None  # received
+    labels: MeanStd | None  # answers received
     seconds: MeanStd | None  # of the method
     memory_mb: MeanStd | None  # peak of the process
     after: Mapping[str, MeanStd]  # of the model that the run left, on each domain
+    cost: MeanStd | None = None  # in labels, where it is not their number
 
 
 def summarise(runs: Sequence[RunRecord]) -> list[MethodSummary]:
@@ -95,7 +96,17 @@ def _summary(group: Group) -> MethodSummary:
         figure("seconds"),
         figure("peak_memory_mb"),
         _per_name([end.get("post_adaptation") or {} for end in ends]),
+        figure("cost") if any(has_own_cost(end) for end in ends) else None,
     )
+
+
+def has_own_cost(end: Mapping[str, Any]) -> bool:
+    """Whether the answers of a run cost something else than a label each.
+
+    >>> has_own_cost({"labels": 8, "cost": 2.0}), has_own_cost({"labels": 8})
+    (True, False)
+    """
+    return end.get("cost") is not None and end["cost"] != end.get("labels")
 
 
 def _per_name(values: Sequence[Mapping[str, float | None]]) -> dict[str, MeanStd]:
@@ -113,6 +124,7 @@ def final_figures(run: RunRecord) -> dict[str, Any]:
         "source_accuracy": _last_known(run.steps, "source_accuracy"),
         "source_accuracy_before": run.before.get("source_accuracy"),
         "labels": last.get("received"),
+        "cost": last.get("cost"),
         "seconds": sum(step.get("seconds") or 0.0 for step in run.steps),
         "peak_memory_mb": last.get("memory_mb"),
     }

@@ -18,7 +18,7 @@ from attakit.report.terminal_tables import as_terminal_text
 
 TableForm = Literal["markdown", "csv", "latex", "rich"]
 
-_PLAIN_RANKS = {"stream": -1, "source": 1, "labels": 2, "seconds": 3, MEMORY_TITLE: 4}
+_PLAIN_RANKS = {"stream": -1, "source": 1, "labels": 2, "cost": 3, "seconds": 4, MEMORY_TITLE: 5}
 TABLE_FORMS = ("markdown", "csv", "latex", "rich")
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",

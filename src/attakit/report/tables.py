@@ -168,7 +168,8 @@ class ResultTable:
     def best(self) -> set[tuple[int, int]]:
         """Row and column of the best accuracies, compared by the decimals that are shown.
 
-        A column with a single figure has no best one.
+        A column with a single figure has no best one. Runs that are not finished have met an easier
+        or harder part of the stream, so they are never the best.
         """
         if not self.marks_best:
             return set()
@@ -183,7 +184,7 @@ class ResultTable:
         means = {
             number: round(cell.figure.mean, cell.decimals)
             for number, row in enumerate(self.rows)
-            if (cell := row.cells[column]).figure is not None
+            if (cell := row.cells[column]).figure is not None and not row.unfinished
         }
         highest = max(means.values(), default=0.0)
         return [row for row, mean in means.items() if mean == highest] if len(means) > 1 else []
@@ -237,6 +238,7 @@ def method_table(
         *((name, 1, True, [s.segments.get(name) for s in summaries]) for name in segments),
         ("source", 1, True, [summary.source for summary in summaries]),
         ("labels", 0, False, [summary.labels for summary in summaries]),
+        ("cost", 1, False, [summary.cost for summary in summaries]),
         ("seconds", 1, False, [summary.seconds for summary in summaries]),
         (MEMORY_TITLE, 0, False, [summary.memory_mb for summary in summaries]),
     ]

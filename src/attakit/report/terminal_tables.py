@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from rich import box
@@ -31,31 +32,50 @@ def as_terminal_text(table: ResultTable) -> str:
 def terminal_table(table: ResultTable, width: int) -> RenderableType:
     """What a terminal of some width shows of a table."""
     if table.counts_runs:
-        return _plain_table(table, is_narrow=width < _ROOMY)
+        return _plain_tables(table, width)
     return _layout(table, width)
 
 
-def _plain_table(table: ResultTable, *, is_narrow: bool) -> Table:
-    """A plain table; a narrow one has deviations for stream and differences only, and no memory."""
-    shown = table
+def _plain_tables(table: ResultTable, width: int) -> RenderableType:
+    """A plain table, in pieces one below the other where its columns do not fit the width.
+
+    A narrow one has deviations for stream and differences only, and no memory.
+    """
+    is_narrow, shown = width < _ROOMY, table
     if is_narrow:
         kept = [n for n, column in enumerate(table.columns) if column.title != MEMORY_TITLE]
         shown = table.only(kept)
         shown = shown.without_deviations(keep=[0, *shown.signed_columns])
+    pieces = _fitting(shown, width, lambda part: _plain_table(part, None, is_narrow=is_narrow))
+    last = replace(pieces[-1], title=None if len(pieces) > 1 else table.title)
+    tables: list[RenderableType] = [
+        Padding(
+            _plain_table(
+                replace(piece, title=None if n else table.title), None, is_narrow=is_narrow
+            ),
+            (0, 0, 1, 0),
+            expand=False,
+        )
+        for n, piece in enumerate(pieces[:-1])
+    ]
+    end = _plain_table(last, list(table.notes), is_narrow=is_narrow)
+    return Group(*tables, end) if tables else end
+
+
+def _plain_table(shown: ResultTable, notes: list[str] | None, *, is_narrow: bool) -> Table:
     has_memory = any(column.title == MEMORY_TITLE for column in shown.columns)
     # Runs in one process, such as those of the demo, share its peak.
     memory = ["MB: peak memory of the process"] if has_memory else []
     found = _empty_table(
-        title=None if table.title is None else escape(table.title),
-        caption=_caption(table, [*memory, *table.notes]),
+        title=None if shown.title is None else escape(shown.title),
+        caption=None if notes is None else _caption(shown, [*memory, *notes]),
         padding=(0, 0 if is_narrow else 1, 0, 0),
     )
     # A long name of a method gives way to figures.
     name_width = _NARROW_NAME if is_narrow else None
-    found.add_column(table.corner, no_wrap=not is_narrow, max_width=name_width, overflow="fold")
-    for n, column in enumerate(shown.columns):
-        title = escape(column.title)
-        found.add_column(title, justify="right", no_wrap=n == 0, overflow="fold")
+    found.add_column(shown.corner, no_wrap=not is_narrow, max_width=name_width, overflow="fold")
+    for column in shown.columns:
+        found.add_column(escape(column.title), justify="right", no_wrap=True)
     for texts in _rich_texts(shown):
         found.add_row(*texts[:-1])  # the caption says how many runs
     return found
@@ -80,10 +100,10 @@ def _layout(table: ResultTable, width: int) -> Group:
     Where deviations do not fit the width they are left out, and the notes say so. Columns that
     do not fit even then go below.
     """
-    too_wide = any(_width(part) > width for part in table.by_stream())
+    too_wide = any(_width(_stream_table(part)) > width for part in table.by_stream())
     is_short = too_wide and not table.signed_columns
     shown = table.without_deviations() if is_short else table
-    parts = [piece for part in shown.by_stream() for piece in _fitting(part, width)]
+    parts = [piece for part in shown.by_stream() for piece in _fitting(part, width, _stream_table)]
     blocks = [Padding(_stream_table(part), (0, 0, 1, 0), expand=False) for part in parts]
     remark = "Deviations are left out: the terminal is too narrow." if is_short else ""
     notes = Text(" ".join([*table.notes, remark]).strip(), style="dim")
@@ -91,20 +111,22 @@ def _layout(table: ResultTable, width: int) -> Group:
     return Group(Text(table.title or "", style="bold"), "", *blocks, below)
 
 
-def _width(table: ResultTable) -> int:
+def _width(table: Table) -> int:
     endless = Console(width=_ENDLESS, file=io.StringIO())
-    return endless.measure(_stream_table(table)).maximum
+    return endless.measure(table).maximum
 
 
-def _fitting(table: ResultTable, width: int) -> list[ResultTable]:
+def _fitting(
+    table: ResultTable, width: int, draw: Callable[[ResultTable], Table]
+) -> list[ResultTable]:
     """A table in as many pieces as it takes to fit a width."""
-    if _width(table) <= width:
+    if _width(draw(replace(table, title=None))) <= width:
         return [table]
-    names = _width(table.only([]))
+    names = _width(draw(replace(table.only([]), title=None)))
     pieces: list[list[int]] = [[]]
     taken = names
     for column in range(len(table.columns)):
-        own = _width(table.only([column])) - names
+        own = _width(draw(replace(table.only([column]), title=None))) - names
         if pieces[-1] and taken + own > width:
             pieces.append([])
             taken = names

@@ -4,6 +4,11 @@ Prabhu, Chandrasekaran, Saenko and Hoffman, "Active domain adaptation via cluste
 uncertainty-weighted embeddings", ICCV 2021, section 3. https://arxiv.org/abs/2010.08666
 
 Only the choice of samples; the paper's training on source data (MME) is not part of it.
+
+Differs from the public code: where two centroids share a nearest sample, the second gets its own
+next nearest, while the public code fills up with second nearest samples of the first clusters; no
+1e-8 is added to probabilities, which changes weights by about 1e-6; and the least sure cluster
+comes first, while the public code returns a set. K-means starts three times instead of ten.
 """
 
 from __future__ import annotations

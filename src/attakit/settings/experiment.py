@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 # Strict, because true is no number and 0.5 no count.
@@ -134,18 +141,54 @@ class PacedTable(Table):
         return samples
 
 
+class ModelOracleTable(Table):
+    """[labels.model]: a model that answers, and when people answer instead."""
+
+    function: str | None = None
+    url: str | None = None
+    people: Literal["known", "ask"] | None = None
+    least_confidence: Rate = 0.0
+    soft: bool = True
+    weight: Annotated[float, Field(strict=True, ge=0)] = 1.0
+    price: Annotated[float, Field(strict=True, ge=0)] | None = None
+    batch_size: Positive = 16
+    retries: Count = 2
+    pause: Annotated[float, Field(strict=True, ge=0)] = 1.0
+    timeout: Annotated[float, Field(strict=True, gt=0)] = 30.0
+    send_files: bool = False
+    token_variable: str | None = None
+
+    @model_validator(mode="after")
+    def _one_model(self) -> Self:
+        if (self.function is None) == (self.url is None):
+            raise PydanticCustomError("model", "a table with a function or a url, and not both")
+        return self
+
+
 class LabelsTable(PacedTable):
     """[labels]: how many may be asked, how fast, and who answers how."""
 
     matched: Count | None = None
+    question: Literal["class", "yes_no"] | None = None
+    yes_no_price: Annotated[float, Field(strict=True, gt=0)] = 1.0
     buffer: Count = 0
-    oracle: Literal["known", "ask"] = "known"
+    oracle: Literal["known", "ask", "model"] = "known"
+    model: ModelOracleTable | None = None
     delay: Count = 0
     jitter: Count = 0
     noise: Rate = 0.0
     skips: Rate = 0.0
     expiry: Count = 0
     wait: Annotated[float, Field(strict=True, ge=0)] = 0.0
+
+    @field_validator("model")
+    @classmethod
+    def _belongs_to_the_oracle(
+        cls, model: ModelOracleTable | None, info: ValidationInfo
+    ) -> ModelOracleTable | None:
+        if model is not None and info.data.get("oracle") != "model":
+            raise PydanticCustomError("model", 'left out where oracle is not "model"')
+        return model
 
     @property
     def limit(self) -> int | None:

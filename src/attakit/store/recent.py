@@ -42,17 +42,17 @@ class Recent:
         """Remember samples; the oldest ones make room for them."""
         if self.capacity == 0:
             return
-        before, kept = self.last(self.capacity, features, logits), slice(-self.capacity, None)
+        before, kept = self.all(features, logits), slice(-self.capacity, None)
         self.samples = (*self.samples, *samples)[kept]
         # Half precision is enough for similarities and halves what is saved.
         self._features = torch.cat([before[0].half(), features.half()])[kept]
         self._logits = torch.cat([before[1], logits.float()])[kept]
 
-    def last(self, count: int, features: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Features and logits of the last `count` samples at most, in types like the given."""
-        if self._features is None or self._logits is None or count <= 0:
+    def all(self, features: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Features and logits of all samples, in types like the given."""
+        if self._features is None or self._logits is None:
             return features[:0], logits[:0]
-        return self._features[-count:].to(features), self._logits[-count:].to(logits)
+        return self._features.to(features), self._logits.to(logits)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attakit.queries import Answer, Query
-from attakit.records import Batch, LabelledRows, Prediction, Selection
+from attakit.queries import Answer, Query, SampleId
+from attakit.records import UNKNOWN, Batch, LabelledRows, Prediction, Selection
 from attakit.store.stored_rows import StoredRows
-
-UNKNOWN = -1
+from attakit.targets import Targets
 
 
 class Waiting(StoredRows):
@@ -24,7 +23,6 @@ class Waiting(StoredRows):
 
     Examples
     --------
-    >>> import torch
     >>> row = torch.zeros(1, 2)
     >>> asked = LabelledRows(("tabby",), row, torch.tensor([UNKNOWN]), row, row, torch.ones(1))
     >>> waiting = Waiting()
@@ -39,31 +37,50 @@ class Waiting(StoredRows):
         super().__init__()
         self._queries: list[Query] = []
 
-    def hold(self, rows: LabelledRows, step: int) -> tuple[Query, ...]:
-        """Remember samples that are about to be asked, and name the questions."""
-        queries = tuple(Query(sample, step) for sample in rows.samples)
+    def hold(
+        self, rows: LabelledRows, step: int, proposals: Mapping[SampleId, int] | None = None
+    ) -> tuple[Query, ...]:
+        """Remember samples that are about to be asked, and name the questions.
+
+        With proposals they are yes/no questions, each about the class proposed for the sample.
+        """
+        proposals = proposals or {}
+        queries = tuple(Query(sample, step, proposals.get(sample)) for sample in rows.samples)
         if queries:
             self._rows = rows if self._rows is None else self._rows.join(rows)
             self._queries += queries
         return queries
 
-    def hold_chosen(self, rows: LabelledRows, selection: Selection, step: int) -> tuple[Query, ...]:
+    def hold_chosen(
+        self,
+        rows: LabelledRows,
+        selection: Selection,
+        step: int,
+        proposals: Mapping[SampleId, int] | None = None,
+    ) -> tuple[Query, ...]:
         """Hold those of the rows that a selector chose, with the weights it gave them."""
         places = {sample: place for place, sample in enumerate(rows.samples)}
         chosen = rows.take([places[sample] for sample in selection.samples])
-        return self.hold(chosen.reweighted(selection.weights), step)
+        return self.hold(chosen.reweighted(selection.weights), step, proposals)
 
     def resolve(self, answers: Sequence[Answer]) -> LabelledRows | None:
-        """Take out what was answered; skipped samples are dropped, unknown answers ignored."""
-        labels = {answer.query: answer.label for answer in answers}
-        answered = [place for place, query in enumerate(self._queries) if query in labels]
-        if not answered or self._rows is None:
+        """Take out what was answered; skipped samples are dropped, unknown answers ignored.
+
+        Rows have `targets` where an answer is more than a label. A sample that is of none of the
+        classes is dropped as well: no classifier can learn that.
+        """
+        given = {answer.query: answer for answer in answers}
+        if self._rows is None or given.keys().isdisjoint(self._queries):
             return None
-        useful = [place for place in answered if labels[self._queries[place]] is not None]
-        rows = self._rows.take(useful)
-        values = [labels[self._queries[place]] for place in useful]
-        self._keep([place for place in range(len(self)) if self._queries[place] not in labels])
-        return replace(rows, labels=rows.labels.new_tensor(values))
+        classes = self._rows.logits.shape[1]
+        useful = [
+            (place, given[query])
+            for place, query in enumerate(self._queries)
+            if query in given and given[query].teaches(classes)
+        ]
+        rows = self._rows.take([place for place, _ in useful])
+        self._keep([place for place in range(len(self)) if self._queries[place] not in given])
+        return _with_answers(rows, [answer for _, answer in useful])
 
     def _keep(self, places: list[int]) -> None:
         super()._keep(places)
@@ -78,6 +95,14 @@ class Waiting(StoredRows):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._queries = [Query.unpacked(packed) for packed in state["queries"]]
         self._rows = LabelledRows.from_state(state["rows"])
+
+
+def _with_answers(rows: LabelledRows, answers: Sequence[Answer]) -> LabelledRows:
+    labels = [UNKNOWN if answer.label is None else answer.label for answer in answers]
+    targets = None
+    if not all(answer.is_plain for answer in answers):
+        targets = Targets.of_answers(answers, rows.logits.shape[1]).to(rows.logits)
+    return replace(rows, labels=rows.labels.new_tensor(labels), targets=targets)
 
 
 def waiting_rows(

@@ -8,6 +8,7 @@ import inspect
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from attakit.errors import ModelError, StateError
+from attakit.methods.asking import AskingMethod
 from attakit.protocols import Asks, Method, ShowsModel
 from attakit.queries import Allowance, Answer, Query
 from attakit.records import Batch, Step
@@ -148,6 +150,49 @@ def check_learning_takes_any_answers(factory: Factory) -> None:
     method.learn(late[2:])
 
 
+def check_learning_takes_what_is_no_label(factory: Factory) -> None:
+    """A method may ignore such answers, but not fail on them."""
+    method = factory(tiny_classifier())
+    steps = [method.step(tiny_batch(number), Allowance(3)) for number in range(3)]
+    queries = [query for step in steps for query in step.queries]
+    others = [
+        {"excluded": (1,)},
+        {"among": (0, 2)},
+        {"chances": (0.2, 0.0, 0.6)},
+        {"excluded": tuple(range(CLASSES))},
+    ]
+    said = [
+        Answer(query, None, "check", **others[number % len(others)])  # type: ignore[arg-type]
+        for number, query in enumerate(queries)
+    ]
+    method.learn([*said[1:], *(replace(answer, weight=0.5) for answer in said[:1])])
+    logits = method.predict(tiny_batch(9).inputs).logits
+    assert bool(logits.isfinite().all()), "answers that are no labels gave logits that are infinite"
+
+
+def check_yes_no_questions(factory: Factory) -> None:
+    """A method that can be set to ask yes or no proposes what it predicts, and resumes so."""
+    method, resumed = factory(tiny_classifier()), factory(tiny_classifier())
+    if not isinstance(method, AskingMethod) or not isinstance(resumed, AskingMethod):
+        return
+    method.question = resumed.question = "yes_no"
+    batch = tiny_batch()
+    step = method.step(batch, Allowance(0, yes_no=4))
+    predicted = step.prediction.logits.argmax(dim=1).tolist()
+    wanted = [predicted[batch.samples.index(query.sample)] for query in step.queries]
+    proposed = [query.proposed for query in step.queries]
+    assert len(proposed) <= 4, f"{len(proposed)} yes/no questions were asked, 4 were allowed"
+    assert proposed == wanted, f"classes {proposed} were proposed where {wanted} were predicted"
+    method.learn([])  # answers come later
+    resumed.load_state_dict(_saved_and_loaded(method.state_dict()))
+    answers = [Answer.knowing(query, 0, "check") for query in step.queries]
+    for one in (method, resumed):
+        one.step(tiny_batch(1), Allowance(0))
+        one.learn(answers)
+    same = same_state(method.state_dict(), resumed.state_dict())
+    assert same, "resumed with open yes/no questions, the run differs"
+
+
 def check_resumed_run_equals_unbroken(factory: Factory) -> None:
     unbroken, broken = factory(tiny_classifier()), factory(tiny_classifier())
     batches = [tiny_batch(number) for number in range(4)]
@@ -213,6 +258,8 @@ CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_questions_stay_within_classes,
     check_asking_is_declared,
     check_learning_takes_any_answers,
+    check_learning_takes_what_is_no_label,
+    check_yes_no_questions,
     check_resumed_run_equals_unbroken,
     check_global_randomness_is_left_alone,
     check_odd_batches,

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, TypeVar
 
+from attakit.errors import LabelError
+from attakit.label.checking import checked_answer
 from attakit.queries import Answer, Oracle, Query, SampleId
 from attakit.testing.tiny import global_randomness
 
@@ -24,9 +26,10 @@ def check_oracle(
 ) -> None:
     """Raise AssertionError, saying what is wrong, unless an oracle behaves.
 
-    It must return at once, answer every question it was asked and no other, give each label once
-    (a label may still follow an expiry), count what is pending, say nothing unasked, leave global
-    random state alone, and continue from a saved state, at any point, as if it had not stopped.
+    It must return at once, answer every question it was asked and no other, yes/no questions
+    included, answer each once (an answer may still follow an expiry), count what is pending, say
+    nothing unasked, leave global random state alone, and continue from a saved state, at any point,
+    as if it had not stopped.
 
     Parameters
     ----------
@@ -66,7 +69,7 @@ class _Watched:
         self.oracle = oracle
         self.patience = patience
         self.asked: frozenset[Query] = frozenset()
-        self.labelled: frozenset[Query] = frozenset()
+        self.answered: frozenset[Query] = frozenset()
         self.skipped: frozenset[Query] = frozenset()
 
     def replaced_by(self, oracle: Oracle) -> _Watched:
@@ -96,21 +99,30 @@ class _Watched:
             label is None or (type(label) is int and label >= 0),
             f"The label for {query} is {label!r}; it must be a class index or None.",
         )
+        _check_content(answer)
         _demand(bool(answer.annotator), f"The answer to {query} does not say who gave it.")
-        _demand(query not in self.labelled, f"The oracle answered {query} again after its label.")
-        if label is not None:
-            self.labelled |= {query}
+        _demand(query not in self.answered, f"The oracle answered {query} again after its answer.")
+        if answer.says_something:
+            self.answered |= {query}
         else:
             _demand(query not in self.skipped, f"The oracle skipped {query} twice.")
             self.skipped |= {query}
 
     def _check_pending(self, when: str) -> None:
-        expected = len(self.asked - self.labelled - self.skipped)
+        expected = len(self.asked - self.answered - self.skipped)
         _demand(
             self.oracle.pending == expected,
-            f"{when}, pending is {self.oracle.pending}, "
-            f"but {expected} questions have no answer handed over.",
+            f"{when}, pending must be {expected}, the number of all questions so far whose answer "
+            f"was not handed over, but it is {self.oracle.pending}.",
         )
+
+
+def _check_content(answer: Answer) -> None:
+    """Demand that an answer says one thing, in numbers that make sense."""
+    try:
+        checked_answer("The oracle", answer)
+    except LabelError as error:
+        raise AssertionError(str(error)) from error
 
 
 def _check_silence(oracle: _Watched) -> None:
@@ -123,12 +135,13 @@ def _check_silence(oracle: _Watched) -> None:
 def _script(samples: Sequence[SampleId]) -> Script:
     """Two waves of questions, the second while the first may be open.
 
-    It asks about the same samples again at two later steps, in another order: those are other
-    questions.
+    It asks about the same samples again at two later steps, in another order, and whether they are
+    of the first class: those are other questions.
     """
     first = [Query(sample, 0) for sample in samples]
-    second = [Query(sample, step) for step in (1, 2) for sample in reversed(samples)]
-    return [first, None, None, second, None]
+    second = [Query(sample, 1) for sample in reversed(samples)]
+    yes_no = [Query(sample, 2, proposed=0) for sample in reversed(samples)]
+    return [first, None, None, second + yes_no, None]
 
 
 def _play(oracle: _Watched, script: Script) -> Transcript:

@@ -10,8 +10,8 @@ from torch import Tensor
 from attakit.errors import SettingError, check_range
 from attakit.nn.frozen_head import head_logits
 from attakit.records import LabelledRows
+from attakit.targets import Targets
 from attakit.train.residual_head import choose_penalty, fit_coefficients, weights_of
-from attakit.train.targets import Targets
 
 Penalty = float | Literal["auto"]
 
@@ -62,7 +62,7 @@ class ResidualHead:
         if len(rows) == 0:
             self.weights = self.coefficients = None
             return
-        targets = Targets.of_labels(rows.labels, rows.logits.shape[1], rows.weights)
+        targets = weighted_targets(rows)
         if self.automatic and len(rows) >= max(_ENOUGH, _GROWTH * self.chosen_at):
             self.penalty = choose_penalty(
                 rows.features, rows.logits, targets, usual=USUAL_PENALTY, others=_OTHERS
@@ -89,9 +89,24 @@ class ResidualHead:
         """The head's logits; without anchors they are the network's."""
         return offsets if self.weights is None else head_logits(features, offsets, self.weights)
 
+    def chances(self, features: Tensor, offsets: Tensor, *, hedge: float) -> Tensor:
+        """Probabilities: the head's, with a share of the network's own."""
+        own = offsets.softmax(dim=1)
+        if self.weights is None:
+            return own
+        return self.logits(features, offsets).softmax(dim=1).lerp(own, hedge)
+
     def state_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _SAVED}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         for name in _SAVED:
             setattr(self, name, state[name])
+
+
+def weighted_targets(rows: LabelledRows) -> Targets:
+    """What people said about rows. A row counts for as many samples as it stands for."""
+    if rows.targets is None:
+        return Targets.of_labels(rows.labels, rows.logits.shape[1], rows.weights)
+    said = rows.targets
+    return Targets(said.shares.double(), said.weights.double() * rows.weights, said.open)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.optim import SGD
 
@@ -22,6 +21,7 @@ from attakit.nn.split import Split
 from attakit.randomness import generator
 from attakit.records import LabelledRows, Training
 from attakit.store.anchors import Anchors
+from attakit.train.answers import answer_loss
 from attakit.train.descent import descend
 from attakit.train.draws import draw_batches
 from attakit.train.plateau import Plateau
@@ -151,9 +151,12 @@ class BalancedTrainer:
 
     def _update(self, model: Classifier | Split, optimizer: SGD, halves: list[_Half]) -> _Losses:
         drawn = [half.next() for half in halves]
-        parts = self._logits(model, [inputs for inputs, _ in drawn])
+        parts = self._logits(
+            model, [half.rows.entry[at] for half, at in zip(halves, drawn, strict=True)]
+        )
         losses = [
-            F.cross_entropy(part, labels) for part, (_, labels) in zip(parts, drawn, strict=True)
+            answer_loss(part, half.rows, at)
+            for half, part, at in zip(halves, parts, drawn, strict=True)
         ]
         total = torch.stack(
             [half.weight * loss for half, loss in zip(halves, losses, strict=True)]
@@ -212,6 +215,6 @@ class _Half:
     weight: float
     batches: Iterator[np.ndarray]
 
-    def next(self) -> tuple[Tensor, Tensor]:
-        positions = torch.from_numpy(next(self.batches)).to(self.rows.labels.device)
-        return self.rows.entry[positions], self.rows.labels[positions]
+    def next(self) -> Tensor:
+        """Places of the anchors of the next update."""
+        return torch.from_numpy(next(self.batches)).to(self.rows.labels.device)

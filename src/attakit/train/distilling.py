@@ -21,6 +21,7 @@ from attakit.nn.steady import steady_statistics
 from attakit.randomness import generator
 from attakit.records import LabelledRows, Training
 from attakit.store.anchors import Anchors
+from attakit.train.answers import answer_loss
 from attakit.train.descent import descend
 from attakit.train.draws import draw_batches
 from attakit.train.relative import relative_adam
@@ -153,10 +154,10 @@ class DistillingTrainer:
         if draws.low is None:
             if len(high) == 1:  # twice: batch norm without stored statistics refuses one sample
                 high, entry = high.repeat(2), torch.cat([entry, entry])
-            loss = F.cross_entropy(model(entry).logits, draws.high.labels[high])
+            loss = answer_loss(model(entry).logits, draws.high, high)
             return descend(_WHO, optimizer, loss), math.nan
         logits = model(torch.cat([entry, draws.low.entry[low]])).logits
-        labelled = F.cross_entropy(logits[: len(high)], draws.high.labels[high])
+        labelled = answer_loss(logits[: len(high)], draws.high, high)
         held = self._distance(logits[len(high) :], draws.low.logits[low])
         descend(_WHO, optimizer, (1 - draws.low_weight) * labelled + draws.low_weight * held)
         return labelled.item(), held.item()

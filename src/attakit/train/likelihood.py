@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from attakit.targets import Targets
 from attakit.train.newton import Array
-from attakit.train.targets import Targets
 
 
 @dataclass(frozen=True, slots=True)

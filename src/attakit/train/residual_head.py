@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from attakit.errors import ModelError, check_range
+from attakit.targets import Targets
 from attakit.train.likelihood import Likelihood
 from attakit.train.newton import Array, DualProblem
-from attakit.train.targets import Targets
 
 _TOLERANCE = 1e-6
 _APART = 1e-9  # by which copies of a row differ, so that each has coefficients of its own

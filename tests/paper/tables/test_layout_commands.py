@@ -56,7 +56,8 @@ def test_a_layout_as_json(folders):
 
 def test_an_unknown_layout_is_refused(folders):
     with pytest.raises(
-        UnknownName, match="Known: ada, complete, corruptions, enhanced, paired, plain, tta"
+        UnknownName,
+        match="Known: ada, complete, corruptions, enhanced, leaderboard, paired, plain, tta",
     ):
         call("table", folders, "--layout", "grid")
 

@@ -121,6 +121,13 @@ def test_data_sets_get_a_sheet_each(make_suite_run):
     assert [table.title for table in sheets] == ["TTA comparisons on PACS", "Comparison on digits"]
 
 
+@pytest.mark.parametrize(("layout", "labels"), [("enhanced", 0), ("tta", 223)])
+def test_tent_with_labels_is_never_compared_with_tent_without(make_suite_run, layout, labels):
+    (table,) = lay_out(layout, [make_suite_run("Tent (steps=1)", labels=labels)])
+
+    assert not any(found.paper for line in table.rows for found in line.cells)
+
+
 def test_the_enhanced_layout_takes_its_numbers_from_its_own_table(make_suite_run):
     (table,) = lay_out("enhanced", [make_suite_run("Tent (steps=1)", labels=223)])
 

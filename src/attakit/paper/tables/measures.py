@@ -40,7 +40,7 @@ class Measure:
 
     def cell(self, entrant: Entrant, table: PaperTable | None) -> TableCell:
         """The cell of a method in this column."""
-        row = table.row_name(entrant.label, entrant.budget) if table is not None else None
+        row = paper_row(entrant, table)
         paper = self.printed(table, row) if table is not None and row is not None else None
         runs = entrant.all_runs if self.order is None else entrant.runs.get(self.order, ())
         return TableCell(MeanStd.of(self.read(run) for run in runs), paper, self.decimals)
@@ -171,9 +171,22 @@ def memory_measures(entrants: Sequence[Entrant], order: str | None) -> list[Meas
     return [new_measure(order, "", MEMORY_TITLE, memory, decimals=0)] if known else []
 
 
+def paper_row(entrant: Entrant, table: PaperTable | None) -> str | None:
+    """The paper's row for an entrant, by name.
+
+    Where a table says which rows had labels, a run with labels and a row without are not the same
+    method, nor the other way round: Tent and enhanced Tent are both called Tent.
+    """
+    row = table.row_name(entrant.label, entrant.budget) if table is not None else None
+    if table is None or row is None or not table.labels:
+        return row
+    has_labels = entrant.budget is not None
+    return row if has_labels == (row in table.labels) else None
+
+
 def row_title(entrant: Entrant, table: PaperTable | None, *, with_budget: bool) -> str:
     """The paper's name for an entrant, or its own name, with its budget if asked for."""
-    known = table.row_name(entrant.label, entrant.budget) if table is not None else None
+    known = paper_row(entrant, table)
     own = with_remark(entrant.label, f"B ≤ {entrant.budget}" * with_budget)
     return with_remark(known or own, entrant.variant)
 
@@ -185,5 +198,5 @@ def in_paper_order(entrants: Sequence[Entrant], table: PaperTable | None) -> lis
     ranks = {name: rank for rank, name in enumerate(table.rows)}
     return sorted(
         entrants,
-        key=lambda each: ranks.get(table.row_name(each.label, each.budget) or "", len(ranks)),
+        key=lambda each: ranks.get(paper_row(each, table) or "", len(ranks)),
     )

@@ -18,7 +18,7 @@ function showCharts(view, { curves, bands, best, decimals = 1 }) {
   function show({ host, chart }) {
     const { chart: name, unit, zero, alt } = host.dataset;
     const shown = curves[name]
-      .map((curve, index) => ({ ...curve, index, tone: colour(index) + (curve.name === best ? " best" : "") }))
+      .map((curve, index) => ({ ...curve, index, tone: colour(curve.place ?? index) + (curve.name === best ? " best" : "") }))
       .filter((curve) => curve.y.length && !hidden.has(curve.index))
       .sort((a, b) => (a.name === best) - (b.name === best));
     chart.show({
@@ -43,7 +43,7 @@ function showCharts(view, { curves, bands, best, decimals = 1 }) {
       button.setAttribute("aria-pressed", !hidden.has(index));
       charts.forEach(show);
     };
-    const button = make("button", { type: "button", "aria-pressed": "true", onclick: toggle }, swatch(colour(index)), curve.name);
+    const button = make("button", { type: "button", "aria-pressed": "true", onclick: toggle }, swatch(colour(curve.place ?? index)), curve.name);
     legend.append(button);
   }));
   all(view, "[data-curves]").forEach((button, _, buttons) => button.addEventListener("click", () => {

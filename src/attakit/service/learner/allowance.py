@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from attakit.label.budget import Budget
+from attakit.label.budget import Budget, Cost
 from attakit.label.packing import check_state
 from attakit.select.label_rate import LabelRate
 from attakit.settings.service import ServiceLabelsTable
@@ -38,13 +39,13 @@ class PlannedBudget(Budget):
         """Questions that a turn may still be planned with; none where the limit was lowered."""
         return max(0, super().remaining)
 
-    def spend(self, count: int) -> None:
+    def spend(self, cost: Cost) -> None:
         """Pay for questions of a planned turn."""
-        self.spent += count
+        self._spent += cost
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         check_state("PlannedBudget", state, ("spent",))
-        self.spent = state["spent"]
+        self._spent = Fraction(state["spent"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from attakit.errors import LabelError
+from attakit.queries import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,33 @@ class Targets:
         known = Targets.of_labels(labels, classes, weights)
         return Targets(1 - known.shares, known.weights, ~known.open)
 
+    @staticmethod
+    def of_answers(answers: Sequence[Answer], classes: int) -> Targets:
+        """Targets of answers that say something, in their order.
+
+        >>> from attakit.queries import Query
+        >>> Targets.of_answers([Answer(Query("a", 0), None, "me", among=(0, 2))], 3).shares.tolist()
+        [[1.0, 0.0, 1.0]]
+        """
+        rows = [_shares(answer, classes) for answer in answers]
+        is_open = [bool(answer.excluded or answer.among) for answer in answers]
+        return Targets(
+            torch.tensor(rows, dtype=torch.double).reshape(len(rows), classes),
+            torch.tensor([answer.weight for answer in answers], dtype=torch.double),
+            torch.tensor(is_open, dtype=torch.bool),
+        )
+
+    @staticmethod
+    def from_state(state: Mapping[str, Any]) -> Targets:
+        return Targets(*(state[part.name] for part in fields(Targets)))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def to(self, like: Tensor) -> Targets:
+        """The same with the type and on the device of a tensor."""
+        return Targets(self.shares.to(like), self.weights.to(like), self.open.to(like.device))
+
     def take(self, places: Tensor) -> Targets:
         """The rows at some places, given as numbers or as a mask."""
         return Targets(self.shares[places], self.weights[places], self.open[places])
@@ -67,3 +97,20 @@ class Targets:
             torch.cat([self.weights, other.weights]),
             torch.cat([self.open, other.open]),
         )
+
+    def losses(self, logits: Tensor) -> Tensor:
+        """The negative log-likelihood of every row, without its weight. It has gradients."""
+        known = (self.shares * logits).sum(dim=1)
+        possible = torch.where(self.shares > 0, logits, -torch.inf)
+        known = torch.where(self.open, possible.logsumexp(dim=1), known)
+        return logits.logsumexp(dim=1) - known
+
+
+def _shares(answer: Answer, classes: int) -> list[float]:
+    """The row of one answer: shares, or a 1 for every class that is possible."""
+    if answer.excluded:
+        return [float(kind not in answer.excluded) for kind in range(classes)]
+    if answer.chances is not None:
+        return [chance / sum(answer.chances) for chance in answer.chances]
+    named = answer.among if answer.label is None else (answer.label,)
+    return [float(kind in named) for kind in range(classes)]

@@ -1,0 +1,120 @@
+"""What labels buy, from 10 to 1,000: the head alone, with trained stages, and SimATTA, on digits.
+
+    python benchmarks/many_labels.py --seeds 10 11 12                       # tuned on these
+    python benchmarks/many_labels.py --seeds 20 21 22 --figure docs/figures/many-labels.svg
+
+Prints a Markdown table for each order of the stream: accuracy on the stream, mean ± standard
+deviation over seeds. Target domains change places with the seed. Every method gets the same number
+of labels, spread over the stream. `--figure` draws the curves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import torch
+from matplotlib import pyplot
+from simatta_defaults import Watch
+
+from attakit.build.data import build_stream, load_task
+from attakit.build.methods import build_method
+from attakit.build.models import source_classifier
+from attakit.build.oracles import build_ledger, build_oracle
+from attakit.engine.loop import run
+from attakit.report.accuracy import Accuracy
+from attakit.settings.load import parse_experiment
+
+BUDGETS = (10, 30, 100, 300, 1000)
+METHODS: dict[str, dict[str, Any]] = {
+    "head alone": {"name": "anchor_head", "train_stages": False},
+    "with trained stages": {"name": "anchor_head"},
+    "SimATTA": {"name": "simatta"},
+}
+ORDERS = {"domain_after_domain": "domain after domain", "random": "mixed"}
+DOMAINS = ("optdigits", "outline", "textured")
+
+Curves = dict[str, list[list[float]]]  # by method: by budget: by seed
+
+
+def accuracy(method: dict[str, Any], order: str, budget: int, seed: int) -> tuple[float, int]:
+    """Accuracy on the stream in percent, and labels that were had."""
+    turn = seed % len(DOMAINS)
+    stream_table = {
+        "name": "digits",
+        "order": order,
+        "targets": [*DOMAINS[turn:], *DOMAINS[:turn]],
+    }
+    tables = {"seed": seed, "threads": 1, "method": method, "stream": stream_table}
+    experiment = parse_experiment({**tables, "labels": {"budget": budget}})
+    task = load_task(experiment.stream)
+    stream = build_stream(experiment, task)
+    made = build_method(
+        experiment.method, source_classifier(experiment, task), seed, task.source_train
+    )
+    score, watch = Accuracy(stream.truth.labels), Watch(made, task, every=0)
+    oracle = build_oracle(experiment.labels, stream.truth, seed)
+    samples = len(stream.truth.labels)
+    run(stream.batches(), made, oracle, build_ledger(experiment), [score, watch], samples=samples)
+    assert score.stream is not None
+    return score.stream, watch.labels
+
+
+def print_table(order: str, budgets: Sequence[int], seeds: Sequence[int]) -> Curves:
+    """Run everything for one order, and print one row for each budget."""
+    print(f"\nDigits, {ORDERS[order]}, seeds {', '.join(map(str, seeds))}\n")
+    print(f"| labels | {' | '.join(METHODS)} |\n|---:|{'---:|' * len(METHODS)}", flush=True)
+    curves: Curves = {name: [] for name in METHODS}
+    for budget in budgets:
+        cells = []
+        for name, method in METHODS.items():
+            found = [accuracy(method, order, budget, seed) for seed in seeds]
+            curves[name].append([each[0] for each in found])
+            mean, spread = (
+                measure([each[0] for each in found])
+                for measure in (statistics.fmean, statistics.pstdev)
+            )
+            fewer = {each[1] for each in found} - {budget}
+            note = f" ({min(fewer)} labels)" if fewer else ""
+            cells.append(f"{mean:.1f} ± {spread:.1f}{note}")
+        print(f"| {budget} | {' | '.join(cells)} |", flush=True)
+    return curves
+
+
+def draw(found: dict[str, Curves], budgets: Sequence[int], path: Path) -> None:
+    """The curves of all orders, side by side."""
+    size = (4.2 * len(found), 3.2)
+    figure, panels = pyplot.subplots(1, len(found), figsize=size, sharey=True, squeeze=False)
+    for panel, (order, curves) in zip(panels[0], found.items(), strict=True):
+        for name, points in curves.items():
+            means = [statistics.fmean(each) for each in points]
+            spreads = [statistics.pstdev(each) for each in points]
+            panel.errorbar(budgets, means, yerr=spreads, label=name, marker="o", markersize=3)
+        panel.set(xscale="log", xlabel="labels", title=ORDERS[order])
+        panel.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("accuracy on the stream (%)")
+    figure.axes[0].legend()
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
+    parser.add_argument("--budgets", type=int, nargs="+", default=[*BUDGETS])
+    parser.add_argument("--orders", choices=ORDERS, nargs="+", default=[*ORDERS])
+    parser.add_argument("--figure", type=Path, help="file for a figure")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    matplotlib.use("Agg")
+    found = {order: print_table(order, options.budgets, options.seeds) for order in options.orders}
+    if options.figure is not None:
+        draw(found, options.budgets, options.figure)
+
+
+if __name__ == "__main__":
+    main()

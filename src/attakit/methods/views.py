@@ -1,0 +1,109 @@
+"""A batch as the anchor head sees it, and what follows from that for its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from attakit.errors import SettingError
+from attakit.nn.domain_mean import DomainState
+from attakit.nn.entropy import softmax_entropy
+from attakit.nn.styles import Grouping
+from attakit.queries import Query, SampleId
+from attakit.records import Batch, LabelledRows, Prediction, Rows
+from attakit.store.anchors import Anchors
+from attakit.store.waiting import waiting_rows
+
+_SMALLEST = 1e-8
+_SMALL_BATCH = 8  # below it a batch offers no choice, so its samples must be unsure to be asked
+_UNSURE = 0.7  # share of recent samples that must be surer
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A batch as the method sees it.
+
+    Parameters
+    ----------
+    prediction
+        The answer.
+    features, offsets
+        Features of several depths, centred, of length 1; and the network's logits.
+    before, memory
+        Probabilities before smoothing, of the batch and of recent samples.
+    layers
+        Whose inputs the features are.
+    domain
+        What is known of the domain after the batch.
+    centre
+        What was subtracted from the features of each sample.
+    drifted
+        Whether a new domain begins.
+    """
+
+    prediction: Prediction
+    features: Tensor  # (batch, dim)
+    offsets: Tensor  # (batch, classes)
+    before: Tensor  # (batch, classes)
+    memory: Tensor  # (rows, classes)
+    layers: Sequence[str]
+    domain: DomainState
+    centre: Tensor  # (batch, dim)
+    drifted: bool
+
+
+def unsure_places(view: View) -> list[int]:
+    """Places of samples that may be asked about: all, in a batch that offers a choice."""
+    count = len(view.features)
+    if count >= _SMALL_BATCH or len(view.memory) < 2 * _SMALL_BATCH:
+        return list(range(count))
+    bound = _entropy(view.memory).quantile(_UNSURE)
+    return (_entropy(view.before) >= bound).nonzero().flatten().tolist()
+
+
+def candidates_of(batch: Batch, view: View, places: Sequence[int]) -> Rows:
+    """Samples as a selector sees them: with the prediction, not with the network's logits."""
+    names = tuple(batch.samples[place] for place in places)
+    logits = view.prediction.logits[places]
+    return Rows(names, view.features[places], logits, logits.new_ones(len(names)))
+
+
+def asked_inputs(batch: Batch, queries: Sequence[Query]) -> tuple[list[SampleId], Tensor]:
+    """The samples that questions are about, and their inputs."""
+    asked = [query.sample for query in queries]
+    return asked, batch.inputs[[batch.samples.index(sample) for sample in asked]]
+
+
+def rows_without_inputs(batch: Batch, view: View, kept: Tensor | None) -> LabelledRows:
+    """What is kept of samples that are asked about: features and network logits, no inputs."""
+    nothing = replace(batch, inputs=view.features.new_zeros(len(batch), 0))
+    return waiting_rows(nothing, Prediction(view.offsets, view.features), kept)
+
+
+def with_anchors(anchors: Anchors, features: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
+    """What predictions lean on besides each other: the given samples, and labelled ones."""
+    if len(anchors) == 0:
+        return features, chances
+    rows = anchors.rows
+    said = rows.as_targets().shares.to(chances)
+    said = said / said.sum(dim=1, keepdim=True)  # classes that are not ruled out count alike
+    return torch.cat([features, rows.features.to(features)]), torch.cat([chances, said])
+
+
+def members_of(grouping: Grouping | None, like: Tensor) -> Tensor:
+    """Membership in style groups; everything in one group where there are no styles."""
+    return like.new_ones(len(like), 1) if grouping is None else grouping.members.to(like)
+
+
+def layer_names(layers: object) -> list[str]:
+    """Names of layers as a user gave them."""
+    if isinstance(layers, str) or not isinstance(layers, Sequence):
+        raise SettingError(f'AnchorHead: layers must be a list of names or "auto", got {layers!r}.')
+    return [str(name) for name in layers]
+
+
+def _entropy(chances: Tensor) -> Tensor:
+    return softmax_entropy(chances.clamp(min=_SMALLEST).log())

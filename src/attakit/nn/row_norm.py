@@ -1,0 +1,129 @@
+"""Batch norm with statistics of its own for every sample, as stored samples need it.
+
+A sample that is kept for training was normalised by the statistics of its own time and style.
+They stay with it. While weights train, the activations that enter a batch-norm layer move for all
+samples alike; statistics that are estimated again would move with them, so those of the stored
+samples do too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MethodType
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from attakit.nn.norm import evaluate_with, moments
+
+PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # a subclass may add an activation
+
+_ROWS = "_attakit_rows"
+_SMALLEST = 1e-6
+_MOST = 10.0  # times that a variance may grow or shrink
+
+Pair = tuple[Tensor, Tensor]
+
+
+def normalise_rows(layer: _BatchNorm, inputs: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    """Run a layer with a row of statistics for every sample.
+
+    Parameters
+    ----------
+    layer
+        Its scale, shift and activation apply; its stored statistics do not.
+    inputs
+        A batch of activations.
+    mean, variance
+        One row per sample, one column per channel.
+
+    Examples
+    --------
+    >>> layer = torch.nn.BatchNorm1d(1, eps=0.0).eval()
+    >>> rows = torch.tensor([[5.0], [7.0]])
+    >>> normalise_rows(layer, rows, rows - 1, torch.ones(2, 1)).flatten().tolist()
+    [1.0, 1.0]
+    """
+    scale, plain = (variance + layer.eps).rsqrt(), type(layer) in PLAIN
+    if plain and layer.weight is not None:
+        scale = scale * layer.weight
+    shift = -mean * scale
+    if plain and layer.bias is not None:
+        shift = shift + layer.bias
+    normal = (inputs * _spread(scale, inputs)).add_(_spread(shift, inputs))
+    if plain:
+        return normal
+    # A subclass may add an activation: run it on neutral statistics.
+    assert layer.running_mean is not None
+    neutral = torch.zeros_like(layer.running_mean), torch.ones_like(layer.running_mean)
+    return evaluate_with(layer, normal, neutral[0], neutral[1] - layer.eps)
+
+
+def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
+    """Rows per sample and channel, in a shape that applies to every position."""
+    return rows.to(inputs.dtype).view(*rows.shape, *[1] * (inputs.ndim - 2))
+
+
+@dataclass
+class LayerRows:
+    """Statistics of stored samples at one layer.
+
+    Parameters
+    ----------
+    mean, variance
+        One row per sample: what it was normalised by.
+    usual
+        Mean and mean square of the channels of each sample under the weights that the statistics
+        belong to. None where the weights are these.
+    found
+        The same under the present weights, after a pass.
+    moved
+        How far the mean has moved, and how many times as large the variance is, after a pass.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    usual: Pair | None = None
+    found: Pair | None = field(default=None, init=False)
+    moved: Pair | None = field(default=None, init=False)
+
+
+@contextmanager
+def normalised_by(layers: Sequence[_BatchNorm], statistics: Sequence[LayerRows]) -> Iterator[None]:
+    """Inside, layers normalise a batch of stored samples by the statistics of each of them."""
+    before = [layer.__dict__.get("forward") for layer in layers]
+    for layer, rows in zip(layers, statistics, strict=True):
+        layer.__dict__[_ROWS] = rows
+        layer.__dict__["forward"] = MethodType(_forward_rows, layer)
+    try:
+        yield
+    finally:
+        for layer, forward in zip(layers, before, strict=True):
+            del layer.__dict__[_ROWS], layer.__dict__["forward"]
+            if forward is not None:
+                layer.__dict__["forward"] = forward
+
+
+def _forward_rows(layer: _BatchNorm, inputs: Tensor) -> Tensor:
+    rows: LayerRows = layer.__dict__[_ROWS]
+    axes = tuple(range(2, inputs.ndim))
+    values = inputs.detach()
+    mean, variance = moments(values, axes) if axes else (values, torch.zeros_like(values))
+    rows.found = mean, variance + mean.square()
+    if rows.usual is None:
+        return normalise_rows(layer, inputs, rows.mean, rows.variance)
+    rows.moved = _moved(rows.usual, rows.found)
+    return normalise_rows(layer, inputs, rows.mean + rows.moved[0], rows.variance * rows.moved[1])
+
+
+def _moved(before: Pair, after: Pair) -> Pair:
+    """Distance of means and ratio of variances of two passes over the same samples."""
+    (mean, square), (new_mean, new_square) = (
+        (each[0].mean(dim=0), each[1].mean(dim=0)) for each in (before, after)
+    )
+    variance = (square - mean.square()).clamp(min=_SMALLEST)
+    ratio = (new_square - new_mean.square()).clamp(min=_SMALLEST) / variance
+    return new_mean - mean, ratio.clamp(1 / _MOST, _MOST)

@@ -1,0 +1,47 @@
+"""A colour for each method that it keeps in reports and plots, whatever else is shown with it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+
+# Methods that are often shown together have places of their own; others share the rest.
+_PLACES = {
+    "sourceonly": 7,
+    "batchnorm": 1,
+    "bn": 1,
+    "tent": 3,
+    "anchorhead": 2,
+    "simatta": 0,
+    "randomlabels": 4,
+    "eata": 5,
+    "cotta": 6,
+}
+_COUNT = 8  # of the report's style sheet, and the first of the plots
+
+
+def colour_places(labels: Iterable[str]) -> dict[str, int]:
+    """A place among the colours for each label; the next free one where two would be alike.
+
+    Places beyond the eighth are for more labels than that, in turns of eight.
+
+    >>> colour_places(["simatta", "batch norm"])
+    {'simatta': 0, 'batch norm': 1}
+    >>> colour_places(["batch norm", "my method", "simatta"])["batch norm"]
+    1
+    """
+    names = list(dict.fromkeys(labels))
+    # Those with a place of their own choose first, so that no other is in their way.
+    order = sorted(names, key=lambda name: _plain(name) not in _PLACES)
+    taken: dict[str, int] = {}
+    for name in order:
+        used = set(taken.values())
+        turn = len(used) // _COUNT
+        wanted = _PLACES.get(_plain(name), zlib.crc32(name.encode())) % _COUNT
+        places = (turn * _COUNT + (wanted + step) % _COUNT for step in range(_COUNT))
+        taken[name] = next(place for place in places if place not in used)
+    return {name: taken[name] for name in names}
+
+
+def _plain(label: str) -> str:
+    return "".join(sign for sign in label.partition("(")[0].lower() if sign.isalnum())

@@ -1,0 +1,39 @@
+"""The loss on what people said: labels, exclusions, candidate sets, soft and weighted answers."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from attakit.records import LabelledRows
+
+
+def answer_loss(logits: Tensor, rows: LabelledRows, places: Tensor | None = None) -> Tensor:
+    """The mean loss on rows, or on those at some places, each times the weight of its answer.
+
+    It is cross-entropy for a label and for a soft answer, -log(1 - p) for a class that is ruled
+    out, and -log of the total probability of several candidates.
+
+    Parameters
+    ----------
+    logits
+        What the model says about the rows, or about those at the places.
+    rows
+        What people said about them.
+    places
+        Positions of rows, one for each row of the logits. None takes all.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attakit.targets import Targets
+    >>> row = torch.zeros(1, 2)
+    >>> no = Targets.of_exclusions(torch.tensor([0]), classes=2)
+    >>> rows = LabelledRows(("a",), row, torch.tensor([-1]), row, row, torch.ones(1), targets=no)
+    >>> round(answer_loss(torch.tensor([[0.9, 0.1]]).log(), rows).item(), 3)  # -log(1 - 0.9)
+    2.303
+    """
+    if rows.targets is None:
+        return F.cross_entropy(logits, rows.labels if places is None else rows.labels[places])
+    targets = rows.targets if places is None else rows.targets.take(places)
+    return (targets.weights * targets.losses(logits)).mean()
