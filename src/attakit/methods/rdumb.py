@@ -1,4 +1,4 @@
-"""RDumb: ETA that starts over every so often.
+"""RDumb: ETA with a periodic reset.
 
 Press, Schneider, Kümmerer and Bethge, "RDumb: A simple approach that questions our progress in
 continual test-time adaptation", NeurIPS 2023, section 4. https://arxiv.org/abs/2306.05401

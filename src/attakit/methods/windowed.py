@@ -1,7 +1,7 @@
 """Sliding window: a small batch is answered, and learned from, together with the last samples.
 
 Statistics of one sample say nothing, and neither does a loss over one. With a window of N, a batch
-of fewer samples passes through the model after the last ones before it, N in all. The method
+of fewer samples passes through the model after the last ones before it, N together. The method
 adapts once N new samples have come. This is how the test-time adaptation benchmark of Marsden,
 Döbler and Yang handles batch size 1 ("Universal test-time adaptation through weight ensembling,
 diversity weighting, and prior correction", WACV 2024, section on single-sample adaptation).

@@ -20,6 +20,7 @@ from attakit.nn.norm import (
     uses_batch_statistics,
 )
 from attakit.nn.origin import Origin
+from attakit.nn.priors import correct_prior
 from attakit.nn.seeding import seeded, torch_generator
 from attakit.nn.sharpness import ascended
 from attakit.nn.small import SmallCNN
@@ -48,6 +49,7 @@ __all__ = [
     "augment",
     "available_devices",
     "choose_device",
+    "correct_prior",
     "diagonal_fisher",
     "early_norm_parameters",
     "export_model",
