@@ -183,3 +183,51 @@ def test_a_loaded_method_continues_its_steps():
     second.load_state_dict(first.state_dict())
 
     assert (asking_method().next_step, first.next_step, second.next_step) == (0, 3, 3)
+
+
+def test_predictions_are_confirmed_or_not_at_their_price():
+    budget = Budget(3, yes_no_price=0.25)
+    shown = []
+    method = asking_method()
+    method.question = "yes_no"
+
+    def confirm(name, row, proposed):
+        shown.append((name, row.shape, proposed))
+        return False
+
+    turns = adapt(
+        method, tiny_inputs(), refuse, budget=budget, classes=["a", "b", "c"], confirm=confirm
+    )
+    given = [prediction.logits for _, prediction in turns]
+
+    assert len(shown) == 4 * budget.spent > 3
+    assert {proposed for _, _, proposed in shown} <= {"a", "b", "c"}
+    assert method.high_entropy_anchors.rows.targets.open.all()
+    assert all(bool(logits.isfinite().all()) for logits in given)
+
+
+def refuse(name, row):
+    raise AssertionError(f"{name} was asked about with its class")
+
+
+def test_who_returns_the_class_answers_yes_or_no_where_that_is_asked():
+    method = asking_method()
+    method.question = "yes_no"
+    budget = Budget(10)
+
+    exhaust(adapt(method, tiny_inputs(), lambda name, _: 0, budget=budget))
+
+    rows = method.high_entropy_anchors.rows
+    assert set(rows.labels.tolist()) <= {0, -1}
+    assert len(rows) == budget.spent
+
+
+def test_several_classes_and_chances_are_learned_from():
+    said = iter([{0, 1}, [0.1, 0.1, 0.8], 2] * 10)
+    method = asking_method()
+
+    exhaust(adapt(method, tiny_inputs(), lambda name, _: next(said), budget=6))
+
+    targets = method.high_entropy_anchors.rows.targets
+    assert targets.shares[:3].sum(dim=1).tolist() == pytest.approx([2.0, 1.0, 1.0])
+    assert targets.open[:3].tolist() == [True, False, False]

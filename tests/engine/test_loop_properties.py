@@ -47,9 +47,10 @@ class Auditor:
 
     def on_step(self, result):
         limit = self.ledger.budget.limit
-        self.labelled += sum(answer.label is not None for answer in result.answers)
-        assert result.received == self.labelled <= limit
-        assert self.ledger.received + len(self.ledger.open) == self.ledger.budget.spent <= limit
+        self.labelled += sum(answer.says_something for answer in result.answers)
+        assert result.received == self.labelled == sum(result.counts.values())
+        waiting = sum(map(self.ledger.budget.price, self.ledger.open))
+        assert result.cost + waiting == self.ledger.budget.spent <= limit
         assert result.remaining == limit - self.ledger.budget.spent >= 0
         assert result.asked == self.ledger.received + self.ledger.refunded + len(self.ledger.open)
 
@@ -57,22 +58,28 @@ class Auditor:
         pass
 
 
-def run_audited(stream, method, oracle, limit):
-    ledger = Ledger(Budget(limit))
+def run_audited(stream, method, oracle, limit, price=1.0):
+    ledger = Ledger(Budget(limit, yes_no_price=price))
     run(stream, method, oracle, ledger, [Auditor(ledger)])
     drain(method, oracle, ledger)
     assert ledger.open == ()
-    assert ledger.received == ledger.budget.spent <= limit
+    assert ledger.cost == ledger.budget.spent <= limit
     assert ledger.asked == ledger.received + ledger.refunded
     return ledger
 
 
 @settings(max_examples=60)
-@given(data=st.data(), limit=st.integers(0, 30), count=st.integers(0, 8), steps=st.integers(0, 12))
-def test_a_scripted_method_never_gets_more_labels_than_the_budget(data, limit, count, steps):
+@given(
+    data=st.data(),
+    limit=st.integers(0, 30),
+    count=st.integers(0, 8),
+    steps=st.integers(0, 12),
+    proposed=st.sampled_from([None, 1]),
+)
+def test_a_scripted_method_never_spends_more_than_the_budget(data, limit, count, steps, proposed):
     labels, batches = _world(steps)
-    method = _Asker(count)
-    ledger = run_audited(batches, method, data.draw(oracles(labels)), limit)
+    method = _Asker(count, proposed)
+    ledger = run_audited(batches, method, data.draw(oracles(labels)), limit, price=0.25)
     heard = [answer for turn in method.learned for answer in turn]
     assert len({answer.query for answer in heard}) == len(heard) == ledger.asked
 
@@ -114,13 +121,15 @@ def test_simatta_never_gets_more_labels_than_the_budget(data, limit, stream, mod
 
 
 class _Asker:
-    def __init__(self, count):
+    def __init__(self, count, proposed):
         self.count = count
+        self.proposed = proposed
         self.learned = []
 
     def step(self, batch, allowance):
-        queries = batch.samples[: min(self.count, allowance.count)]
-        return Step(EMPTY, tuple(Query(sample, batch.step) for sample in queries))
+        kind = Query("", 0, self.proposed).kind
+        samples = batch.samples[: min(self.count, allowance.of(kind).count)]
+        return Step(EMPTY, tuple(Query(name, batch.step, self.proposed) for name in samples))
 
     def learn(self, answers):
         self.learned.append(answers)

@@ -240,3 +240,24 @@ def test_layers_can_be_named():
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(SettingError):
         AnchorHead(tiny_classifier(), **settings)
+
+
+def test_yes_no_answers_teach_it_too_and_a_no_is_worth_less_than_a_class():
+    without, _ = adapted(AnchorHead(tiny_classifier()), budget=0)
+    accuracy, ledger = adapted(AnchorHead(tiny_classifier(), question="yes_no"))
+
+    assert accuracy > without + 0.1
+    assert ledger.counts.keys() == {"yes", "no"}
+
+
+def test_a_class_that_is_ruled_out_gets_less_likely():
+    method = AnchorHead(tiny_classifier(), question="yes_no", hedge=0.0, smoothing=0.0)
+    batch, _ = shifted(0)
+    (query, *_) = method.step(batch, Allowance(4)).queries
+    row = batch.samples.index(query.sample)
+    before = method.predict(batch.inputs).logits.softmax(dim=1)[row, query.proposed]
+
+    method.learn([Answer.no(query, "me")])
+
+    after = method.predict(batch.inputs).logits.softmax(dim=1)[row, query.proposed]
+    assert after < before / 2

@@ -22,7 +22,6 @@ FILE = '''
 
 from dataclasses import replace
 
-import torch.nn.functional as F
 from torch.optim import SGD
 
 from attakit.methods.asking import AskingMethod
@@ -32,6 +31,7 @@ from attakit.records import Training
 from attakit.select.uniform import Uniform
 from attakit.store.anchors import Anchors
 from attakit.store.waiting import waiting_rows
+from attakit.train.answers import answer_loss
 
 
 class AnchoredHead(AskingMethod):
@@ -80,7 +80,7 @@ class AnchoredHead(AskingMethod):
             return Training()
         rows = self.answered.rows
         optimizer = SGD(self.trained, lr=self.lr)
-        loss = F.cross_entropy(self.model(rows.inputs).logits, rows.labels)
+        loss = answer_loss(self.model(rows.inputs).logits, rows)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

@@ -15,6 +15,7 @@ from attakit.select import HighestEntropy, IncrementalClustering, LabelRate
 from attakit.testing import tiny_batch, tiny_classifier
 from attakit.testing.methods import answers_to, same_state
 from attakit.train.balanced import BalancedTrainer
+from attakit.train.distilling import DistillingTrainer
 from attakit.train.weighting import Weighting
 
 
@@ -335,3 +336,28 @@ def test_the_adapted_model_has_the_blended_statistics_frozen_in_it():
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(SettingError, match=message):
         SimATTA(tiny_classifier(), **settings)
+
+
+@pytest.mark.parametrize("trainer", [BalancedTrainer(max_updates=30), DistillingTrainer()])
+def test_a_no_makes_the_proposed_class_less_likely(trainer):
+    rate = LabelRate(per_1000=1000)
+    method = SimATTA(
+        tiny_classifier(),
+        low_entropy_bound=0.0,
+        high_entropy_bound=0.0,
+        selector=ChooseFirst(),
+        rate=rate,
+        question="yes_no",
+        trainer=trainer,
+        norm="frozen",
+    )
+    first = tiny_batch()
+    (query,) = method.step(first, Allowance(0, yes_no=1)).queries
+    row = first.samples.index(query.sample)
+    before = method.predict(first.inputs).logits.softmax(dim=1)[row, query.proposed]
+
+    training = method.learn([Answer.no(query, "me")])
+
+    after = method.predict(first.inputs).logits.softmax(dim=1)[row, query.proposed]
+    assert training.updates > 0
+    assert after < before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import sklearn
 import torch
+from torch import nn
 
 from attakit import __version__
 from attakit.bench.matching import check_matched
@@ -49,6 +50,7 @@ from attakit.processes.interrupt import Interrupted, stoppable, until
 from attakit.processes.threads import using_threads
 from attakit.protocols import Method, Reporter
 from attakit.report.accuracy import Accuracy
+from attakit.report.collapse import CollapseWatch, GrowthWatch
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
 from attakit.settings.experiment import Experiment
 from attakit.store.tensor_file import load_state
@@ -144,11 +146,21 @@ def _run(
     kept = [
         *build_pictures(experiment, state.task, state.stream.truth, folder, resume_after),
         *build_features(state, folder, resume_after),
+        *_watches(state),
     ]
     extra = callbacks.observers(state.stream, state.accuracy, start)
     _feed(state, folder, start, [lines, *kept, *extra])
     with stoppable(stopped(folder), at_once=True):
         return _finish(state, folder, lines, callbacks.scoring)
+
+
+def _watches(state: RunState) -> Iterator[Reporter]:
+    """Reporters that warn where a method ruins its model."""
+    who = state.experiment.label
+    yield CollapseWatch(who, state.task.classes, state.accuracy)
+    model = getattr(state.method, "model", None)  # of attakit's own methods, and of most others
+    if isinstance(model, nn.Module):
+        yield GrowthWatch(who, model)
 
 
 def environment() -> dict[str, str | int]:

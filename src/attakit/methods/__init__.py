@@ -4,6 +4,7 @@ from attakit.methods.anchor_head import AnchorHead
 from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.batch_norm import BatchNorm
+from attakit.methods.bitta import BiTTA
 from attakit.methods.cmf import CMF
 from attakit.methods.cotta import CoTTA
 from attakit.methods.cpatta import CPATTA
@@ -27,6 +28,7 @@ from attakit.methods.tent import Tent
 METHODS: dict[str, type[BaseMethod]] = {
     "anchor_head": AnchorHead,
     "batch_norm": BatchNorm,
+    "bitta": BiTTA,
     "cmf": CMF,
     "cotta": CoTTA,
     "cpatta": CPATTA,
@@ -62,6 +64,7 @@ __all__ = [
     "AskingMethod",
     "BaseMethod",
     "BatchNorm",
+    "BiTTA",
     "CoTTA",
     "DeYO",
     "Enhanced",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from attakit.train.answers import answer_loss
 from attakit.train.balanced import BalancedTrainer
 from attakit.train.distilling import DistillingTrainer
 from attakit.train.draws import draw_batches
@@ -22,6 +23,7 @@ __all__ = [
     "Plateau",
     "SourceTraining",
     "Weighting",
+    "answer_loss",
     "draw_batches",
     "low_share",
     "split_positions",

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,6 +8,7 @@ from hypothesis import strategies as some
 from attakit.errors import SettingError
 from attakit.paper.theory import (
     divergence_slack,
+    divergence_tail,
     divergence_term,
     empirical_margin,
     gap_term,
@@ -46,6 +49,22 @@ def test_the_margin_falls_all_the_way_from_any_weights_to_the_shares(mixture, st
     nearer = step * weights + (1 - step) * shares
 
     assert variance_factor(nearer, shares) <= variance_factor(weights, shares) + 1e-12
+
+
+@pytest.mark.parametrize(("count", "dimension", "delta"), [(900, 4, 0.05), (10_000, 10, 0.3)])
+def test_the_slack_is_the_margin_at_which_the_tail_is_delta(count, dimension, delta):
+    slack = divergence_slack(count, dimension, delta)
+
+    assert float(divergence_tail(slack, count, count, dimension)) == pytest.approx(delta)
+
+
+def test_the_smaller_of_two_samples_decides_about_the_tail():
+    few, many = divergence_tail(2.0, [900, 5_000], 5_000, dimension=2).tolist()
+
+    # (2·900)⁴·exp(−900·4/16) is e^(29.98 − 225); the other side adds e^(36.84 − 1250).
+    assert math.log(few) == pytest.approx(4 * math.log(1_800) - 225)
+    assert many < few
+    assert float(divergence_tail(0.0, 10, 10, dimension=1)) == 1.0
 
 
 def test_terms_of_a_case_worked_by_hand():

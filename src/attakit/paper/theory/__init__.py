@@ -10,6 +10,7 @@ from attakit.paper.theory.bounds import (
 from attakit.paper.theory.divergence import Divergence, estimate_divergence
 from attakit.paper.theory.terms import (
     divergence_slack,
+    divergence_tail,
     divergence_term,
     empirical_margin,
     gap_term,
@@ -23,6 +24,7 @@ from attakit.train.optimal_weight import optimal_low_weight, source_bound, targe
 __all__ = [
     "Divergence",
     "divergence_slack",
+    "divergence_tail",
     "divergence_term",
     "domain_bound",
     "empirical_margin",

@@ -1,0 +1,279 @@
+"""BiTTA: is the prediction right? Rewards for yes, penalties for no, and agreement for the rest.
+
+Lee et al., "Test-Time Adaptation with Binary Feedback", ICML 2025, section 3.
+https://arxiv.org/abs/2505.18514
+
+Written from the paper's description. Deliberate differences:
+
+- Dropout is that of the model's own dropout layers. A model without any gets dropout in front of
+  its last layer; the paper trains its models with such layers.
+- The update waits for the answers to its batch. If they did not come by the next batch, the model
+  adapts without them, after it answered that batch. A late answer joins the next update.
+- A probability below a millionth is not pushed down any further: the penalty has no lower end.
+- Which unlabelled samples agree is found once per update, not once per pass over them.
+- Weights are never restored to those of the source, as on most of the paper's data sets.
+- An answer with a class is a reward for that class, so that questions about the class work as well.
+  Candidate sets, soft answers, several excluded classes and weights of answers are not used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+from torch.optim import SGD
+
+from attakit.errors import check_count, check_range
+from attakit.methods.asking import AskingMethod
+from attakit.nn.norm import moving_statistics
+from attakit.nn.seeding import seeded
+from attakit.nn.trainable import trainable_parameters
+from attakit.queries import Allowance, Answer, QuestionKind, SampleId
+from attakit.records import UNKNOWN, Batch, LabelledRows, Rows, Selection, Step, Training
+from attakit.select.askable import askable, selection_of
+from attakit.select.label_rate import LabelRate
+from attakit.store.anchors import Anchors
+from attakit.store.latest import Latest
+from attakit.store.waiting import waiting_rows
+from attakit.train.descent import descend
+
+_SMALLEST = math.log(1e-6)
+
+
+class BiTTA(AskingMethod):
+    """Asks whether predictions are right where dropout makes them unsure, and learns from both.
+
+    It descends on the mean of -log p of answers that were right, plus the mean of log p of those
+    that were wrong, plus the mean of -log p of other samples whose answer stays the same under
+    dropout. p is the mean probability over some passes with dropout.
+
+    Parameters
+    ----------
+    model
+        Classifier to adapt; it is copied.
+    lr, momentum
+        Of SGD with Nesterov momentum. The paper has 1e-3 on PACS, 1e-4 on CIFAR-10-C.
+    epochs
+        Updates per batch.
+    dropout
+        Share of features that are dropped in front of the last layer, for a model without dropout
+        layers. Others keep their own rates.
+    passes
+        Passes with dropout.
+    memory
+        Samples kept of each kind, right and wrong; the oldest go first.
+    norm_momentum
+        Share of a batch in the running statistics of batch-norm layers.
+    trainable
+        Which parameters train: "all", "norm", "head" or "last:N".
+    rate
+        How many questions to ask; three per batch by default.
+    question
+        What to ask: "yes_no", or "class" to ask for the class instead.
+    seed
+        Of dropout.
+
+    Examples
+    --------
+    >>> from attakit.testing import tiny_batch, tiny_classifier
+    >>> method = BiTTA(tiny_classifier())
+    >>> [query.kind for query in method.step(tiny_batch(), Allowance(2)).queries]
+    ['yes_no', 'yes_no']
+    """
+
+    stateful = (
+        "model",
+        "optimizer",
+        "waiting",
+        "rate",
+        "latest",
+        "right",
+        "wrong",
+        "learn_count",
+    )
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        lr: float = 1e-4,
+        momentum: float = 0.9,
+        epochs: int = 3,
+        dropout: float = 0.3,
+        passes: int = 4,
+        memory: int = 64,
+        norm_momentum: float = 0.3,
+        trainable: str = "all",
+        rate: LabelRate | None = None,
+        question: QuestionKind = "yes_no",
+        seed: int = 0,
+    ) -> None:
+        check_range("BiTTA", "lr", lr, above=0)
+        check_range("BiTTA", "momentum", momentum, above=0, at_most=1)
+        check_count("BiTTA", "epochs", epochs)
+        check_range("BiTTA", "dropout", dropout, above=0, at_most=0.99)
+        check_count("BiTTA", "passes", passes)
+        check_count("BiTTA", "memory", memory)
+        check_range("BiTTA", "norm_momentum", norm_momentum, at_least=0, at_most=1)
+        pace = LabelRate(per_batch=3, first=0, at_drift=0) if rate is None else rate
+        super().__init__(model, selector=LeastSure({}), rate=pace, question=question)
+        trained = trainable_parameters(self.model, trainable)
+        self.optimizer = SGD(trained, lr=lr, momentum=momentum, nesterov=True)
+        self.epochs = epochs
+        self.dropout = dropout
+        self.passes = passes
+        self.memory = memory
+        self.norm_momentum = norm_momentum
+        self.seed = seed
+        self.latest = Latest()
+        self.right = Anchors()
+        self.wrong = Anchors()  # with the class that was wrong in the place of a label
+        self.learn_count = 0
+        layers = [layer for layer in self.model.modules() if isinstance(layer, _DropoutNd)]
+        self._dropout_layers = [layer for layer in layers if layer.p > 0]
+
+    @property
+    def labelled_anchors(self) -> Anchors:
+        return self.right
+
+    def respond(self, batch: Batch, allowance: Allowance) -> Step:
+        prediction = self.answer(self.model, batch.inputs)
+        if self.latest.due:  # the answers to the batch before did not come in time
+            self._update()
+        self._move_statistics(batch.inputs)
+        rows = waiting_rows(batch, prediction)
+        self.latest.hold(rows)
+        with torch.no_grad():
+            sure = self._chances(batch.inputs, f"ask/{batch.step}").exp()
+        own = sure.gather(1, rows.logits.argmax(dim=1, keepdim=True)).flatten().tolist()
+        self.selector = LeastSure(dict(zip(rows.samples, own, strict=True)))
+        covered = (self.right, self.wrong, self.waiting)
+        queries, choice = self.ask(rows, covered, self.due(batch, allowance))
+        return Step(prediction, queries, {"sureness": sum(own) / len(own)}, choice)
+
+    def learn(self, answers: Sequence[Answer]) -> Training:
+        fresh = self.waiting.resolve(answers)
+        if fresh is not None and len(fresh):
+            self._remember(fresh)
+            return self._update()
+        may_come = self.latest.waits_for(self.waiting)
+        return self._update() if self.latest.due and not may_come else Training()
+
+    def _remember(self, fresh: LabelledRows) -> None:
+        """Keep samples whose prediction was right, or wrong, with the class asked about."""
+        excluded = fresh.as_targets().shares == 0
+        known = fresh.labels != UNKNOWN
+        ruled_out = ~known & fresh.as_targets().open & (excluded.sum(dim=1) == 1)
+        wrong = replace(fresh, labels=excluded.int().argmax(dim=1), targets=None)
+        right = replace(fresh, targets=None)
+        for store, rows, which in ((self.right, right, known), (self.wrong, wrong, ruled_out)):
+            store.add(rows.take(which.nonzero().flatten().tolist()))
+            if len(store) > self.memory:
+                store.forget(store.rows.samples[: -self.memory])
+
+    def _update(self) -> Training:
+        """Descend some times on what was right, what was wrong, and what agrees."""
+        agreeing = self._agreeing() if self.latest.due else None
+        kinds = {
+            "right_loss": self.right.rows if len(self.right) else None,
+            "wrong_loss": self.wrong.rows if len(self.wrong) else None,
+            "agreement_loss": agreeing,
+        }
+        parts = {name: rows for name, rows in kinds.items() if rows is not None and len(rows)}
+        self.latest.adapted()
+        self.learn_count += 1
+        if not parts:
+            return Training()
+        losses: dict[str, Tensor] = {}
+        for epoch in range(self.epochs):
+            losses = self._losses(parts, f"{self.learn_count}/{epoch}")
+            descend("BiTTA", self.optimizer, torch.stack(list(losses.values())).sum())
+        return Training(self.epochs, {name: loss.item() for name, loss in losses.items()})
+
+    def _losses(self, parts: Mapping[str, LabelledRows], purpose: str) -> dict[str, Tensor]:
+        chances = self._chances(torch.cat([rows.inputs for rows in parts.values()]), purpose)
+        pieces = torch.split(chances, [len(rows) for rows in parts.values()])
+        found = {}
+        for (name, rows), piece in zip(parts.items(), pieces, strict=True):
+            own = piece.gather(1, rows.labels[:, None])
+            found[name] = own.clamp(min=_SMALLEST).mean() if name == "wrong_loss" else -own.mean()
+        return found
+
+    def _agreeing(self) -> LabelledRows:
+        """Samples of the latest batch not asked about, whose class stays the same with dropout."""
+        stores = (self.right, self.wrong, self.waiting)
+        asked = {name for store in stores if len(store) for name in store.rows.samples}
+        rows = self.latest.rows
+        rows = rows.take([at for at, name in enumerate(rows.samples) if name not in asked])
+        if len(rows) == 0:
+            return rows
+        with torch.no_grad():
+            dropped = self._chances(rows.inputs, f"agree/{self.learn_count}").argmax(dim=1)
+        plain = self.answer(self.model, rows.inputs).logits.argmax(dim=1)
+        same = (plain == dropped).nonzero().flatten().tolist()
+        return replace(rows, labels=plain).take(same)
+
+    def _chances(self, inputs: Tensor, purpose: str) -> Tensor:
+        """Logarithms of the mean probabilities over passes with dropout."""
+        with seeded(self.seed, "dropout", purpose, device=self.model.device), self._dropping():
+            passes = [self.model(inputs).logits.log_softmax(dim=1) for _ in range(self.passes)]
+        return torch.stack(passes).logsumexp(dim=0) - math.log(self.passes)
+
+    @contextmanager
+    def _dropping(self) -> Iterator[None]:
+        """Inside, dropout is on: that of the model, or one in front of its last layer."""
+        hook = None
+        if not self._dropout_layers:
+            hook = self.model.head.register_forward_pre_hook(self._drop)
+        for layer in self._dropout_layers:
+            layer.train()
+        try:
+            yield
+        finally:
+            for layer in self._dropout_layers:
+                layer.eval()
+            if hook is not None:
+                hook.remove()
+
+    def _drop(self, layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        del layer
+        return (F.dropout(given[0], self.dropout, training=True), *given[1:])
+
+    def _move_statistics(self, inputs: Tensor) -> None:
+        if len(inputs) > 1 and self.norm_momentum > 0:  # one sample has no spread
+            with torch.no_grad(), moving_statistics(self.model, momentum=self.norm_momentum):
+                self.model(inputs)
+
+
+class LeastSure:
+    """Ask about the samples with the lowest probability of their own prediction.
+
+    Parameters
+    ----------
+    sureness
+        That probability of each sample.
+
+    Examples
+    --------
+    >>> rows = Rows(("a", "b"), torch.zeros(2, 1), torch.zeros(2, 2), torch.ones(2))
+    >>> LeastSure({"a": 0.9, "b": 0.4}).select(rows, rows.take([]), 1, 0).samples
+    ('b',)
+    """
+
+    def __init__(self, sureness: Mapping[SampleId, float]) -> None:
+        self.sureness = sureness
+
+    def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
+        """Choose at most `limit` candidates, the least sure first."""
+        del step
+        order = sorted(
+            askable(candidates, known), key=lambda at: self.sureness[candidates.samples[at]]
+        )
+        return selection_of(candidates, order[: max(limit, 0)])
