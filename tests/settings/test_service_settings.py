@@ -32,7 +32,7 @@ def test_a_webhook_has_a_web_address(address):
         parse_service({"classes": ["a", "b"], "labels": {"webhook": address}})
 
 
-@pytest.mark.parametrize("gate", [{"audit_window": 10, "audit_needed": 11}, {"audit_window": 10}])
+@pytest.mark.parametrize("gate", [{"audit_window": 10, "audit_needed": 11}, {"audit_window": 7}])
 def test_no_more_audit_answers_are_needed_than_count(gate):
     with pytest.raises(
         SettingError, match=r"gate\.audit_needed must be at most audit_window, which is"

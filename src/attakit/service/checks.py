@@ -14,7 +14,8 @@ from attakit.errors import SettingError, StateError
 from attakit.nn.classifier import Classifier
 from attakit.protocols import ShowsModel
 from attakit.service.inputs import Inputs
-from attakit.service.models import live_method, source_model
+from attakit.service.learner.candidates import check_not_lost
+from attakit.service.models import VERSIONS, live_method, source_model
 from attakit.service.storage import Storage
 from attakit.service.web.security import is_loopback
 from attakit.settings.service import ServiceSettings
@@ -56,6 +57,7 @@ def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
     of classes. A method and its inputs must fit the learner's checkpoint. The price of a question
     is not stored, so it must stay the same.
     """
+    check_not_lost(settings.folder / VERSIONS, storage.versions)
     name = _name(settings.folder)
     owner = storage.key_values.get("service")
     if owner not in (None, name):

@@ -45,7 +45,7 @@ def demo_tables(folder: Path) -> dict[str, Any]:
         # Short intervals, so that there is something to see within a minute.
         "labels": {"budget": 2000, "per_1000": 80, "settle_seconds": 2.0, "audit_share": 0.3},
         "learning": {"batch_size": 50, "batch_seconds": 5.0},
-        "gate": {"audit_needed": 15, "every": 2},
+        "gate": {"every": 2},
     }
 
 

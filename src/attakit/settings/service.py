@@ -75,7 +75,7 @@ class ServiceLabelsTable(PacedTable):
 
     per_hour: Count | Literal["unlimited"] = "unlimited"
     per_class: Count | Literal["unlimited"] = "unlimited"  # by the class the model guesses
-    audit_share: Rate = 0.2  # of the questions, drawn uniformly and never learned from
+    audit_share: Rate = 0.3  # of the questions, drawn uniformly and never learned from
     policy: Literal["first", "majority", "newest"] = "first"
     answers: Positive = 1  # people who answer each question, for policy = "majority"
     lease_seconds: Seconds = 60.0
@@ -114,10 +114,10 @@ class GateTable(Table):
 
     every: Positive = 1  # turns with training between two candidates
     audit_window: Positive = 200  # newest audit answers that count
-    audit_needed: Annotated[Positive, Field(validate_default=True)] = 20
+    audit_needed: Annotated[Positive, Field(validate_default=True)] = 8
     audit_margin: Margin = 0.05
     source_margin: Margin = 0.05
-    trust: Margin = 0.2  # least agreement with the source model where it is sure, beyond chance
+    trust: Margin = 0.02  # agreement with the source model to be surpassed, from chance (0) to 1
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.9
     roll_back: bool = True
     keep_versions: Positive = 20

@@ -290,7 +290,7 @@ def test_every_place_of_a_batch_is_audited_equally_often(miniature):
         ({}, None),
         ({"per_1000": 50.0}, 50.0),
         ({"budget": 100, "spread_over": 2000, "audit_share": 0.0}, 50.0),
-        ({"budget": 100, "spread_over": 2000, "policy": "majority", "answers": 2}, 20.0),
+        ({"budget": 100, "spread_over": 2000, "policy": "majority", "answers": 2}, 17.5),
     ],
 )
 def test_the_method_asks_at_the_pace_of_the_labels_table(settings, per_1000):

@@ -2,6 +2,9 @@
 
 import pytest
 
+from attakit.nn.classifier import Classifier
+from miniature_service import decode
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_kind(request):
@@ -106,6 +109,35 @@ def test_a_trained_turn_makes_a_candidate_that_is_held_back_without_an_audit(min
     assert "too few audit answers" in versions[1].gate.reason
     assert service.storage.versions.current().version == 0
     assert (service.settings.folder / "versions" / versions[1].file).is_file()
+
+
+def test_there_is_no_new_version_without_a_new_label(miniature):
+    service = miniature()
+    learner = service.start()
+    for number in range(4):
+        service.serve_batch(number)
+        learner.run_once()
+    assert [one.number for one in service.storage.versions.all()] == [0]
+
+    service.answer(lambda question: 1, limit=2)
+    learner.run_once()
+    for number in range(4, 8):
+        service.serve_batch(number, shift=number)
+        learner.run_once()
+
+    assert [one.labels for one in service.storage.versions.all()] == [0, 2]
+
+
+def test_questions_hold_what_the_source_model_said(miniature):
+    service = miniature()
+    learner = service.start()
+    names = service.serve_batch(0)
+    learner.run_once()
+
+    for question in service.storage.questions.recent(10):
+        inputs = decode(service.storage.samples.contents(names)[question.sample])[None]
+        assert question.source_guess == int(Classifier(service.model)(inputs).logits.argmax())
+        assert question.source_entropy > 0
 
 
 def test_a_new_folder_begins_with_the_source_model(miniature):

@@ -1,6 +1,7 @@
 """Versions of a method that leaves the network alone: kilobytes, tied to the source model."""
 
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from attakit.errors import ModelError
 from attakit.nn import Classifier, FrozenHead, SmallCNN, save_weights
 from attakit.nn.seeding import seeded
+from attakit.nn.weights import weights_hash
 from attakit.service.learner import process
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.gate import Gatekeeper
@@ -93,8 +95,9 @@ def test_a_version_is_refused_with_another_source_model_and_if_it_is_damaged(min
 def test_versions_of_plain_weights_in_the_same_folder_are_still_read(miniature):
     service = miniature(method=HEAD, gate=OPEN_GATE, labels=LABELS)
     learned(service)
-    version = newest(service)
-    save_weights(tiny_classifier(seed=1), service.settings.folder / "versions" / version.file)
+    plain = tiny_classifier(seed=1)
+    version = replace(newest(service), weights=weights_hash(plain))
+    save_weights(plain, service.settings.folder / "versions" / version.file)
     loaded = service.learner._files.load(version)
     assert not isinstance(loaded.model, FrozenHead)
     assert torch.equal(loaded.model[0].weight, tiny_classifier(seed=1)[0].weight)
@@ -124,6 +127,8 @@ def test_answers_are_learned_while_the_gate_looks_at_a_candidate(miniature, monk
     service = miniature(method=HEAD, gate=OPEN_GATE, labels=LABELS | {"audit_share": 0.5})
     learner = learned(service)
     service.serve_batch(9)
+    learner.run_once()
+    service.answer(lambda question: 1, limit=1)
     real, learned_inside = Gatekeeper._judge, []
 
     def judge(gate, candidate, anchors):

@@ -6,10 +6,8 @@ The method never sees these samples, so they judge every model alike.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import torch
 from torch import Tensor
@@ -18,39 +16,17 @@ from attakit.errors import StreamError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.nn.entropy import softmax_entropy
+from attakit.service.learner.candidates import SOURCE
+from attakit.service.learner.honesty import Opinion
+from attakit.service.learner.sequences import Estimate, estimate
 from attakit.service.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 
 Decode = Callable[[bytes], Tensor]
 
-SURE_SHARE = 0.25  # of the audit samples: those about which the source model is surest
+_OPINIONS = 5000  # answers that show whether people are honest
 _CHUNK = 25  # samples of an evaluation between two looks at what else is due
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A share, or a difference of shares, measured on some samples, with its interval."""
-
-    value: float
-    low: float
-    high: float
-    count: int
-
-
-def estimate(right: int, count: int, confidence: float) -> Estimate:
-    """A share with Wilson's score interval.
-
-    >>> found = estimate(right=8, count=10, confidence=0.95)
-    >>> round(found.low, 3), round(found.high, 3)
-    (0.49, 0.943)
-    """
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share = right / count
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    half /= 1 + z * z / count
-    return Estimate(share, max(0.0, middle - half), min(1.0, middle + half), count)
 
 
 def served_accuracy(storage: Storage, window: int, confidence: float) -> Estimate | None:
@@ -95,14 +71,14 @@ class Audit:
         self._guesses: dict[int, dict[str, tuple[int, float]]] = {}  # by version and sample
 
     def samples(self) -> tuple[AuditSample, ...]:
-        """The audit slice as it is now, newest first."""
+        """The audit slice as it is now, oldest first."""
         questions = self._storage.questions.audited(self._window)
         names = [question.sample for question in questions]
         self._read([name for name in names if name not in self._inputs])
         self._inputs = {name: self._inputs[name] for name in names if name in self._inputs}
         return tuple(
             AuditSample(one.sample, one.label, one.settled or 0.0)
-            for one in questions
+            for one in reversed(questions)
             if one.sample in self._inputs
         )
 
@@ -122,6 +98,29 @@ class Audit:
         found = [known[one.sample] for one in samples]
         return [guess for guess, _ in found], [entropy for _, entropy in found]
 
+    def opinions(self, source: Classifier) -> list[Opinion]:
+        """What people and the source model say about all samples asked about, oldest first.
+
+        Also about those that the method chose: whether people are honest shows in all answers.
+        """
+        compared = self._storage.questions.compared(_OPINIONS)
+        known = {one.sample for one in compared}
+        # Questions that an earlier version of attakit put do not hold the source model's guess.
+        old = [one for one in self.samples() if one.sample not in known]
+        rows = zip(old, *self.evaluate(SOURCE, source, old), strict=True)
+        return [
+            *(Opinion(one.label, guess, entropy) for one, guess, entropy in rows),
+            *(
+                Opinion(one.label, one.source_guess, one.source_entropy or 0.0)
+                for one in compared
+                if one.source_guess is not None
+            ),
+        ]
+
+    def pairs(self) -> tuple[tuple[int | None, int | None], ...]:
+        """What two people said about the same sample, oldest first."""
+        return self._storage.questions.second_opinions(self._window)
+
     def drop(self, keep: Sequence[int]) -> None:
         """Remember what these versions said, and no others."""
         self._guesses = {version: self._guesses.get(version, {}) for version in keep}
@@ -139,40 +138,3 @@ def _judge(model: Classifier, inputs: Tensor) -> list[tuple[int, float]]:
     with torch.no_grad():
         logits = model(place(inputs, model.device)).logits
     return list(zip(logits.argmax(dim=1).tolist(), softmax_entropy(logits).tolist(), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """How often people agree with the source model on the samples it is surest about."""
-
-    share: float
-    beyond_chance: float  # lower bound of the share, scaled: 0 is chance, 1 is full agreement
-    count: int
-
-
-def trust(
-    labels: Sequence[int | None],
-    guesses: Sequence[int],
-    entropies: Sequence[float],
-    classes: int,
-    confidence: float,
-) -> Trust:
-    """How far people can be trusted, judged by the samples that the source model is surest about.
-
-    Somebody who answers at random agrees with it by chance: with two classes, on every second
-    sample, and on few samples more often by luck. So the lower end of the interval is compared with
-    chance (Bennett, Alpert and Goldstein's S of 1954). Chance is the same for all classes, unlike
-    in Cohen's kappa: where nearly all samples have one class, honest people could hardly beat that.
-
-    >>> trust([1, 0] * 10, [1, 0] * 10, [0.1] * 20, classes=2, confidence=0.9).beyond_chance > 0.5
-    True
-    >>> trust([1, 0] * 10, [1, 1] * 10, [0.1] * 20, classes=2, confidence=0.9).beyond_chance
-    0.0
-    """
-    count = math.ceil(len(labels) * SURE_SHARE)
-    if count == 0:
-        return Trust(0.0, 0.0, 0)
-    surest = sorted(range(len(labels)), key=lambda at: (entropies[at], at))[:count]
-    agreed = sum(labels[at] == guesses[at] for at in surest)
-    low = estimate(agreed, count, 2 * confidence - 1).low  # a bound on one side
-    return Trust(agreed / count, max(0.0, (low - 1 / classes) / (1 - 1 / classes)), count)

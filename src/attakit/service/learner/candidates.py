@@ -17,6 +17,7 @@ from attakit.service.storage.versions import LEARNER, VersionStore
 SOURCE = 0
 _SOURCE_TURN = -1
 _LOOK_BACK = 100  # promotions of one version in a row are rare
+_FILES = "turn-*"
 SOURCE_FILE = "source.safetensors"
 
 
@@ -44,6 +45,7 @@ class VersionFiles:
 
     def begin(self, at: float) -> None:
         """Make the source model version 0 and let it answer, if the folder is new."""
+        check_not_lost(self.folder, self._versions)
         weights = self._source_hash
         known = self._versions.get([SOURCE])
         if not known:
@@ -85,14 +87,16 @@ class VersionFiles:
     def clean(self, keep: int) -> None:
         """Delete drafts and the files of old versions.
 
-        The newest `keep` stay, and as many of those that answered last, at least two.
+        The newest `keep` stay, and as many of those that answered last, at least two. A file that
+        no row of the database names is left alone: it may belong to a database that is put back.
         """
         answered = self._versions.get(promoted_versions(self._versions)[: max(2, keep)])
         kept = {version.file for version in (*self._versions.recent(keep), *answered.values())}
-        # What a learner left that was killed, before or after it gave a draft its name, goes too.
-        for path in (*self.folder.glob("turn-*"), *self.folder.glob(".turn-*")):
-            if path.name not in kept:
-                path.unlink(missing_ok=True)
+        found = {path.name for path in self.folder.glob(_FILES)}
+        for name in self._versions.known_files(found - kept):
+            (self.folder / name).unlink(missing_ok=True)
+        for draft in self.folder.glob(f".{_FILES}"):  # of a learner that was killed
+            draft.unlink(missing_ok=True)
 
 
 def load_version(source: Classifier, version: Version, path: Path) -> Classifier:
@@ -103,20 +107,29 @@ def load_version(source: Classifier, version: Version, path: Path) -> Classifier
     source
         The source model; it is not changed.
     version
-        The version, whose hash a model must have that is put together from two files.
+        The version, whose hash the loaded model must have.
     path
         The version's file.
     """
     model = load_model(source.model, path)
-    if not isinstance(model, FrozenHead):
-        return Classifier(model, features=source.features, precision=source.precision).eval()
     if weights_hash(model) != version.weights:
         raise ModelError(
             f"The learner: {path} and the source model do not give version {version.number} "
             f"({version.weights}). The file is damaged, or another source model is in use."
         )
+    if not isinstance(model, FrozenHead):
+        return Classifier(model, features=source.features, precision=source.precision).eval()
     features = None if source.features is None else f"{NETWORK}{source.features}"
     return Classifier(model, features=features, precision=source.precision).eval()
+
+
+def check_not_lost(folder: Path, versions: VersionStore) -> None:
+    """Raise `StateError` if a folder holds learned versions and the database knows of none."""
+    if any(folder.glob(_FILES)) and not versions.recent(limit=1):
+        raise StateError(
+            f"{folder} holds learned versions of a model, but the database is empty. It was lost, "
+            f"or another one is in use. Put the right database back, or use another folder."
+        )
 
 
 def promoted_versions(versions: VersionStore) -> tuple[int, ...]:

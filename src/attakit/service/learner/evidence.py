@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from attakit.service.learner.audit import Estimate, estimate, trust
+from attakit.service.learner.honesty import Opinion, people_agree, source_agreement
+from attakit.service.learner.sequences import (
+    count_needed,
+    estimate,
+    log_dependence,
+    log_threshold,
+    paired_counts,
+    paired_difference,
+)
+from attakit.service.learner.wording import about, allowed, percent, points
 from attakit.service.storage.rows import Gate
 from attakit.settings.service import GateTable
 
-_PSEUDO = 0.5  # of an answer, added to each of the four cells (Agresti and Min 2005)
-
-
-def paired_difference(
-    labels: Sequence[int | None], new: Sequence[int], old: Sequence[int], confidence: float
-) -> Estimate:
-    """The difference of two accuracies with the interval of Agresti and Min for matched pairs.
-
-    Each bound alone holds with the confidence asked for.
-
-    >>> found = paired_difference([0] * 10, [0] * 10, [0] * 5 + [1] * 5, confidence=0.9)
-    >>> round(found.value, 2), found.low > 0
-    (0.5, True)
-    """
-    gained = sum(a == label != b for label, a, b in zip(labels, new, old, strict=True))
-    lost = sum(b == label != a for label, a, b in zip(labels, new, old, strict=True))
-    count = len(labels) + 4 * _PSEUDO
-    change = gained - lost
-    spread = math.sqrt(max(0.0, gained + lost + 2 * _PSEUDO - change**2 / count)) / count
-    half = NormalDist().inv_cdf(confidence) * spread
-    value = change / len(labels) if labels else 0.0
-    return Estimate(value, change / count - half, change / count + half, len(labels))
+_DOUBT = math.log(3)  # to hold back takes less than to believe
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +33,18 @@ class SourceLike:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known about a candidate: labels and guesses for the audit samples, and agreement."""
+    """What is known about a candidate and about people. All sequences begin with the oldest."""
 
-    labels: Sequence[int | None]  # from people; None where no class fits
+    labels: Sequence[int | None]  # of the audit, from people; None where no class fits
     candidate: Sequence[int]
     serving: Sequence[int]
     source: Sequence[int]
-    source_entropies: Sequence[float]
+    said: Sequence[Opinion] = ()  # all answers, of the audit and of the method
+    pairs: Sequence[tuple[int | None, int | None]] = ()  # by two people about the same sample
     source_like: SourceLike | None = None  # None if the method keeps no source-like samples
     classes: int = 2
-    since: str = ""  # the event since which answers count, in words; empty if all count
+    since: str = ""  # the event since which audit answers count, in words; empty if all count
+    audit_share: float = 0.2  # of the answers that come, to say how many are missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +53,28 @@ class Check:
 
     passed: bool
     text: str
-    numbers: dict[str, float]
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    missing: int | None = None  # answers, about; None if more of the same do not help
+    waiver: str = ""  # the setting that waives it
 
 
 def judge(table: GateTable, seen: Evidence) -> Gate:
-    """Let a candidate pass if it proves everything; else say, in a sentence, what it does not."""
+    """Let a candidate pass if it proves everything; else say what it does not, and what to do."""
     numbers = _candidate_accuracy(table, seen)
-    proven = []
-    for check in _checks(table, seen):
+    checks = list(_checks(table, seen))
+    for check in checks:
         numbers |= check.numbers
-        if not check.passed:
-            return Gate(False, f"Held back: {check.text}.", numbers)
-        proven.append(check.text)
-    return Gate(True, f"Passed: {'; '.join(proven)}.", numbers)
+    failed = [check for check in checks if not check.passed]
+    if not failed:
+        return Gate(True, f"Passed: {'; '.join(check.text for check in checks)}.", numbers)
+    missing = [check.missing for check in failed if check.missing is not None]
+    if missing and failed[0].missing is not None:
+        numbers["missing_answers"] = max(missing)
+        advice = f"About {about(max(missing))} more answers are needed"
+        advice += f", or `{failed[0].waiver}`, which waives this check"
+    else:
+        advice = f"`{failed[0].waiver}` waives this check"
+    return Gate(False, f"Held back: {failed[0].text}. {advice}.", numbers)
 
 
 def _candidate_accuracy(table: GateTable, seen: Evidence) -> dict[str, float]:
@@ -95,78 +93,143 @@ def _candidate_accuracy(table: GateTable, seen: Evidence) -> dict[str, float]:
 def _checks(table: GateTable, seen: Evidence) -> Iterator[Check]:
     """In the order in which they make sense: each one relies on those before it."""
     yield _enough(table, seen)
-    yield _trusted(table, seen)
-    yield _not_worse(table, seen, seen.serving, "serving")
+    yield _honest(table, seen)
+    if not seen.labels:
+        return
+    yield _informed(table, seen)
+    yield _better(table, seen, seen.serving, "serving")
     yield _keeps_the_source(table, seen)
-    yield _not_worse(table, seen, seen.source, "source")
+    yield _better(table, seen, seen.source, "source")
 
 
 def _enough(table: GateTable, seen: Evidence) -> Check:
     count, since = len(seen.labels), f" since {seen.since}" if seen.since else ""
-    if count < table.audit_needed:
-        text = (
-            f"there are too few audit answers{since} to judge it, {count} of {table.audit_needed}"
-        )
-        return Check(False, text, {"audit_answers": count})
-    return Check(True, f"judged by {count} audit answers{since}", {"audit_answers": count})
+    numbers = {"audit_answers": count}
+    if count >= table.audit_needed:
+        return Check(True, f"judged by {count} audit answers{since}", numbers)
+    text = f"there are too few audit answers{since} to judge it, {count} of {table.audit_needed}"
+    missing = _of_all(table.audit_needed - count, seen)
+    return Check(False, text, numbers, missing, f"gate.audit_needed = {max(1, count)}")
 
 
-def _trusted(table: GateTable, seen: Evidence) -> Check:
-    found = trust(seen.labels, seen.source, seen.source_entropies, seen.classes, table.confidence)
-    text = (
-        f"people agree with the source model on {found.share:.0%} of the {found.count} samples "
-        f"that it is surest about"
+def _honest(table: GateTable, seen: Evidence) -> Check:
+    """Do people agree with somebody else who knows something?"""
+    found = source_agreement(seen.said, seen.classes, table.trust, table.audit_window)
+    needed = log_threshold(table.confidence)
+    numbers = {"trust": found.sure_share, "trust_answers": found.count, "trust_log_e": found.log_e}
+    if not found.count:
+        del numbers["trust"]
+    if table.trust == 0:
+        return Check(True, "people are believed without proof (`gate.trust = 0`)", numbers)
+    agreed = (
+        f"people agree with the source model on {percent(found.share)} of {found.count} answers, "
+        f"by chance it were {percent(1 / seen.classes)}"
     )
-    passed = found.beyond_chance >= table.trust
-    if not passed:
-        text += (
-            f", too few to be sure that it is not chance ({found.beyond_chance:.2f} on a scale "
-            f"from chance to full agreement, {table.trust:.2f} is needed), so the answers look "
-            f"random"
+    waiver = "gate.trust = 0"
+    if found.log_e_below >= needed:
+        text = (
+            f"{agreed}, so they contradict it on purpose, or `classes` is not in the order of the "
+            f"model's outputs"
         )
-    numbers = {
-        "trust": found.share,
-        "trust_beyond_chance": found.beyond_chance,
-        "trust_samples": found.count,
-    }
-    return Check(passed, text, numbers)
+        return Check(False, text, numbers, waiver=waiver)
+    if found.log_e_renamed >= _DOUBT:
+        text = (
+            f"{agreed}, but they would on {percent(found.renamed_share)} if its classes had other "
+            f"names, so they use other names on purpose, or `classes` is not in the order of the "
+            f"model's outputs"
+        )
+        return Check(False, text, numbers, waiver=waiver)
+    if found.log_e >= needed:
+        return Check(True, agreed, numbers)
+    together = people_agree(seen.pairs, seen.classes)
+    if together >= needed:
+        return Check(True, f"people agree with each other on {len(seen.pairs)} samples", numbers)
+    text = f"it is not certain yet that people answer honestly: {agreed}"
+    return Check(False, text, numbers, found.missing(table.confidence), waiver)
 
 
-def _not_worse(table: GateTable, seen: Evidence, other: Sequence[int], name: str) -> Check:
+def _informed(table: GateTable, seen: Evidence) -> Check:
+    """Do the answers depend on the samples? Then what was learned from some predicts others."""
+    found, needed = (
+        log_dependence(seen.candidate, seen.labels, seen.classes),
+        log_threshold(table.confidence),
+    )
+    if table.trust == 0 or found >= needed:
+        return Check(True, "what it learned from some answers predicts others")
+    text = (
+        "what it learned from some answers does not predict others, so people may answer at "
+        "random or always the same"
+    )
+    missing = None
+    if found > 0:
+        missing = _of_all(math.ceil(len(seen.labels) * (needed / found - 1)), seen)
+    return Check(False, text, {}, missing, "gate.trust = 0")
+
+
+def _better(table: GateTable, seen: Evidence, other: Sequence[int], name: str) -> Check:
+    """Is it right more often than another model, and surely not much less often?"""
     found = paired_difference(seen.labels, seen.candidate, other, table.confidence)
     right = [
         sum(guess == label for guess, label in zip(guesses, seen.labels, strict=True))
         / len(seen.labels)
         for guesses in (seen.candidate, other)
     ]
-    passed = found.low >= -table.audit_margin
+    low = -table.audit_margin
     text = (
-        f"right on {right[0]:.1%} of the audit, the {name} model on {right[1]:.1%} (with "
-        f"{table.confidence:.0%} confidence the difference is at least {100 * found.low:+.1f} "
-        f"points, {-100 * table.audit_margin:+.1f} is allowed)"
+        f"right on {percent(right[0], 1)} of the audit, the {name} model on {percent(right[1], 1)}"
     )
     numbers = {
         f"{name}_accuracy": right[1],
         f"{name}_difference": found.value,
         f"{name}_difference_low": found.low,
     }
-    return Check(passed, text, numbers)
+    waiver = "gate.audit_margin = 1"
+    if table.audit_margin < 1 and found.value <= 0:
+        return Check(False, f"{text}, so it is no better", numbers, waiver=waiver)
+    sure = (
+        f" (with {percent(table.confidence)} confidence the difference is at least "
+        f"{points(found.low, low)} points, {allowed(table.audit_margin)} is allowed)"
+    )
+    if table.audit_margin >= 1 or found.low >= low:
+        return Check(True, text + sure, numbers)
+    counts = paired_counts(seen.labels, seen.candidate, other)
+    total = count_needed(counts, low, -1.0, table.confidence)
+    missing = None if total is None else _of_all(total - len(seen.labels), seen)
+    return Check(False, text + sure, numbers, missing, waiver)
 
 
 def _keeps_the_source(table: GateTable, seen: Evidence) -> Check:
     if seen.source_like is None:
-        return Check(True, "the method keeps no source-like samples to be checked on", {})
+        return Check(True, "the method keeps no source-like samples to be checked on")
     found = seen.source_like
-    text = (
-        f"agrees with {found.candidate:.1%} of the source-like samples, the serving model with "
-        f"{found.serving:.1%}, the source model with {found.source:.1%} "
-        f"({100 * table.source_margin:.1f} points less than either allowed)"
-    )
     # Of the serving model alone, each promotion could lose a little more.
-    passed = found.candidate >= max(found.serving, found.source) - table.source_margin
+    least = max(found.serving, found.source) - table.source_margin
+    agreed = percent(found.candidate, 1, other=least)
+    text = (
+        f"agrees with {agreed} of the source-like samples, the serving model "
+        f"with {percent(found.serving, 1)}, the source model with {percent(found.source, 1)} "
+        f"({100 * table.source_margin:g} points less than either allowed)"
+    )
     numbers = {
         "candidate_source_like": found.candidate,
         "serving_source_like": found.serving,
         "source_source_like": found.source,
     }
-    return Check(passed, text, numbers)
+    return Check(found.candidate >= least, text, numbers, waiver="gate.source_margin = 1")
+
+
+def _of_all(audit_answers: int, seen: Evidence) -> int:
+    """Of how many answers so many will be for the audit."""
+    return math.ceil(max(1, audit_answers) / seen.audit_share) if seen.audit_share else 1
+
+
+def is_worse(
+    table: GateTable, labels: Sequence[int | None], present: Sequence[int], before: Sequence[int]
+) -> bool:
+    """Whether a version is surely right less often than the one before it. Look as often as you
+    like: a version that is no worse is taken back with a chance of at most 1 - `confidence`.
+
+    >>> is_worse(GateTable(), [0] * 5, [1] * 5, [0] * 5)
+    True
+    """
+    return paired_difference(labels, present, before, table.confidence).high < 0

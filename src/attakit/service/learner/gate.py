@@ -14,7 +14,7 @@ from attakit.protocols import KeepsSourceLike
 from attakit.records import LabelledRows
 from attakit.service.learner.audit import Audit, AuditSample
 from attakit.service.learner.candidates import SOURCE, VersionFiles, promoted_versions
-from attakit.service.learner.evidence import Evidence, SourceLike, judge, paired_difference
+from attakit.service.learner.evidence import Evidence, SourceLike, is_worse, judge
 from attakit.service.learner.memory import Memory
 from attakit.service.storage.rows import Gate, Promotion, Version
 from attakit.service.storage.versions import LEARNER, VersionStore
@@ -22,7 +22,6 @@ from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
-ROLL_BACK_NEEDED = 10  # audit answers since a promotion, before it is doubted
 _CHUNK = 100
 
 
@@ -34,6 +33,7 @@ class Gatekeeper:
     ) -> None:
         self.table = settings.gate
         self._classes = len(settings.classes)
+        self._audit_share = settings.labels.audit_share
         self._versions = versions
         self._files = files
         self._audit = audit
@@ -81,7 +81,6 @@ class Gatekeeper:
             return Gate(False, "Held back: its weights cannot be used; the log says why.")
         began, since = self._evidence_begins()
         samples = [one for one in self._audit.samples() if one.settled > began]
-        source, entropies = self._audit.evaluate(SOURCE, self._files.source, samples)
         agreement = None
         if anchors is not None:
             models = (self._model(candidate), self._model(serving), self._files.source)
@@ -92,11 +91,13 @@ class Gatekeeper:
                 labels=[sample.label for sample in samples],
                 candidate=self._guesses(candidate, samples),
                 serving=self._guesses(serving, samples),
-                source=source,
-                source_entropies=entropies,
+                source=self._audit.evaluate(SOURCE, self._files.source, samples)[0],
+                said=self._audit.opinions(self._files.source),
+                pairs=self._audit.pairs(),
                 source_like=agreement,
                 classes=self._classes,
                 since=since,
+                audit_share=self._audit_share,
             ),
         )
 
@@ -120,21 +121,21 @@ class Gatekeeper:
         if now is None or now.who != LEARNER or len(numbers) < 2:
             return  # what people chose is theirs to take back
         samples = [one for one in self._audit.samples() if one.settled > now.at]
-        if len(samples) < min(ROLL_BACK_NEEDED, self.table.audit_needed):
+        if not samples:
             return
         known = self._versions.get(numbers)
         if not all(self._is_usable(version) for version in known.values()):
             return
         present, before = (self._guesses(known[number], samples) for number in numbers)
         labels = [sample.label for sample in samples]
-        found = paired_difference(labels, present, before, self.table.confidence)
-        if found.high < 0:
-            self._roll_back(now, numbers[1], found.value, len(samples))
+        if is_worse(self.table, labels, present, before):
+            lost = _right(labels, before) - _right(labels, present)
+            self._roll_back(now, numbers[1], lost / len(labels), len(labels))
 
-    def _roll_back(self, now: Promotion, before: int, value: float, count: int) -> None:
+    def _roll_back(self, now: Promotion, before: int, lost: float, count: int) -> None:
         reason = (
             f"Rolled back: on {count} audit answers since its promotion, version {now.version} is "
-            f"right {-100 * value:.1f} points less often than version {before}."
+            f"right {100 * lost:.1f} points less often than version {before}."
         )
         log.warning(reason)
         key = f"back from {now.version} {now.at}"
@@ -164,6 +165,10 @@ class Gatekeeper:
         if version.number not in self._models:
             self._models[version.number] = self._files.load(version)
         return self._models[version.number]
+
+
+def _right(labels: Sequence[int | None], guesses: Sequence[int]) -> int:
+    return sum(guess == label for guess, label in zip(guesses, labels, strict=True))
 
 
 def source_like_rows(memory: Memory) -> LabelledRows | None:

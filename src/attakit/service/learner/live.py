@@ -15,7 +15,7 @@ from attakit.service.learner.audit import Audit, Decode, served_accuracy
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.drift import Drift
 from attakit.service.learner.gate import Gatekeeper
-from attakit.service.learner.memory import SAVED_TURN, Checkpoints, Memory
+from attakit.service.learner.memory import SAVED_TURN, Checkpoints, Memory, UnusableCheckpoint
 from attakit.service.learner.planner import Planned, Planner
 from attakit.service.learner.turns import TurnTaker
 from attakit.service.models import VERSIONS, live_method
@@ -62,6 +62,7 @@ class LiveLearner:
         """Come to the state after the last planned turn; returns how many turns were replayed."""
         self._files.begin(self._clock())
         self._checkpoints.load(self.memory)
+        self._check_log()
         turns = self.storage.turns.after(self.memory.turn)
         for turn in turns:
             self._take(turn)
@@ -69,6 +70,14 @@ class LiveLearner:
             log.info("Replayed %d turns, up to turn %d.", len(turns), self.memory.turn)
         self._gate.judge_new(self.memory)
         return len(turns)
+
+    def _check_log(self) -> None:
+        last = self.storage.turns.last()
+        if self.memory.turn > last:
+            raise UnusableCheckpoint(
+                f"The learner: its checkpoint is of turn {self.memory.turn}, but the log in the "
+                f"database ends with turn {last}. Put back the database that belongs to it."
+            )
 
     def run_once(self) -> bool:
         """Take the next turn if one is due, with the batch behind it; returns whether it was."""

@@ -38,8 +38,7 @@ class Memory:
     asked_by_class: dict[int, int] = field(default_factory=dict)  # by guess, refunds subtracted
     boosted_until: int = -1  # the last turn in which a drift alarm speeds up asking
     since_candidate: int = 0  # turns with learning since the last version
-    version: int = 0  # number and hash of the last version
-    weights: str = ""
+    version: int = 0  # number of the last version
 
     @property
     def asked(self) -> PurposeCounts:

@@ -58,6 +58,7 @@ class People:
         self._turn = Turn(-1, (), 0)
         self._version = 0
         self._predictions: dict[SampleId, SamplePrediction] = {}
+        self._source: dict[SampleId, SamplePrediction] = {}
         self._settled: tuple[Question, ...] = ()
 
     def begin(self, turn: Turn, version: int) -> None:
@@ -65,11 +66,16 @@ class People:
         self._turn = turn
         self._version = version
         self._predictions = {}
+        self._source = {}
         self._settled = self._questions.get(turn.settled)
 
     def record(self, predictions: Mapping[SampleId, SamplePrediction]) -> None:
         """Record what the asking model predicts for samples, before it asks about them."""
         self._predictions.update(predictions)
+
+    def record_source(self, predictions: Mapping[SampleId, SamplePrediction]) -> None:
+        """Record what the source model predicts, to compare people with it later."""
+        self._source.update(predictions)
 
     @property
     def entropies(self) -> list[float]:
@@ -113,6 +119,7 @@ class People:
 
     def _question(self, query: Query, purpose: Purpose) -> Question:
         prediction = self._predictions[query.sample]
+        source = self._source.get(query.sample)
         return Question(
             question=0,
             sample=query.sample,
@@ -122,6 +129,8 @@ class People:
             score=prediction.entropy,
             guesses=prediction.guesses,
             at=self._turn.at,
+            source_guess=None if source is None else source.guesses[0][0],
+            source_entropy=None if source is None else source.entropy,
         )
 
     def _outcomes(self, purpose: Purpose) -> tuple[Answer, ...]:

@@ -108,7 +108,9 @@ class TurnTaker:
         """A turn with samples: ask for the audit, let the method answer, ask and learn."""
         everyone = torch.stack(list(inputs.values()))
         self._people.begin(turn, self._memory.version)
-        reading = self._watch(turn, everyone)
+        source = _answer(self._files.source, everyone)
+        self._people.record_source(sample_predictions(tuple(inputs), source))
+        reading = self._watch(turn, source)
         self._ask_audit(turn, tuple(inputs), everyone)
         result = self._step(turn, inputs, repeat)
         self._settle(result)
@@ -186,8 +188,8 @@ class TurnTaker:
             if to_query(question) in refunded and question.guesses:
                 memory.count(question.guesses[0][0], -1)
 
-    def _watch(self, turn: Turn, inputs: Tensor) -> Reading:
-        reading = self._memory.drift.observe(_answer(self._files.source, inputs))
+    def _watch(self, turn: Turn, source: Prediction) -> Reading:
+        reading = self._memory.drift.observe(source)
         if reading.alarms:
             self._memory.boosted_until = turn.number + self._settings.drift.boost_turns
             known = self._storage.events.recent(_ALARMS, kind="alarm")
@@ -200,7 +202,10 @@ class TurnTaker:
         return reading
 
     def _make_candidate(self, turn: Turn) -> None:
-        """Save a version every `gate.every` turns, if the model or its evidence is new."""
+        """Save a version every `gate.every` turns, if labels came since the last one.
+
+        Without labels the model may still follow the stream, but nothing new proves it.
+        """
         memory = self._memory
         memory.since_candidate += 1
         if not isinstance(memory.method, ShowsModel):
@@ -210,12 +215,15 @@ class TurnTaker:
         if memory.since_candidate < self._settings.gate.every:
             return
         weights = self._files.name(model)
-        has_new_audit = any(one.purpose == "audit" for one in self._people.settled)
-        if self._files.is_source(weights) or (weights == memory.weights and not has_new_audit):
+        if self._files.is_source(weights) or not self._has_new_labels():
             return
         memory.version = self._files.write(model, weights, turn, memory.ledger.received).number
-        memory.weights = weights
         memory.since_candidate = 0
+
+    def _has_new_labels(self) -> bool:
+        """Whether labels came, to learn from or for the audit, since the last version."""
+        last = self._storage.versions.get([self._memory.version])
+        return all(self._memory.ledger.received > one.labels for one in last.values())
 
     def _account(self) -> dict[str, float]:
         ledger = self._memory.ledger

@@ -12,6 +12,7 @@ from attakit.service.storage.deciding import is_vote
 from attakit.service.storage.rows import LabelRules, Lease, Question, field_values, read_row
 from attakit.service.storage.tables import add_event, answers, leases, questions, samples
 
+_NO_GUESS: dict[str, Any] = {"source_guess": None, "source_entropy": None}
 MOST_LEASES = 5  # per person: the question shown, two ahead, and two that were just answered
 
 
@@ -47,7 +48,7 @@ def _close_if_forgotten(connection: Connection, sample: str, now: float) -> dict
         )
     if row.forgotten is None:
         return {}
-    return {"state": "forgotten", "settled": now, "guesses": [], "wanted": 0}
+    return {"state": "forgotten", "settled": now, "guesses": [], "wanted": 0} | _NO_GUESS
 
 
 def lease_question(

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Select, create_engine, event, text
+from sqlalchemy import URL, Connection, Select, create_engine, event, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, InterfaceError
 
 from attakit.errors import MissingExtra, SettingError, StateError
 from attakit.service.storage import sqlite
+from attakit.service.storage.clock import SteadyClock
 from attakit.service.storage.rows import Record, read_row
 from attakit.service.storage.schema import (
     HEAD,
@@ -22,6 +23,7 @@ from attakit.service.storage.schema import (
     find_revision,
     upgrade_tables,
 )
+from attakit.service.storage.tables import events
 
 FILE = "service.sqlite"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
@@ -39,12 +41,13 @@ class Database:
 
     def __init__(self, url: URL, clock: Callable[[], float] = time.time) -> None:
         self._url = url
-        self.clock = clock
         self._engine = _make_engine(url)
         self._is_sqlite = url.get_backend_name() == "sqlite"
         self._writing = self._engine.execution_options(writes=True)
         try:
             self._prepare()
+            newest = select(events.c.at).order_by(events.c.number.desc()).limit(1)
+            self.clock = SteadyClock(clock, self.scalar(newest) or 0.0)
         except BaseException:
             self.close()
             raise

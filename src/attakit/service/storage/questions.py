@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, and_, func, select
 
 from attakit.queries import AnswerKind, AnswerOutcome
 from attakit.service.storage.answering import (
@@ -24,7 +25,7 @@ from attakit.service.storage.deciding import (
     mark_counting,
     settle_due,
 )
-from attakit.service.storage.retention import is_audited
+from attakit.service.storage.retention import is_answered, is_audited
 from attakit.service.storage.rows import (
     GivenAnswer,
     LabelRules,
@@ -167,6 +168,34 @@ class QuestionStore:
         """The newest audit questions to which people said what they think, newest first."""
         newest = (questions.c.settled.desc(), questions.c.question.desc())
         return self._find(select(questions).where(is_audited()).order_by(*newest).limit(window))
+
+    def compared(self, window: int) -> tuple[Question, ...]:
+        """The newest answered questions of which the source model's guess is known, oldest first.
+
+        Unlike `audited`, also those that the method chose.
+        """
+        known = and_(is_answered(), questions.c.source_guess.is_not(None))
+        newest = (questions.c.settled.desc(), questions.c.question.desc())
+        return self._find(select(questions).where(known).order_by(*newest).limit(window))[::-1]
+
+    def second_opinions(self, window: int) -> tuple[tuple[int | None, int | None], ...]:
+        """What the first two people said about a sample, oldest question first.
+
+        These are the newest questions that two or more people answered; None is "none of these".
+        """
+        if self._rules.places < 2:
+            return ()
+        newest = select(questions.c.question).where(is_answered())
+        newest = newest.order_by(questions.c.question.desc()).limit(window)
+        query = (
+            select(answers.c.question, answers.c.label)
+            .where(answers.c.question.in_(newest), is_vote(), answers.c.kind != "skip")
+            .order_by(answers.c.question, answers.c.answer)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        said = [[row.label for row in group] for _, group in groupby(rows, lambda row: row[0])]
+        return tuple((one[0], one[1]) for one in said if len(one) > 1)
 
     def _find(self, query: Select[Any]) -> tuple[Question, ...]:
         return self._database.find(Question, query)

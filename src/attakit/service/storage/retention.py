@@ -118,11 +118,12 @@ def _audited_samples(window: int) -> ColumnElement[str]:
 
 def is_audited() -> ColumnElement[bool]:
     """Whether a question belongs to the audit slice and people said what they think."""
-    return and_(
-        questions.c.purpose == "audit",
-        questions.c.settled.is_not(None),
-        questions.c.state.in_(("answered", "none")),
-    )
+    return and_(questions.c.purpose == "audit", is_answered())
+
+
+def is_answered() -> ColumnElement[bool]:
+    """Whether people said what they think of a question's sample, and it counts."""
+    return and_(questions.c.settled.is_not(None), questions.c.state.in_(("answered", "none")))
 
 
 def forget_sample(connection: Connection, sample: str, who: str, now: float) -> bool:
@@ -143,6 +144,7 @@ def forget_sample(connection: Connection, sample: str, who: str, now: float) -> 
     connection.execute(asked.where(paid).values(state="forgotten"))
     connection.execute(asked.where(unfit).values(state="skipped"))  # what was said is gone too
     connection.execute(asked.values(label=null(), guesses=[], wanted=0))
+    connection.execute(asked.values(source_guess=null(), source_entropy=null()))
     add_event(connection, now, "forgotten", who, sample=sample)
     return True
 

@@ -66,6 +66,8 @@ class Question:
     state: QuestionState = "open"
     label: int | None = None  # that counts, once it is settled
     settled: float | None = None
+    source_guess: int | None = None  # of the source model; None where it is not known
+    source_entropy: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,7 @@ questions = Table(
     *optional(decided=Float),  # when the answer came that will count unless it is withdrawn
     *optional(settled=Float),
     *optional(taken=Integer),  # turn of the learner that took the outcome
+    *optional(source_guess=Integer, source_entropy=Float),  # of the source model; null of old
     UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
 )

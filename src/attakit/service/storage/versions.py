@@ -119,6 +119,12 @@ class VersionStore:
         found = self._find(_versions().where(versions.c.turn == turn))
         return found[0] if found else None
 
+    def known_files(self, files: Iterable[str]) -> tuple[str, ...]:
+        """Those of some files that belong to versions."""
+        these = select(versions.c.file).where(versions.c.file.in_([*files]))
+        with self._database.read() as connection:
+            return tuple(connection.scalars(these))
+
     def unjudged(self) -> tuple[Version, ...]:
         """Versions without a gate, oldest first."""
         return self._find(_versions().where(gates.c.version.is_(None)).order_by(versions.c.number))

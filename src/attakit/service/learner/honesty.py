@@ -1,0 +1,190 @@
+"""Can people be believed? What their answers prove about them.
+
+Nothing in the answers tells honest people from people who all apply the same wrong code: "cat" for
+every dog and so on. So the gate asks for something outside of the answers: that people agree with
+the source model more often than chance, or, if several people answer each question, with each
+other.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attakit.service.learner.sequences import (
+    Counts,
+    count_needed,
+    log_dependence,
+    log_e_path,
+    log_e_value,
+    log_mean_exp,
+)
+
+_GROUPS = (1.0, 0.5, 0.25)  # shares of the answers: all, and those where the source is surest
+SURE_SHARE = 0.5  # of the answers, for the agreement that people read
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What people say about a sample, and what the source model said when they were asked."""
+
+    label: int | None  # None: people say that no class fits
+    guess: int
+    entropy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How often people agree with the source model, and how far that is from chance."""
+
+    share: float  # of the newest answers
+    sure_share: float  # where the source model is surer than about half of the samples before
+    renamed_share: float  # how often they would, if each class were called as people mostly call it
+    count: int  # of the newest answers
+    least: float  # the agreement that must be surpassed: chance, and a little
+    log_e: float  # of the greatest e-value ever against "it is at most that"
+    log_e_below: float  # of the e-value of the newest against "it is at least chance"
+    log_e_renamed: float  # and against "renamed classes fit no better"
+    groups: tuple[Counts, ...] = ()
+
+    def missing(self, confidence: float) -> int | None:
+        """About how many more answers are needed; None if answers like these are never enough."""
+        # Each group has a part of the money, so it must win that much more.
+        each = 1 - (1 - confidence) / len(self.groups)
+        totals = [
+            math.ceil(needed / share)
+            for share, seen in zip(_GROUPS, self.groups, strict=True)
+            if sum(seen.values())
+            and (needed := count_needed(seen, self.least, 0.0, each)) is not None
+        ]
+        return max(1, min(totals) - round(sum(self.groups[0].values()))) if totals else None
+
+
+def source_agreement(
+    said: Sequence[Opinion], classes: int, trust: float, window: int = 200
+) -> Agreement:
+    """How often people agree with the source model, oldest answer first.
+
+    People who roll dice agree with it on one sample of as many as there are classes, and people
+    who apply a wrong code less often, if the source model is any good. The money is split between
+    three bets: on all answers, on the surer half and on the surest quarter. A source model that is
+    often wrong is mostly better where it is sure. A proof counts for good, so it is looked for in
+    all answers: from one beginning, or luck would have many. What speaks against people is looked
+    for in the newest ones, since people change.
+
+    Parameters
+    ----------
+    said
+        Answers, oldest first.
+    classes
+        How many classes there are.
+    trust
+        The agreement that must be surpassed, from 0 (chance) to 1 (always).
+    window
+        How many of the answers are the newest.
+
+    Examples
+    --------
+    >>> found = source_agreement([Opinion(1, 1, 0.1)] * 6, classes=10, trust=0.02)
+    >>> found.log_e > math.log(10) > source_agreement([], 10, 0.02).log_e
+    True
+    """
+    chance = 1 / classes
+    least = chance + trust * (1 - chance)
+    ranks = _ranks([one.entropy for one in said])
+    agreed = [one.label == one.guess for one in said]
+    groups = tuple(_counts(agreed, ranks, share) for share in _GROUPS)
+    newest = _counts(agreed[-window:], ranks[-window:], 1.0)
+    renamed = renamed_hits(said[-window:])
+    compared = {1.0: renamed, -1.0: newest[1.0], 0.0: newest[0.0] - renamed}
+    against = {-value: count for value, count in newest.items()}
+    return Agreement(
+        share=_share(newest),
+        sure_share=_share(_counts(agreed[-window:], ranks[-window:], SURE_SHARE)),
+        renamed_share=renamed / max(1, len(said[-window:])),
+        count=len(said[-window:]),
+        least=least,
+        log_e=_most_ever([_chosen(agreed, ranks, share) for share in _GROUPS], least),
+        log_e_below=log_e_value(against, -chance, -1.0),
+        log_e_renamed=log_e_value(compared, 0.0, -1.0),
+        groups=groups,
+    )
+
+
+def renamed_hits(said: Sequence[Opinion]) -> float:
+    """How often people agree with the source model's class under the name most others gave it.
+
+    Each answer is compared with all others about the same class, never with itself. A tie is half
+    a hit. People who apply a wrong code agree with the renamed source model more often than with
+    the source model as it is.
+
+    >>> renamed_hits([Opinion(1, 0, 0.1), Opinion(1, 0, 0.1), Opinion(0, 0, 0.1)])
+    2.0
+    """
+    names: dict[int, Counter[int]] = {}
+    for one in said:
+        others = names.setdefault(one.guess, Counter())
+        if one.label is not None and one.label != one.guess:
+            others[one.label] += 1
+    return sum(_own_hits(others) for others in names.values())
+
+
+def _own_hits(others: Counter[int]) -> float:
+    """How many of the answers about one class repeat what most of the others say."""
+    hits = 0.0
+    for label, count in others.items():
+        rival = max((other for name, other in others.items() if name != label), default=0)
+        if count - 1 > rival:
+            hits += count
+        elif count - 1 == rival and rival:
+            hits += count / 2
+    return hits
+
+
+def people_agree(pairs: Sequence[tuple[int | None, int | None]], classes: int) -> float:
+    """The logarithm of the e-value against "two people never agree but by chance".
+
+    >>> people_agree([(0, 0), (1, 1), (2, 2)] * 3, classes=3) > math.log(10)
+    True
+    """
+    if not pairs:
+        return 0.0
+    first, second = zip(*pairs, strict=True)
+    return log_dependence(first, second, classes)
+
+
+def _ranks(entropies: Sequence[float]) -> list[float]:
+    """Where each one is among those so far, from 0 (surest) to 1: later ones change nothing."""
+    sorted_so_far: list[float] = []
+    ranks = []
+    for entropy in entropies:
+        insort(sorted_so_far, entropy)
+        ranks.append(bisect_left(sorted_so_far, entropy) / len(sorted_so_far))
+    return ranks
+
+
+def _counts(agreed: Sequence[bool], ranks: Sequence[float], share: float) -> dict[float, float]:
+    """Agreements and disagreements on the surest share of the samples."""
+    chosen = [one for one in _chosen(agreed, ranks, share) if one is not None]
+    return {1.0: sum(chosen), 0.0: len(chosen) - sum(chosen)}
+
+
+def _chosen(agreed: Sequence[bool], ranks: Sequence[float], share: float) -> list[float | None]:
+    """1 for an agreement, 0 for none, and None where the source model is not that sure."""
+    return [one if rank < share else None for one, rank in zip(agreed, ranks, strict=True)]
+
+
+def _share(seen: Counts) -> float:
+    return seen[1.0] / max(1.0, sum(seen.values()))
+
+
+def _most_ever(groups: Sequence[Sequence[float | None]], mean: float) -> float:
+    """The most that the money ever was: what was proven at one look stays so."""
+    if not groups[0]:
+        return 0.0
+    return float(log_mean_exp(np.stack([log_e_path(one, mean) for one in groups])).max())

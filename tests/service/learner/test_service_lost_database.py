@@ -1,0 +1,58 @@
+"""A database that is lost is noticed, and what was learned stays on disk."""
+
+import pytest
+
+from attakit.errors import StateError
+from attakit.service.checks import check_compatible
+
+
+@pytest.fixture
+def learned(miniature):
+    """A service with versions and a checkpoint."""
+    service = miniature(learning={"batch_size": 10, "checkpoint_every": 1})
+    service.start()
+    for number in range(3):
+        service.serve_batch(number)
+        service.learner.run_once()
+        service.answer(lambda question: question.question % 3)
+    service.learner.run_once()
+    assert len(service.storage.versions.all()) > 1
+    return service
+
+
+def lose_database(service):
+    service.storage.close()
+    for path in service.settings.folder.glob("service.sqlite*"):
+        path.unlink()
+    service.storage = service.open_storage()
+
+
+def files(service):
+    return {path.name for path in service.settings.folder.glob("*/*")}
+
+
+def test_a_learner_does_not_begin_again_on_an_empty_database(learned):
+    before = files(learned)
+    lose_database(learned)
+
+    with pytest.raises(StateError, match=r"the database is empty\. It was lost"):
+        learned.start()
+
+    assert files(learned) == before
+
+
+def test_a_service_does_not_start_on_an_empty_database(learned):
+    check_compatible(learned.settings, learned.storage)
+    lose_database(learned)
+
+    with pytest.raises(StateError, match="Put the right database back, or use another folder"):
+        check_compatible(learned.settings, learned.storage)
+
+
+def test_a_checkpoint_of_a_later_turn_than_the_log_has_is_refused(learned):
+    for path in (learned.settings.folder / "versions").glob("turn-*"):
+        path.unlink()
+    lose_database(learned)
+
+    with pytest.raises(StateError, match="the log in the database ends with turn -1"):
+        learned.start()
