@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +41,46 @@ DOMAINS = ("optdigits", "outline", "textured")
 Curves = dict[str, list[list[float]]]  # by method: by budget: by seed
 
 
-def accuracy(method: dict[str, Any], order: str, budget: int, seed: int) -> tuple[float, int]:
-    """Accuracy on the stream in percent, and labels that were had."""
+def accuracy(
+    method: dict[str, Any],
+    order: str,
+    budget: int,
+    seed: int,
+    *,
+    batch_size: int = 100,
+    noise: float = 0.0,
+    change: Callable[[Any], None] | None = None,
+) -> tuple[float, int]:
+    """Accuracy on the stream in percent, and labels that were had.
+
+    Parameters
+    ----------
+    method
+        Its table in an experiment file.
+    order, budget, seed, batch_size
+        Of the stream and its labels.
+    noise
+        Share of wrong labels.
+    change
+        Changes the method before the run.
+    """
     turn = seed % len(DOMAINS)
     stream_table = {
         "name": "digits",
         "order": order,
+        "batch_size": batch_size,
         "targets": [*DOMAINS[turn:], *DOMAINS[:turn]],
     }
     tables = {"seed": seed, "threads": 1, "method": method, "stream": stream_table}
-    experiment = parse_experiment({**tables, "labels": {"budget": budget}})
+    labels = {"budget": budget, "noise": noise}
+    experiment = parse_experiment({**tables, "labels": labels})
     task = load_task(experiment.stream)
     stream = build_stream(experiment, task)
     made = build_method(
         experiment.method, source_classifier(experiment, task), seed, task.source_train
     )
+    if change is not None:
+        change(made)
     score, watch = Accuracy(stream.truth.labels), Watch(made, task, every=0)
     oracle = build_oracle(experiment.labels, stream.truth, seed)
     samples = len(stream.truth.labels)

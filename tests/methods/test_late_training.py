@@ -140,3 +140,13 @@ def test_a_model_that_was_taken_out_stays_and_a_saved_one_has_the_trained_stages
         loaded = load_model(network(), tmp_path / "version.safetensors")
         assert torch.allclose(loaded(inputs), now(inputs), atol=1e-6)
         assert not torch.allclose(now(inputs), before)
+
+
+def test_the_sources_answer_stays_at_hand_for_samples_that_look_like_home(helps):
+    adapting = run(method(), 3)
+    inputs = batch(9).inputs
+    with torch.no_grad():
+        expected = network()(inputs)
+    assert adapting.late.trained is not None
+    assert torch.allclose(adapting.late.source_logits(inputs, inputs), expected, atol=1e-5)
+    assert method().late.source_logits(inputs, inputs) is inputs

@@ -362,3 +362,33 @@ def test_frozen_statistics_come_back_after_those_of_the_batch():
 
     assert not torch.equal(changed, before)
     assert torch.equal(classifier(TABLE).logits, before)
+
+
+class Viewing(nn.Module):
+    """Flattens its maps with `view`, which only works in the usual memory layout."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv2d(2, 3, 3)
+        self.head = nn.Linear(12, 4)
+
+    def forward(self, images):
+        return self.head(self.convolution(images).view(len(images), 12))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_have_their_channels_last_inside_a_model(channels):
+    model = SmallCNN(channels=channels).eval()
+    strides = []
+    model.block1[0].register_forward_hook(lambda _, __, maps: strides.append(maps.stride()[1]))
+    images = torch.randn(3, channels, 28, 28, generator=torch.Generator().manual_seed(0))
+    found = Classifier(model)(images).logits
+    assert strides == [1]
+    assert torch.allclose(found, model(images), atol=1e-5)
+
+
+def test_a_model_that_needs_the_usual_layout_gets_it():
+    model, images = Viewing(), torch.ones(5, 2, 4, 4)
+    classifier = Classifier(model)
+    assert torch.equal(classifier(images).logits, model(images))
+    assert torch.equal(classifier(images).logits, model(images))

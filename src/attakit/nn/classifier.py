@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from attakit.errors import ModelError, check_choice, nearest_hint
 from attakit.nn.blended import SOURCE_SHARE, WINDOW, SourceShare, StreamStatistics, stop_blending
 from attakit.nn.group_norm import safe_group_norm
+from attakit.nn.layout import channels_last
 from attakit.nn.norm import (
     NORM_POLICIES,
     NormPolicy,
@@ -89,6 +90,7 @@ class Classifier(nn.Module):
         self.stream: StreamStatistics | None = None
         # The name, not the layer: an attribute that is a module would enter the state dict.
         self._head_name: str | None = None
+        self._channels_last = True  # until the model fails on images in this layout
         self._candidates()
 
     @property
@@ -217,7 +219,7 @@ class Classifier(nn.Module):
                 torch.autocast(self.device.type, torch.bfloat16, enabled=mixed),
                 safe_group_norm(self.model),
             ):
-                return self.model(inputs)
+                return self._run_in_layout(inputs)
         except torch.OutOfMemoryError:
             raise
         except _INPUT_FAULTS as error:
@@ -227,6 +229,19 @@ class Classifier(nn.Module):
                 f"Check that the stream delivers what the model was trained on (size, channels, "
                 f"type), on the model's device ({self.device})."
             ) from error
+
+    def _run_in_layout(self, inputs: Tensor) -> object:
+        """Run the model on images with channels last, if it can."""
+        if not self._channels_last or torch.compiler.is_compiling():
+            return self.model(inputs)
+        faster = channels_last(inputs)
+        if faster is inputs:
+            return self.model(inputs)
+        try:
+            return self.model(faster)
+        except RuntimeError:  # its code may call `view` on maps, which needs the usual layout
+            self._channels_last = False
+            return self.model(inputs)
 
     def _candidates(self) -> Mapping[str, nn.Module]:
         """Layers whose input may be the features, by name."""

@@ -12,7 +12,8 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 _NOISE = 1e-2  # variance that is added in every direction; directions have about unit scale
 _SMALLEST = 1e-6
 _STARTS = 3  # seeds of a mixture; the best after some rounds counts
-_TRIED = 2  # rounds
+_TRIED = 4  # rounds of each
+_HOPE = 0.3  # nats per sample that further rounds may bring
 _ROUNDS = 30
 _CONVERGED = 1e-3  # nats per sample
 
@@ -123,8 +124,11 @@ def best_mixture(rows: Array, most: int, gain: float) -> Gaussians:
     """
     best = Gaussians.fitted(rows)
     lowest = _price(best, rows)
+    squares = (rows[:, :, None] * rows[:, None]).reshape(len(rows), -1)
     for count in range(2, most + 1):
-        found = _mixture(rows, count)
+        found = _start(rows, squares, count)
+        if _price(found, rows) + gain * (count - 1) < lowest + _HOPE:
+            _, found = _improved(rows, squares, found, _ROUNDS)
         price = _price(found, rows) + gain * (count - 1)
         if price >= lowest:
             break
@@ -139,14 +143,12 @@ def _price(found: Gaussians, rows: Array) -> float:
     return float(parameters * np.log(len(rows)) / 2 / len(rows) - found.likelihoods(rows).mean())
 
 
-def _mixture(rows: Array, count: int) -> Gaussians:
-    """The best of some mixtures that expectation maximisation finds from different starts."""
-    squares = (rows[:, :, None] * rows[:, None]).reshape(len(rows), -1)
+def _start(rows: Array, squares: Array, count: int) -> Gaussians:
+    """The best of some mixtures after a few rounds from different seeds."""
     random = np.random.default_rng(0)
     starts = [_seeded(rows, squares, count, random) for _ in range(_STARTS)]
     tried = [_improved(rows, squares, start, _TRIED) for start in starts]
-    _, best = max(tried, key=lambda each: each[0])
-    return _improved(rows, squares, best, _ROUNDS)[1]
+    return max(tried, key=lambda each: each[0])[1]
 
 
 def _improved(

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from attakit.nn.norm import evaluate_with, moments
+
+PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # a subclass may add an activation
 
 _ROWS = "_attakit_rows"
 _SMALLEST = 1e-6
@@ -46,22 +47,24 @@ def normalise_rows(layer: _BatchNorm, inputs: Tensor, mean: Tensor, variance: Te
     >>> normalise_rows(layer, rows, rows - 1, torch.ones(2, 1)).flatten().tolist()
     [1.0, 1.0]
     """
-    if any(True for child in layer.children() for _ in child.parameters()):
-        # What a subclass adds may have parameters by channel.
-        rows = zip(inputs[:, None], mean, variance, strict=True)
-        return torch.cat([evaluate_with(layer, *row) for row in rows])
-    # To torch, the channels of all samples are channels of one sample.
-    channels = inputs.reshape(1, -1, *inputs.shape[2:])
-    stored: dict[str, Any] = dict(layer._parameters)
-    several: dict[str, Any] = {
-        name: None if each is None else each.repeat(len(inputs)) for name, each in stored.items()
-    }
-    layer._parameters.update(several)
-    try:
-        found = evaluate_with(layer, channels, mean.flatten(), variance.flatten())
-    finally:
-        layer._parameters.update(stored)
-    return found.view(inputs.shape)
+    scale, plain = (variance + layer.eps).rsqrt(), type(layer) in PLAIN
+    if plain and layer.weight is not None:
+        scale = scale * layer.weight
+    shift = -mean * scale
+    if plain and layer.bias is not None:
+        shift = shift + layer.bias
+    normal = (inputs * _spread(scale, inputs)).add_(_spread(shift, inputs))
+    if plain:
+        return normal
+    # A subclass may add an activation: run it on neutral statistics.
+    assert layer.running_mean is not None
+    neutral = torch.zeros_like(layer.running_mean), torch.ones_like(layer.running_mean)
+    return evaluate_with(layer, normal, neutral[0], neutral[1] - layer.eps)
+
+
+def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
+    """Rows per sample and channel, in a shape that applies to every position."""
+    return rows.to(inputs.dtype).view(*rows.shape, *[1] * (inputs.ndim - 2))
 
 
 @dataclass

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from attakit.nn.norm import evaluate_with
-from attakit.nn.row_norm import normalise_rows
+from attakit.nn.row_norm import PLAIN, normalise_rows
 from attakit.nn.share_search import FixedShare, ShareSearch
 from attakit.nn.styles import Grouping, StyleGroups, style_vectors
 from attakit.queries import SampleId
@@ -21,8 +21,6 @@ _VALUES = 1600  # per channel: more make the statistics slower, not better
 _STYLE_VALUES = 1024  # per channel and sample: fewer make the style of a single sample noisy
 _SETTLED = 16  # samples before the stream's share is complete
 _SMALLEST = 1e-6
-
-_PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 _Statistics = tuple[Tensor, Tensor, Tensor]  # mean, variance and number of samples, by group
 
@@ -102,7 +100,7 @@ class LayerMemory(nn.Module):
         All by group, where groups that have no sample in the batch keep their memory. A batch whose
         statistics are not finite is left out: it would spoil the memory for good.
         """
-        if not math.isfinite(float(mean.sum() + variance.sum())):
+        if not math.isfinite(float(variance.sum())):
             old = self._regrouped(len(count))
             return old[0].clone(), old[1].clone(), old[2].clone()  # `keep` overwrites the memory
         if bool((count >= self.window).all()):
@@ -149,11 +147,10 @@ def _forward_blended(layer: _BatchNorm, inputs: Tensor) -> Tensor:
         return evaluate_with(layer, inputs, layer.running_mean, layer.running_var)
     grouping = memory.styles.grouping
     if grouping is None or grouping.is_plain:
-        members = memory.mean.new_ones(len(inputs), 1)
-        memory.latest = memory.joined(*_by_group(inputs, members))
+        memory.latest = memory.joined(*_of_one_group(inputs, memory.mean.dtype))
         mean, variance, total = memory.latest
-        blend = _blend(layer, memory, mean[0], variance[0], total[0])
-        if type(layer) not in _PLAIN:
+        blend = _blend(layer, memory, mean[0], variance[0], float(total))
+        if type(layer) not in PLAIN:
             return evaluate_with(layer, inputs, *blend)
         return F.batch_norm(inputs, *blend, layer.weight, layer.bias, eps=layer.eps)
     return _forward_grouped(layer, memory, grouping, inputs)
@@ -175,7 +172,7 @@ def _row_statistics(
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance that each sample is normalised by, from those of its groups."""
     mean, variance, total = known
-    share = (1 - memory.source_share) * away * (members @ (total / _SETTLED).clamp(max=1))
+    share = (1 - memory.source_share) * away * (members @ _settled(total))
     assert layer.running_mean is not None
     assert layer.running_var is not None
     return (
@@ -196,6 +193,15 @@ def used_statistics(layer: _BatchNorm, rows: int) -> tuple[Tensor, Tensor]:
     groups = members.shape[1]
     first = known[0][:groups], known[1][:groups], known[2][:groups]
     return _row_statistics(layer, memory, members, away, first)
+
+
+def _of_one_group(inputs: Tensor, dtype: torch.dtype) -> _Statistics:
+    """As `_by_group`, where all samples are in one."""
+    sample = _sampled(inputs.detach()).to(dtype)
+    rows = sample.movedim(1, -1).reshape(-1, inputs.shape[1])
+    mean = rows.mean(dim=0, keepdim=True)
+    variance = (rows - mean).square_().mean(dim=0, keepdim=True)
+    return mean, variance, mean.new_full((1,), len(inputs))
 
 
 def _by_group(inputs: Tensor, members: Tensor) -> _Statistics:
@@ -221,12 +227,17 @@ def _averages(shares: Tensor, rows: Tensor) -> Tensor:
 
 
 def _blend(
-    layer: _BatchNorm, memory: LayerMemory, mean: Tensor, variance: Tensor, count: Tensor
+    layer: _BatchNorm, memory: LayerMemory, mean: Tensor, variance: Tensor, count: Tensor | float
 ) -> tuple[Tensor, Tensor]:
     assert layer.running_mean is not None
     assert layer.running_var is not None
-    share = (1 - memory.source_share) * (count / _SETTLED).clamp(max=1)
+    settled = min(count / _SETTLED, 1.0) if isinstance(count, float) else _settled(count)
+    share = (1 - memory.source_share) * settled
     return layer.running_mean.lerp(mean, share), layer.running_var.lerp(variance, share)
+
+
+def _settled(count: Tensor) -> Tensor:
+    return (count / _SETTLED).clamp(max=1)
 
 
 def _sampled(inputs: Tensor) -> Tensor:

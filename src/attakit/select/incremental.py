@@ -32,14 +32,9 @@ from attakit.errors import SettingError, check_count, check_range
 from attakit.queries import SampleId
 from attakit.randomness import derived_seed
 from attakit.records import Rows, Selection
-from attakit.select.kmeans import (
-    Clustering,
-    Partition,
-    SklearnKMeans,
-    first_nearest,
-    squared_distances,
-)
+from attakit.select.kmeans import Clustering, Partition, first_nearest, squared_distances
 from attakit.select.label_rate import whole
+from attakit.select.small_kmeans import SmallKMeans
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +96,7 @@ class IncrementalClustering:
         self.cluster_growth = cluster_growth
         self.initial_clusters = 10 if initial_clusters is None else initial_clusters
         self.seed = seed
-        self.clustering: Clustering = SklearnKMeans(inits=inits)
+        self.clustering: Clustering = SmallKMeans(inits=inits)
 
     @property
     def sets_pace(self) -> bool:
