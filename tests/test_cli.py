@@ -158,7 +158,7 @@ def test_a_missing_source_model_is_trained_with_a_bar(work, quick_digits, monkey
     monkeypatch.setenv("ATTAKIT_CACHE", str(work / "cache"))
     short = TrainingTable(updates=2, batch_size=8)
     monkeypatch.setattr("attakit.build.models.DIGITS_TRAINING", short)
-    monkeypatch.setattr("attakit.cli.bars.DIGITS_TRAINING", short)
+    monkeypatch.setattr("attakit.cli.bars.SOURCE_UPDATES", 2)
     assert "source model" in call("run", "experiment.toml").stderr
     assert "source model" not in call("run", "experiment.toml", "--replace").stderr
 
