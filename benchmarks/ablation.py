@@ -33,7 +33,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "no hedge": {"hedge": 0.0},
     "no smoothing": {"smoothing": 0.0},
     "no memory for smoothing": {"memory": 0},
-    "no trained stages": {"train_stages": False},
+    "no trained stages": {"train_from": 0},
     "random samples": {"selector": {"name": "uniform"}},
 }
 

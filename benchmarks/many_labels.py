@@ -31,8 +31,8 @@ from attakit.settings.load import parse_experiment
 
 BUDGETS = (10, 30, 100, 300, 1000)
 METHODS: dict[str, dict[str, Any]] = {
-    "head alone": {"name": "anchor_head", "train_stages": False},
-    "with trained stages": {"name": "anchor_head"},
+    "head alone": {"name": "anchor_head", "train_from": 0},
+    "with trained stages": {"name": "anchor_head", "train_from": 40},
     "SimATTA": {"name": "simatta"},
 }
 ORDERS = {"domain_after_domain": "domain after domain", "random": "mixed"}

@@ -23,7 +23,7 @@ SETTINGS = {
     "a short window": {"window": 3},
     "no smoothing": {"smoothing": 0.0},
     "no memory": {"memory": 0},
-    "no training": {"train_stages": False},
+    "no training": {"train_from": 0},
     "no hedge": {"hedge": 0.0},
     "a penalty that is given": {"penalty": 0.1},
     "penultimate features only": {"layers": []},
@@ -80,7 +80,7 @@ def test_single_samples_are_learned_from_too():
 
 
 def test_without_trained_stages_the_network_never_changes():
-    method, fresh = AnchorHead(tiny_classifier(), train_stages=False), tiny_classifier()
+    method, fresh = AnchorHead(tiny_classifier(), train_from=0), tiny_classifier()
     adapted(method)
     for name, value in method.model.model.state_dict().items():
         assert torch.equal(value, fresh.state_dict()[name])

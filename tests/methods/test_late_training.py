@@ -18,12 +18,11 @@ SIZE, SIDE = 20, 12
 
 @pytest.fixture
 def helps(monkeypatch):
-    """Let training start with few anchors, and count as a gain without the comparison."""
+    """Let training count as a gain without the comparison."""
 
     class Verdict:
         value = True
 
-    monkeypatch.setattr(late_training_module, "_FIRST", 12)
     monkeypatch.setattr(late_training_module, "gain_of_training", lambda *_, **__: (0.1, 0.0))
     monkeypatch.setattr(late_training_module, "is_clear", lambda *_: Verdict.value)
     return Verdict
@@ -35,7 +34,10 @@ def network():
 
 
 def method(**settings):
-    return AnchorHead(network(), rate=LabelRate(per_1000=300, first=2), **settings)
+    """It trains with few anchors already, unless settings say otherwise."""
+    return AnchorHead(
+        network(), rate=LabelRate(per_1000=300, first=2), **{"train_from": 12, **settings}
+    )
 
 
 def batch(step):
@@ -79,7 +81,7 @@ def test_anchors_keep_activations_and_no_inputs(helps):
     rows = run(method(), 1).anchors.rows
     assert rows.inputs.numel() == 0
     assert rows.activations.dtype == torch.float16
-    assert run(method(train_stages=False), 1).anchors.rows.activations is None
+    assert run(method(train_from=0), 1).anchors.rows.activations is None
 
 
 def test_features_of_anchors_and_of_waiting_samples_are_those_of_the_trained_stages(helps):

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attakit.errors import check_range
+from attakit.errors import check_count, check_range
 from attakit.methods import views
 from attakit.methods.asking import AskingMethod
 from attakit.methods.late_training import LateTraining, Trained
@@ -82,10 +82,10 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         Share of the network's own answer in the prediction, 0 to 1.
     smoothing
         How much a prediction leans towards those of similar samples. 0 switches it off.
-    train_stages
-        Train the last stages of the network where there are enough labels, and only if that helps
-        on held-out labelled samples. Anchors then keep activations, of at most 20 kB each. A
-        network with larger ones is not trained.
+    train_from
+        Labelled samples before the last stages of the network train; 0 never trains them. They
+        train only if that helps on held-out labelled samples. Anchors then keep activations, of
+        at most 20 kB each. A network with larger ones is not trained.
     selector
         Chooses among the samples of a batch; uncertainty-weighted clustering by default.
     rate
@@ -137,7 +137,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         penalty: Penalty = "auto",
         hedge: float = 0.3,
         smoothing: float = 0.7,
-        train_stages: bool = True,
+        train_from: int = 200,
         selector: Selector | None = None,
         rate: LabelRate | None = None,
         question: QuestionKind = "class",
@@ -147,6 +147,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         super().__init__(model, selector=selector, rate=rate, question=question)
         check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
+        check_count("AnchorHead", "train_from", train_from, at_least=0)
         self.network = NetworkState(self.model.model)
         card = read_or_make_card(model, source_card, source_inputs)
         self.styles = StyleGroups(most=styles, card=card, lasting=lasting_styles)
@@ -160,7 +161,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.recent = Recent(capacity=memory)
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty)
-        self.late = LateTraining(self.model, enabled=train_stages, seed=seed)
+        self.late = LateTraining(self.model, first=train_from, seed=seed)
 
     @staticmethod
     def service_settings() -> Mapping[str, Any]:
@@ -212,7 +213,11 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.anchors.add(labelled)
         self.head.fit(self.anchors.rows)
         self._train_stages()
-        numbers = {"anchors": float(len(self.anchors)), "penalty": self.head.penalty}
+        numbers = {
+            "anchors": float(len(self.anchors)),
+            "penalty": self.head.penalty,
+            "dimension": float(self.head.dimension),
+        }
         return Training(1, {**numbers, **self.late.numbers})
 
     def forget(self, samples: Collection[SampleId]) -> None:

@@ -33,7 +33,6 @@ from attakit.train.tail_training import (
     train_tail,
 )
 
-_FIRST = 40  # anchors before training can pay
 _GROWTH = 1.5  # train again when there are this many times the anchors
 _CHECK = 2.0  # and compare again, once training has helped, when there are this many times
 
@@ -64,18 +63,19 @@ class LateTraining:
     ----------
     classifier
         The network that a method answers with. Its last stages are replaced.
-    enabled
-        False keeps nothing and trains nothing.
+    first
+        Anchors before the stages train for the first time. 0 keeps nothing and never trains.
     seed
         Of the mini-batches.
     """
 
-    def __init__(self, classifier: Classifier, *, enabled: bool, seed: int) -> None:
+    def __init__(self, classifier: Classifier, *, first: int, seed: int) -> None:
         self.classifier = classifier
         self.seed = seed
         self.tail: Tail | None = None
-        self.looked = not enabled  # whether the network was searched for a tail
-        self.next = _FIRST  # anchors at which it trains again
+        self.first = first
+        self.looked = first == 0  # whether the network was searched for a tail
+        self.next = first  # anchors at which it trains again
         self.compared_at = 0  # anchors when training was compared with the head alone
         self.gain = 0.0  # of training on held-out anchors then
         self.trained: Trained | None = None
@@ -183,7 +183,7 @@ class LateTraining:
 
     def restart(self) -> None:
         """Count from nothing, because anchors were forgotten."""
-        self.next, self.compared_at, self.gain = _FIRST, 0, 0.0
+        self.next, self.compared_at, self.gain = self.first, 0, 0.0
 
     def _shift(self, trained: Trained | None) -> Tensor | float:
         return 0.0 if trained is None else trained.shift

@@ -57,6 +57,11 @@ class ResidualHead:
         self.weights: Tensor | None = None
         self.coefficients: Tensor | None = None  # of the anchors, for the next fit to begin with
 
+    @property
+    def dimension(self) -> int:
+        """Weights per class, the bias among them: the VC dimension of the head. 0 without one."""
+        return 0 if self.weights is None else len(self.weights)
+
     def fit(self, rows: LabelledRows) -> None:
         """Fit the head to anchors, starting from the weights it has."""
         if len(rows) == 0:
