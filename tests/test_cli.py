@@ -315,7 +315,10 @@ WRONG = {
         "Did you mean 'digits'",
     ),
     "missing data": (["run", "experiment.toml", "--set", "stream.name=pacs"], "stream.root"),
-    "unknown oracle": (["run", "experiment.toml", "--oracle", "friend"], "'known' or 'ask'"),
+    "unknown oracle": (
+        ["run", "experiment.toml", "--oracle", "friend"],
+        "'known', 'ask' or 'model'",
+    ),
     "nothing to resume": (["run", "experiment.toml", "--resume"], "no run in runs/run to resume"),
     "no weights": (["run", "experiment.toml", "--set", "model.name=resnet18"], "attakit pretrain"),
     "no runs": (["table", "."], "holds no run"),

@@ -215,17 +215,17 @@ def test_the_protocol_of_the_paper_is_a_switch(work):
 
 def test_a_failed_cell_is_told_and_the_exit_code_says_so(work):
     suite = work / "suite.toml"
-    suite.write_text(SUITE.replace('{ name = "tent" }', '{ name = "tent", lr = -1.0 }'))
+    suite.write_text(SUITE.replace('{ name = "tent" }', '{ name = "tent", lr = 3e38 }'))
 
     result = call(code=1)
 
     failed = "domain_after_domain/tent-0, domain_after_domain/tent-1"
     assert "Cells: 2 run, 2 failed." in result.stdout
-    assert f"Failed: {failed}: Tent: lr must be" in result.stderr
-    assert "lr must be" in (work / ROW / "tent-0" / FAILED).read_text()
+    assert f"Failed: {failed}: Tent: the loss became" in result.stderr
+    assert "the loss became" in (work / ROW / "tent-0" / FAILED).read_text()
     told = json.loads(call("--json", code=1).stdout)
     assert (told["skipped"], told["failed"]) == (2, 2)
-    assert "lr must be" in told["cells"][-1]["message"]
+    assert "the loss became" in told["cells"][-1]["message"]
 
 
 def test_cells_that_fail_for_the_same_reason_share_a_line(work):

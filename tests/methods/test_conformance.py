@@ -1,5 +1,7 @@
 """Every method, with every kind of setting and on every kind of model, keeps its promises."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -14,6 +16,7 @@ from attakit.methods import (
     ROID,
     SAR,
     DeYO,
+    ReferenceSimATTA,
     RoTTA,
     SimATTA,
     Tent,
@@ -48,9 +51,13 @@ SETTINGS = {
 }
 
 
+# The public code trains until the loss stops falling: thousands of updates, which show no more.
+REGISTERED = {**METHODS, "simatta_reference": partial(ReferenceSimATTA, max_updates=5)}
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_every_registered_method_keeps_its_promises(name):
-    check_method(METHODS[name])
+    check_method(REGISTERED[name])
 
 
 def quick(model, **settings):

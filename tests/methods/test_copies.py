@@ -14,7 +14,15 @@ from attakit.testing import tiny_batch, tiny_classifier
 # (Li et al. 2024) the source model, whose answers candidates are compared with; CPATTA (Shi et al.
 # 2025) the source model, whose certainty chooses what the model labels itself; RoTTA (Yuan et
 # al. 2023) a teacher.
-COPIES = {"simatta": 2, "simatta_reference": 2, "cotta": 3, "hiltta": 2, "cpatta": 2, "rotta": 2}
+COPIES = {
+    "anchor_head": 2,  # the source's stages, to train from and to answer samples from home
+    "cotta": 3,
+    "cpatta": 2,
+    "hiltta": 2,
+    "rotta": 2,
+    "simatta": 2,
+    "simatta_reference": 2,
+}
 
 
 def tensors_in(part, seen):

@@ -58,7 +58,7 @@ def test_an_empty_batch_gets_an_empty_answer():
 def test_the_state_of_another_method_is_refused():
     state = Tent(tiny_classifier()).state_dict()
     with pytest.raises(
-        StateError, match=r"SourceOnly: the saved state has \['model', 'optimizer'\]"
+        StateError, match=r"SourceOnly: the saved state has \['model', 'optimizer', 'window'\]"
     ):
         SourceOnly(tiny_classifier()).load_state_dict(state)
 

@@ -4,6 +4,7 @@ import pytest
 
 from attakit.bench.suites.cells import expand
 from attakit.errors import SettingError
+from attakit.methods import BaseMethod
 from attakit.settings.suite import load_suite, parse_suite
 
 TENT = {"label": "Tent (steps=1)", "method": {"name": "tent"}, "batch_size": 16}
@@ -230,7 +231,7 @@ def test_a_method_that_cannot_be_is_told_before_anything_is_run(entry, message):
         expand(suite(SIMATTA, {"label": "Mine", **entry}))
 
 
-class Choosy:
+class Choosy(BaseMethod):
     """A method of somebody else, with a setting that must be given."""
 
     def __init__(self, model, *, pace):

@@ -2,7 +2,7 @@ import torch
 
 from attakit.label.budget import Budget
 from attakit.label.ledger import Ledger
-from attakit.methods import Enhanced, SimATTA, Tent
+from attakit.methods import Enhanced, SimATTA, SourceOnly, Tent
 from attakit.protocols import Forgets
 from attakit.queries import Allowance, Answer, Query
 from attakit.records import LabelledRows
@@ -94,4 +94,4 @@ def test_methods_that_keep_samples_forget_them_everywhere():
 
 
 def test_a_method_that_keeps_nothing_need_not_forget():
-    assert not isinstance(Tent(tiny_classifier()), Forgets)
+    assert not isinstance(SourceOnly(tiny_classifier()), Forgets)

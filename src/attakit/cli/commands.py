@@ -150,7 +150,7 @@ COMMANDS = {
     "card": Command("Describe source data in a small file next to a model's weights.", _card),
     "run": Command("Adapt a model along a stream, as described by an experiment file.", _run),
     "bench": Command(
-        "Run a grid of methods, streams, budgets and seeds; skip finished cells.", _bench
+        "Run grids of methods, streams, budgets and seeds; skip finished cells.", _bench
     ),
     "corrupt": Command(
         "Make a data set like ImageNet-C from clean images; can be resumed.", _corrupt
@@ -162,7 +162,9 @@ COMMANDS = {
         "Write an adapted model to a file for other programs, and check its answers.", _export
     ),
     "table": Command("Print the results of runs as tables, one per stream.", _table),
-    "plot": Command("Plot accuracy against labels or seconds, or an ablation.", _plot),
+    "plot": Command(
+        "Plot accuracy against labels or seconds, an ablation, or average ranks.", _plot
+    ),
     "report": Command("Write the results of runs to one self-contained HTML page.", _report),
     "analyse": Command("Compare a run with the theory: weights, divergences and bounds.", _analyse),
     "list": Command("List methods, selectors, data sets and stream orders.", _list),

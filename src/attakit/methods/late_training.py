@@ -260,8 +260,9 @@ class LateTraining:
         source = plain_copy(self.classifier) if self.tail is None else self.tail.source
         self.tail = Tail.from_state(source, state["tail"])
         found, device = state["trained"], self.classifier.device
-        self.trained = None
+        before, self.trained = self.trained, None
         if found is not None:
             moved = tuple((pair[0].to(device), pair[1].to(device)) for pair in found["moved"])
             self.trained = Trained(found["weights"], moved, found["shift"].to(device))
-        self._set_weights()
+        if before is not None or self.trained is not None:  # else somebody else may train them
+            self._set_weights()
