@@ -58,7 +58,10 @@ def build_features(state: RunState, folder: Path, resume_after: int | None) -> l
 
 
 def anchors_of(method: Method) -> Callable[[], dict[str, Tensor]]:
-    """Make a function that reads the inputs of the anchor sets that a method declares."""
+    """Make a function that reads the inputs of the anchor sets that a method declares.
+
+    A method that keeps features of its anchors instead of inputs has nothing to read.
+    """
 
     def read() -> dict[str, Tensor]:
         found = {}
@@ -66,7 +69,7 @@ def anchors_of(method: Method) -> Callable[[], dict[str, Tensor]]:
             found[LOW] = method.source_like_anchors.rows.inputs
         if isinstance(method, KeepsLabelled) and len(method.labelled_anchors):
             found[HIGH] = method.labelled_anchors.rows.inputs
-        return found
+        return {name: inputs for name, inputs in found.items() if inputs.numel()}
 
     return read
 
