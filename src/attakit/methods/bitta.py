@@ -6,8 +6,8 @@ https://arxiv.org/abs/2505.18514
 Written from the paper's description. Deliberate differences:
 
 - Dropout is that of the model's own dropout layers. A model without any gets dropout in front of
-  its last layer; the paper trains its models with such layers. On a model that never met dropout
-  the method can do worse than no adaptation, as `experiments/digits/yes-no.toml` shows.
+  its last layer; the paper trains its models with such layers. On the embedded digits, whose model
+  never met dropout, the method does worse than no adaptation.
 - The update waits for the answers to its batch. If they did not come by the next batch, the model
   adapts without them, after it answered that batch. A late answer joins the next update.
 - A probability below a millionth is not pushed down any further: the penalty has no lower end.

@@ -1,4 +1,4 @@
-"""Models by name: small ones of our own, and those of timm."""
+"""Models by name: small ones of our own, and timm models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def named_model(
     Parameters
     ----------
     name
-        "small_cnn", "small_mlp", "small_text", or any model of timm (extra `models`).
+        "small_cnn", "small_mlp", "small_text", or any timm model (extra `models`).
     classes
         Number of classes.
     weights

@@ -219,7 +219,7 @@ def _keeps_the_source(table: GateTable, seen: Evidence) -> Check:
 
 
 def _of_all(audit_answers: int, seen: Evidence) -> int:
-    """Of how many answers so many will be for the audit."""
+    """How many answers it takes until this number of them belongs to the audit."""
     return math.ceil(max(1, audit_answers) / seen.audit_share) if seen.audit_share else 1
 
 

@@ -23,7 +23,7 @@ Counts = Mapping[float, float]  # how often each value was seen
 # The part of the money that is put on each value, from careful to bold. The gain is the mean of the
 # gains: nothing has to be known about the data, and the order of the values does not matter.
 _BETS = (np.arange(16) + 0.5) / 16
-_PARTS, _STEPS = 32, 4  # a bound is sought in so many parts, and so often in the best of them
+_PARTS, _STEPS = 32, 4  # parts of a search for a bound, and how often the best one is divided
 _MOST_TIMES = 64.0  # as much evidence again is not worth waiting for
 
 
