@@ -65,7 +65,7 @@ class CollapseWatch:
             self._has_warned = True
             _log.warning(
                 "%s answers %s to %d of the last %d samples, and %.0f %% are right. The model has "
-                "probably collapsed: lower its lr, or leave lr out.",
+                "probably collapsed here. If the method trains it, lower its lr.",
                 self._who,
                 self._classes[most],
                 count,
