@@ -130,6 +130,8 @@ class PacedTable(Table):
     spread_over: Positive | None = None
     first: Count = 10
     at_drift: Count = 8
+    question: Literal["class", "yes_no"] | None = None
+    yes_no_price: Annotated[float, Field(strict=True, gt=0)] = 1.0
 
     @field_validator("spread_over")
     @classmethod
@@ -169,8 +171,6 @@ class LabelsTable(PacedTable):
     """[labels]: how many may be asked, how fast, and who answers how."""
 
     matched: Count | None = None
-    question: Literal["class", "yes_no"] | None = None
-    yes_no_price: Annotated[float, Field(strict=True, gt=0)] = 1.0
     buffer: Count = 0
     oracle: Literal["known", "ask", "model"] = "known"
     model: ModelOracleTable | None = None
