@@ -166,8 +166,8 @@ class _Table:
         return shrunk
 
     def _hits(self, chances: Array) -> Array:
-        hits: Array = np.bincount(self.who, chances[self.asked, self.said], len(self.annotators))
-        return hits
+        right = chances[self.asked, self.said]
+        return np.bincount(self.who, right, len(self.annotators)).astype(np.float64)
 
     def _team(self, hits: Array) -> float:
         return float((hits.sum() + _TEAM[0]) / (len(self.said) + _TEAM[1]))
