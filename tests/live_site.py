@@ -35,7 +35,7 @@ class Site:
     storage: object
     versions: Path  # folder of their weights
 
-    def ask(self, count, start=0):
+    def ask(self, count, start=0, **more):
         """Put questions about new pictures, as the learner does; returns their numbers."""
         names = [f"s{number}" for number in range(start, start + count)]
         now = time.time()
@@ -43,7 +43,7 @@ class Site:
             [ServedSample(name, picture(name), 0, 0, 0.5, 1.0, now) for name in names]
         )
         return self.storage.questions.put(
-            [Question(0, name, 0, "learn", 0, 1.0, GUESSES, now) for name in names]
+            [Question(0, name, 0, "learn", 0, 1.0, GUESSES, now, **more) for name in names]
         )
 
     def said(self, question):
