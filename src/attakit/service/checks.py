@@ -100,6 +100,7 @@ def _fixed_settings(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
         "method": ("method.name", settings.method.name),
         "input": ("input", settings.input.model_dump(mode="json")),
         "cost": ("labels.answers", settings.labels.cost),
+        "yes_no_price": ("labels.yes_no_price", settings.labels.yes_no_price),
     }
 
 

@@ -44,8 +44,7 @@ def live_method(
     kind = find_named(table.name, METHODS, "method")
     if isinstance(kind, type) and issubclass(kind, HasServiceSettings):
         table = table.model_copy(update={**kind.service_settings(), **table.settings})
-    # People are asked for the class only, whatever the method would ask by itself.
-    return build_method(table, source, settings.seed, rate=rate, question="class")
+    return build_method(table, source, settings.seed, rate=rate, question=settings.labels.question)
 
 
 def version_model(settings: ServiceSettings, blobs: Blobs, version: Version) -> Classifier:

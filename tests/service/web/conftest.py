@@ -86,12 +86,12 @@ class Live:
         self.samples += names
         return names
 
-    def ask(self, count=1):
+    def ask(self, count=1, **more):
         """Put questions about new samples, as the learner does."""
         samples = self.serve(count)
         numbers = self.storage.questions.put(
             [
-                Question(0, sample, 0, "learn", 0, 1.0, ((1, 0.6), (0, 0.4)), self.clock())
+                Question(0, sample, 0, "learn", 0, 1.0, ((1, 0.6), (0, 0.4)), self.clock(), **more)
                 for sample in samples
             ]
         )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from attakit.label.ledger import Ledger
+from attakit.methods.asking import AskingMethod
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import prepare
 from attakit.service.blobs import open_blobs
@@ -151,6 +152,10 @@ class LiveLearner:
 
 def build_memory(settings: ServiceSettings, source: Classifier) -> Memory:
     """The memory of a learner that has seen nothing yet."""
+    price = settings.labels.yes_no_price
+    ledger = Ledger(PlannedBudget(question_limit(settings.labels), yes_no_price=price))
     method = live_method(settings, source, label_rate(settings.labels))
-    ledger = Ledger(PlannedBudget(question_limit(settings.labels)))
-    return Memory(method, ledger, Drift(settings.drift.delta))
+    memory = Memory(method, ledger, Drift(settings.drift.delta))
+    if settings.labels.spread_over is not None and isinstance(method, AskingMethod):
+        method.rate = label_rate(settings.labels, memory.price)
+    return memory

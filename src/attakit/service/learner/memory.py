@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from typing import Any
 
 from attakit.errors import StateError
+from attakit.label.budget import exact
 from attakit.label.ledger import Ledger
 from attakit.methods.asking import AskingMethod
 from attakit.protocols import Forgets, Method
 from attakit.queries import SampleId
 from attakit.service.blobs import Blobs
-from attakit.service.learner.allowance import PurposeCounts
+from attakit.service.learner.allowance import ONE, Amount, PlannedBudget, PurposeCounts
 from attakit.service.learner.drift import Drift
 from attakit.service.storage.storage import KeyValueStore
 from attakit.store.tensor_file import load_state, save_state
@@ -33,7 +35,7 @@ class Memory:
     ledger: Ledger
     drift: Drift
     turn: int = -1  # the last one taken
-    asked_learn: int = 0
+    asked_learn: float = 0  # in the price of a question about the class
     asked_audit: int = 0
     asked_by_class: dict[int, int] = field(default_factory=dict)  # by guess, refunds subtracted
     boosted_until: int = -1  # the last turn in which a drift alarm speeds up asking
@@ -42,8 +44,21 @@ class Memory:
 
     @property
     def asked(self) -> PurposeCounts:
-        """Questions put so far, refunds not subtracted."""
+        """What was asked so far by purpose, refunds not subtracted."""
         return PurposeCounts(self.asked_learn, self.asked_audit)
+
+    @property
+    def left(self) -> Amount:
+        """What remains of the budget, exactly, in questions about the class."""
+        budget = self.ledger.budget
+        assert isinstance(budget, PlannedBudget)
+        return budget.left
+
+    @property
+    def price(self) -> Fraction:
+        """What a question of the method costs; 1 for one about the class."""
+        is_yes_no = isinstance(self.method, AskingMethod) and self.method.question == "yes_no"
+        return exact(self.ledger.budget.yes_no_price) if is_yes_no else ONE
 
     def forget(self, samples: Sequence[SampleId]) -> None:
         """Let go of samples wherever they are kept."""

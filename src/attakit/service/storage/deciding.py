@@ -13,10 +13,12 @@ from attakit.queries import AnswerKind
 from attakit.service.storage.rows import GivenAnswer, LabelRules, Question, read_row
 from attakit.service.storage.tables import add_event, answers, leases, questions
 
-_STATES = {"label": "answered", "skip": "skipped", "none": "none"}  # by what was chosen
-_undo = answers.alias("undo")
+Winner = tuple[str, int | None]  # kind and label
 
-Winner = tuple[str, int | None]
+# By what was chosen.
+_STATES = {"label": "answered", "no": "no", "skip": "skipped", "none": "none"}
+_NO: Winner = ("no", None)
+_undo = answers.alias("undo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,12 @@ class Decision:
     wanted: int  # people still to be asked
 
 
-def decide(rules: LabelRules, votes: Sequence[Vote]) -> Decision:
+def decide(rules: LabelRules, votes: Sequence[Vote], proposed: int | None = None) -> Decision:
     """Apply the policy to votes in the order in which they came.
 
     A majority is reached early by more than half of the people to be asked. Once all of them
-    answered, the choice of most counts, and each tie asks one more person.
+    answered, the choice of most counts, and each tie asks one more person. If a class is proposed,
+    people who name other classes agree that it is not the proposed one.
 
     Examples
     --------
@@ -55,9 +58,11 @@ def decide(rules: LabelRules, votes: Sequence[Vote]) -> Decision:
     (('label', 3), ('label', 5))
     >>> decide(LabelRules("majority", answers=2), said)
     Decision(choice=None, at=None, wanted=1)
+    >>> decide(LabelRules("majority", answers=2), said, proposed=4).choice
+    ('no', None)
     """
     if rules.policy == "majority":
-        return _find_majority(rules.answers, votes)
+        return _find_majority(rules.answers, votes, proposed)
     if not votes:
         return Decision(None, None, 1)
     vote = votes[0] if rules.policy == "first" else votes[-1]
@@ -75,25 +80,43 @@ def mark_counting(
         if one.outcome == "accepted" and not one.withdrawn
     }
     if question.state == "open":
-        choice = decide(rules, tuple(votes.values())).choice
-        counting = {number for number, vote in votes.items() if choice in (None, vote.choice)}
+        choice = decide(rules, tuple(votes.values()), question.proposed).choice
     else:
-        chosen = (question.state, question.label)
-        counting = {
-            number for number, vote in votes.items() if chosen == (_STATES[vote.kind], vote.label)
-        }
+        kinds = {state: kind for kind, state in _STATES.items()}
+        choice = (kinds.get(question.state, question.state), question.label)
+    counting = {
+        number
+        for number, vote in votes.items()
+        if choice in (None, vote.choice, _side(vote.choice, question.proposed))
+    }
     return tuple(replace(one, counts=one.answer in counting) for one in given)
 
 
-def _find_majority(people: int, votes: Sequence[Vote]) -> Decision:
+def _find_majority(people: int, votes: Sequence[Vote], proposed: int | None) -> Decision:
     counts: Counter[Winner] = Counter()
     for number, vote in enumerate(votes, start=1):
-        counts[vote.choice] += 1
-        (choice, most), *others = counts.most_common(2)
+        counts[_side(vote.choice, proposed)] += 1
+        (side, most), *others = counts.most_common(2)
         leads = not others or most > others[0][1]
         if leads and (2 * most > people or number >= people):
-            return Decision(choice, vote.at, 0)
+            return Decision(_winner(side, people, votes[:number], proposed), vote.at, 0)
     return Decision(None, None, max(people - len(votes), 1))
+
+
+def _side(choice: Winner, proposed: int | None) -> Winner:
+    """What a vote says about the proposed class; the vote itself if none is proposed."""
+    if proposed is None or choice[0] == "skip" or choice == ("label", proposed):
+        return choice
+    return _NO
+
+
+def _winner(side: Winner, people: int, votes: Sequence[Vote], proposed: int | None) -> Winner:
+    """What counts: of those who say no, a class or "none of these" if more than half say that."""
+    if side != _NO:
+        return side
+    denials = [vote.choice for vote in votes if _side(vote.choice, proposed) == _NO]
+    choice, most = Counter(denials).most_common(1)[0]
+    return choice if 2 * most > people else _NO
 
 
 def is_withdrawn() -> ColumnElement[bool]:
@@ -135,7 +158,7 @@ def settle_due(connection: Connection, rules: LabelRules, now: float) -> int:
 
 
 def _settle(connection: Connection, row: Row[Any], rules: LabelRules, now: float) -> None:
-    choice = decide(rules, votes_on(connection, row.question)).choice
+    choice = decide(rules, votes_on(connection, row.question), row.proposed).choice
     state, label = ("expired", None) if choice is None else (_STATES[choice[0]], choice[1])
     this = questions.update().where(questions.c.question == row.question)
     connection.execute(this.values(state=state, label=label, settled=now, wanted=0))

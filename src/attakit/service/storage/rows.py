@@ -53,7 +53,7 @@ class ServedSample:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which class is this sample?"""
+    """Which class is this sample, or is it of the class that is proposed?"""
 
     question: int
     sample: str
@@ -68,6 +68,8 @@ class Question:
     settled: float | None = None
     source_guess: int | None = None  # of the source model; None where it is not known
     source_entropy: float | None = None
+    proposed: int | None = None  # class of a yes/no question; None asks for the class
+    refunded: bool | None = None  # "none of these" from before that was paid for
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,27 @@ class QuestionCounts:
     asked: int = 0
     open: int = 0
     answered: int = 0
+    no: int = 0  # the proposed class is wrong
     skipped: int = 0
     none: int = 0
     expired: int = 0
     forgotten: int = 0
+    refunded: int = 0  # of `none`
+    yes_no: int = 0  # yes/no questions among those that are paid for
+
+    @property
+    def paid(self) -> int:
+        """Questions that cost something: open ones, and those that people answered."""
+        said = self.answered + self.no + self.none - self.refunded
+        return self.open + said + self.forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCounts:
+    """Numbers of questions by what they ask."""
+
+    classes: int = 0
+    yes_no: int = 0
 
 
 @dataclass(frozen=True, slots=True)

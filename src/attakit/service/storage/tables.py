@@ -133,6 +133,7 @@ samples = Table(
     Column("turn", Integer, index=True),  # of the learner that took it; null before
     *optional(forgotten=Float),
     *optional(forgotten_turn=Integer),  # of the learner that dropped it from its memory
+    *optional(caller_id=String, text=String, notes=JSON(none_as_null=True)),  # from the caller
     sqlite_autoincrement=True,  # the number of a row that was removed is not given again
 )
 
@@ -149,6 +150,8 @@ questions = Table(
     *optional(settled=Float),
     *optional(taken=Integer),  # turn of the learner that took the outcome
     *optional(source_guess=Integer, source_entropy=Float),  # of the source model; null of old
+    *optional(proposed=Integer),  # class of a yes/no question; -1 once it is forgotten
+    *optional(refunded=Boolean),  # of old "none of these", which were not paid for
     UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
 )
@@ -168,11 +171,12 @@ answers = Table(
     Column("question", ForeignKey("questions.question"), nullable=False, index=True),
     Column("key", String, nullable=False, unique=True),  # chosen by the client: see `NewAnswer`
     *required(annotator=String),
-    *required(kind=String),  # "label", "skip", "none" or "undo"
+    *required(kind=String),  # "label", "no", "skip", "none" or "undo"; a "yes" is a label
     *optional(label=Integer),
     *required(outcome=String),  # "accepted", "repeated", "late" or "conflict"
     Column("withdraws", ForeignKey("answers.answer")),  # for "undo"
     *required(at=Float),
+    *optional(comment=String, flagged=Boolean),
 )
 
 turns = Table(
