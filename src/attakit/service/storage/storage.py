@@ -15,7 +15,7 @@ from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.questions import QuestionStore
 from attakit.service.storage.rows import Event, LabelRules
 from attakit.service.storage.samples import SampleStore
-from attakit.service.storage.tables import add_event, events, facts
+from attakit.service.storage.tables import add_event, events, facts, put_fact
 from attakit.service.storage.tokens import TokenStore
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
@@ -37,10 +37,7 @@ class KeyValueStore:
     def set(self, name: str, value: Any) -> None:
         """Set a value, which must be one that JSON knows."""
         with self._database.write() as connection:
-            same_name = facts.c.name == name
-            changed = connection.execute(facts.update().where(same_name).values(value=value))
-            if changed.rowcount == 0:
-                connection.execute(facts.insert().values(name=name, value=value))
+            put_fact(connection, name, value)
 
 
 class EventStore:
