@@ -151,8 +151,8 @@ questions = Table(
     *optional(taken=Integer),  # turn of the learner that took the outcome
     *optional(source_guess=Integer, source_entropy=Float),  # of the source model; null of old
     *optional(proposed=Integer),  # class of a yes/no question; -1 once it is forgotten
-    *optional(weight=Float),  # how far to trust the label; null is an answer as usual
     *optional(refunded=Boolean),  # of old "none of these", which were not paid for
+    *optional(weight=Float),  # how far to trust the label; null is an answer as usual
     UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
 )
