@@ -92,6 +92,12 @@ def _serve() -> typer.Typer:
     return _single(serve)
 
 
+def _learn() -> typer.Typer:
+    from attakit.cli.learn import learn
+
+    return _single(learn)
+
+
 def _export() -> typer.Typer:
     from attakit.cli.export import export
 
@@ -227,6 +233,13 @@ COMMANDS = {
         "Serve a model over HTTP, ask people for labels and learn from them.",
         "attakit serve service.toml --port 9000",
         _serve,
+        "service",
+    ),
+    "learn": Command(
+        SERVE,
+        "Learn for servers that run elsewhere with `attakit serve --no-learner`.",
+        "attakit learn service.toml",
+        _learn,
         "service",
     ),
     "questions": Command(
