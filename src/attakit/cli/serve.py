@@ -35,6 +35,9 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for any free one.")
     ] = None,
+    is_open: Annotated[
+        bool, typer.Option("--open", help="Need no token for yourself on this machine.")
+    ] = False,
     override: Overrides = None,
     quiet: Quiet = False,
 ) -> None:
@@ -43,7 +46,12 @@ def serve(
         raise SettingError("serve: give either a service file or --demo.")
     tables = read_tables(file, "a service") if file else _demo_tables(folder, quiet=quiet)
     tables = apply_overrides(tables, override or [])
-    given = {"folder": folder and str(folder), "server.host": host, "server.port": port}
+    given = {
+        "folder": folder and str(folder),
+        "server.host": host,
+        "server.port": port,
+        "server.open": is_open or None,
+    }
     for name, value in given.items():
         if value is not None:
             put_value(tables, name.split("."), value, where=f"--{name.rpartition('.')[2]}")
@@ -52,11 +60,13 @@ def serve(
     log_file = settings.folder / "service.log" if demo or quiet else None
     with interruptible("Stopped."), ExitStack() as stack:
 
-        def greet(address: str) -> None:
+        def greet(address: str, *, token: str | None) -> None:
             if demo:
                 stack.enter_context(simulated_traffic(address))
             if not quiet:
                 say(_greeting(address, log_file))
+            if token is not None:  # also if quiet: it cannot be shown again
+                say(_log_in(address, token))
 
         run_service(settings, started=greet, log_file=log_file)
 
@@ -65,6 +75,14 @@ def _demo_tables(folder: Path | None, *, quiet: bool) -> dict[str, Any]:
     with interruptible("Stopped."), training_bar(quiet=quiet) as training:
         prepare_demo(training)
     return demo_tables(folder or DEMO_FOLDER)
+
+
+def _log_in(address: str, token: str) -> str:
+    # What follows # stays in the browser, so that no server or proxy logs the token.
+    return (
+        f"Log in as administrator: {address}/login#token={token}\n"
+        f"Save this address: it is shown only once. `attakit token create` makes tokens for others."
+    )
 
 
 def _greeting(address: str, log_file: Path | None) -> str:

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from stat import S_IMODE
+from typing import Protocol
 
 import uvicorn
 from fastapi import FastAPI
@@ -20,7 +21,7 @@ from attakit.errors import SettingError
 from attakit.files import is_shared
 from attakit.nn.classifier import Classifier
 from attakit.processes.interrupt import Interrupted, ignoring_ctrl_c, stoppable
-from attakit.service.checks import check_compatible, check_model_fits, check_open_address
+from attakit.service.checks import check_compatible, check_model_fits, make_first_token
 from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import VersionFiles
@@ -48,6 +49,16 @@ _KEEPS_DYING = (
 )
 
 
+class Started(Protocol):
+    """A callback for the start of a server."""
+
+    def __call__(self, address: str, *, token: str | None) -> None: ...
+
+
+def _ignore(address: str, *, token: str | None) -> None:
+    """Do nothing at the start."""
+
+
 class _Server(uvicorn.Server):
     """A server with a callback for the moment it accepts requests."""
 
@@ -64,7 +75,7 @@ class _Server(uvicorn.Server):
 def serve(
     settings: ServiceSettings,
     *,
-    started: Callable[[str], None] = lambda _address: None,
+    started: Started = _ignore,
     log_file: Path | None = None,
 ) -> None:
     """Run a service until Ctrl-C or SIGTERM.
@@ -74,7 +85,8 @@ def serve(
     settings
         The service's settings. With port 0 the system chooses a free port.
     started
-        A callback that gets the address once the server accepts requests.
+        A callback for the moment at which the server accepts requests. It gets the address, and
+        at a first start the token of the administrator, which is shown only once.
     log_file
         The log file of the server; the learner writes `LEARNER_LOG` in the same folder. None is
         the error stream for both.
@@ -84,7 +96,7 @@ def serve(
     check_model_fits(settings, source)
     make_service_folder(settings.folder)  # the storage does not if the database is elsewhere
     with open_service(settings) as storage:
-        check_open_address(settings, storage)
+        token = make_first_token(settings, storage)
         # The log is opened with the lock held, because only one process may write to it.
         with exclusive_lock(settings.folder / LOCK_FILE), logging_to(log_file):
             _warn_if_shared(settings.folder)
@@ -92,7 +104,7 @@ def serve(
                 _listening(settings) as listener,
                 running_service(settings, storage, source, log_file) as app,
             ):
-                _serve_app(app, listener, started)
+                _serve_app(app, listener, partial(started, token=token))
 
 
 def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:

@@ -125,7 +125,7 @@ def _make_state(
         clock=clock,
         inputs=Inputs(settings.input, pixels=settings.server.pixels),
         writer=SampleWriter(storage.samples),
-        guard=Guard(storage.tokens, storage.key_values, host=settings.server.host, clock=clock),
+        guard=Guard(storage.tokens, storage.key_values, is_open=settings.server.open, clock=clock),
         overview=overview,
         metrics=measured,
         predicting=CapacityLimiter(_PREDICTING),
