@@ -137,6 +137,9 @@ class QuestionBody(ResponseBody):
         None, description="Number of the class that a yes/no question asks about"
     )
     label: int | None
+    weight: float | None = Field(
+        None, description='How far to trust the label, by `policy = "reliability"`'
+    )
     settled: float | None
     guesses: list[GuessBody]
     answers: list[GivenAnswerBody]
@@ -209,6 +212,14 @@ class AlarmBody(ResponseBody):
     text: str
 
 
+class AnnotatorBody(ResponseBody):
+    """How reliable a person is, estimated from answers of several people to the same questions."""
+
+    name: str
+    accuracy: float = Field(description="How often this person is estimated to be right")
+    answers: int = Field(description="Answers that the estimate is made from")
+
+
 class StatusBody(ResponseBody):
     """How the service is doing."""
 
@@ -229,6 +240,9 @@ class StatusBody(ResponseBody):
     )
     alarms: list[AlarmBody]
     turn: int
+    annotators: list[AnnotatorBody] = Field(
+        [], description="Most answers first; empty where one person answers each question"
+    )
 
 
 class DriftBody(ResponseBody):

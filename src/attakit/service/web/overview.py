@@ -12,6 +12,7 @@ from threading import Lock
 from attakit.client.bodies import (
     AccuracyBody,
     AlarmBody,
+    AnnotatorBody,
     DriftBody,
     LabelsBody,
     Learning,
@@ -22,6 +23,7 @@ from attakit.client.bodies import (
 from attakit.label.budget import as_number, exact
 from attakit.service.storage import Storage
 from attakit.service.storage.rows import Event, QuestionCounts, Turn
+from attakit.service.storage.settling import ANNOTATORS
 from attakit.service.worker import Worker
 from attakit.settings.service import ServiceLabelsTable, ServiceSettings
 
@@ -152,6 +154,7 @@ class Overview(Worker):
             agreement=self._agreement(),
             alarms=self._alarms(_ALARMS),
             turn=storage.turns.last(),
+            annotators=_annotators(storage.key_values.get(ANNOTATORS, {})),
         )
 
     def _state(self) -> Learning:
@@ -236,6 +239,15 @@ def _accuracy(numbers: NamedNumbers) -> AccuracyBody | None:
     if value is None or low is None or high is None or not count:
         return None
     return AccuracyBody(value=value, low=low, high=high, count=round(count))
+
+
+def _annotators(found: Mapping[str, tuple[float, int]]) -> list[AnnotatorBody]:
+    """How reliable each person is, those with the most answers first."""
+    people = [
+        AnnotatorBody(name=name, accuracy=accuracy, answers=answers)
+        for name, (accuracy, answers) in found.items()
+    ]
+    return sorted(people, key=lambda one: (-one.answers, one.name))
 
 
 def _alarm(event: Event) -> AlarmBody:

@@ -12,6 +12,7 @@ export function showNumbers(status) {
   showServing(status);
   showQuestions(status);
   showBudget(status.labels);
+  showPeople(status.annotators);
 }
 
 function showFacts(status) {
@@ -62,6 +63,12 @@ function showBudget(labels) {
   find("#budget").setAttribute("aria-label", parts.map(([, number, text]) => `${number} ${text}`).join(", "));
   find("#budget-key").replaceChildren(
     ...parts.map(([name, number, text]) => make("li", { class: name }, make("b", {}, short(number)), ` ${text}`)));
+}
+
+function showPeople(annotators) {
+  find("#people").hidden = !annotators.length;
+  find("#people-list").replaceChildren(...annotators.map(({ name, accuracy, answers }) =>
+    make("li", {}, make("b", {}, percent(accuracy)), ` ${name}, ${count(answers, "answer")}`)));
 }
 
 function segment(name, number) {
