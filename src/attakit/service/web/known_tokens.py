@@ -35,11 +35,18 @@ class KnownTokens:
     """A copy of the valid tokens, at most a second old while the database answers.
 
     While it does not, the last copy counts, so that predictions continue. `ticks` returns
-    monotonic seconds.
+    monotonic seconds. `also` reads what else must be as new as the tokens.
     """
 
-    def __init__(self, store: TokenStore, ticks: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: TokenStore,
+        ticks: Callable[[], float] = time.monotonic,
+        *,
+        also: Callable[[], None] = lambda: None,
+    ) -> None:
         self._store = store
+        self._also = also
         self._ticks = ticks
         self._copy: _Snapshot | None = None
         self._retry_at = float("-inf")
@@ -63,6 +70,7 @@ class KnownTokens:
         now = self._ticks()
         try:
             copied = _Snapshot(now, self._store.valid())
+            self._also()
         except StateError as error:
             if self._copy is None:
                 raise

@@ -17,12 +17,12 @@ from starlette.types import Scope
 from attakit.service.storage.rows import Role
 from attakit.service.storage.storage import KeyValueStore
 from attakit.service.storage.tokens import TokenStore
-from attakit.service.web.buckets import TokenBuckets
 from attakit.service.web.connections import CALLER
 from attakit.service.web.errors import refuse
 from attakit.service.web.known_tokens import KnownTokens
 from attakit.service.web.local import SAFE_METHODS, check_local, check_origin
 from attakit.service.web.sessions import COOKIE, Sessions
+from attakit.service.web.wrong_tokens import WrongTokens
 
 CSRF_HEADER = "X-CSRF-Token"
 ANNOTATOR_HEADER = "X-Annotator"
@@ -31,7 +31,6 @@ REFUSAL = "refusal"  # the error of a request that must not be answered, in the 
 NEEDS_TOKEN = "This needs a token: send 'Authorization: Bearer TOKEN', or log in."
 
 _UNKNOWN_TOKEN = "The token is not known or was revoked. Ask for a new one."
-_WRONG_PER_MINUTE = 10
 _LONGEST_NAME = 60
 
 
@@ -58,7 +57,8 @@ class Guard:
     could come from anywhere. Its host must be this machine, so that no web page elsewhere can reach
     the server under its own name (DNS rebinding).
 
-    `clock` returns the time of day for sessions, `ticks` monotonic seconds for limits.
+    `shared` says that other servers use the same database and count wrong tokens together with this
+    one. `clock` returns the time of day for sessions, `ticks` monotonic seconds for limits.
     """
 
     def __init__(
@@ -67,13 +67,14 @@ class Guard:
         key_values: KeyValueStore,
         *,
         is_open: bool,
+        shared: bool = False,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._tokens = KnownTokens(tokens, ticks)
-        self._is_open = is_open
         self.sessions = Sessions(key_values, clock=clock)
-        self._wrong = TokenBuckets(_WRONG_PER_MINUTE, burst=5, ticks=ticks)
+        self._tokens = KnownTokens(tokens, ticks, also=self.sessions.refresh)
+        self._is_open = is_open
+        self._wrong = WrongTokens(key_values if shared else None, clock=clock, ticks=ticks)
 
     async def identify(self, request: HTTPConnection) -> Caller | None:
         """Return the caller; None if unknown. Raise if the request must not be answered."""
@@ -103,7 +104,7 @@ class Guard:
         await self._tokens.update(token.strip())
         found = self._tokens.find(token.strip())
         if found is None:
-            seconds = self._wrong.wait(address)
+            seconds = await to_thread.run_sync(self._wrong.wait, address)
             if seconds:
                 raise refuse(429, "Too many wrong tokens. Wait a moment.", retry_after=seconds)
             raise refuse(401, _UNKNOWN_TOKEN)
