@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo serve test test-ray soak check format pacs figures wheel benchmark clean
+.PHONY: help demo serve test test-ray soak check format pacs figures leaderboard wheel benchmark clean
 
 help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
@@ -17,6 +17,7 @@ help:
 	@echo "make benchmark  measure time and memory of SimATTA (on PACS if present), Tent and start-up"
 	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
 	@echo "make figures    repeat the paper's validation experiments on digits (a few minutes)"
+	@echo "make leaderboard  run all methods on digits, a table and texts, and write docs/leaderboard.md (hours)"
 	@echo "make wheel      build the wheel into dist/"
 
 demo: $(VENV)/.run
@@ -62,6 +63,14 @@ figures: $(VENV)/.dev
 	$(BIN)/attakit validate surfaces
 	$(BIN)/attakit validate entropy
 	$(BIN)/attakit validate clustering
+
+# Runs only what is missing. The settings are chosen before the suites of the chosen ones are run.
+leaderboard: $(VENV)/.dev
+	$(BIN)/python benchmarks/leaderboard_grid.py write
+	$(BIN)/attakit bench experiments/leaderboard/grid.toml experiments/leaderboard/published.toml --quiet
+	$(BIN)/python benchmarks/leaderboard_grid.py choose
+	$(BIN)/attakit bench experiments/leaderboard/*.toml --quiet
+	$(BIN)/python benchmarks/leaderboard_page.py
 
 # The environment has the build tools already, so the build needs no second one.
 wheel: $(VENV)/.dev

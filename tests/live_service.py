@@ -11,7 +11,7 @@ import numpy as np
 from attakit.client import Client
 from attakit.errors import ServiceError
 from attakit.randomness import generator
-from attakit.service.learner.process import LOCK_FILE
+from attakit.service.learner.leading import LOCK_FILE
 
 MODEL = """
 from torch import nn
@@ -46,6 +46,8 @@ audit_needed = 5
 audit_margin = 1.0
 source_margin = 1.0
 trust = 0.0
+[server]
+open = true
 """
 METHODS = {
     "simatta": """name = "simatta"

@@ -35,7 +35,7 @@ class Site:
     storage: object
     versions: Path  # folder of their weights
 
-    def ask(self, count, start=0):
+    def ask(self, count, start=0, **more):
         """Put questions about new pictures, as the learner does; returns their numbers."""
         names = [f"s{number}" for number in range(start, start + count)]
         now = time.time()
@@ -43,7 +43,7 @@ class Site:
             [ServedSample(name, picture(name), 0, 0, 0.5, 1.0, now) for name in names]
         )
         return self.storage.questions.put(
-            [Question(0, name, 0, "learn", 0, 1.0, GUESSES, now) for name in names]
+            [Question(0, name, 0, "learn", 0, 1.0, GUESSES, now, **more) for name in names]
         )
 
     def said(self, question):
@@ -79,11 +79,13 @@ def make_model(classes):
 
 
 @contextmanager
-def open_site(folder, *, classes=CLASSES, **rules):
+def open_site(folder, *, is_open=True, classes=CLASSES, **rules):
     """A service in a folder, with rules for its labels."""
     labels = LabelRules(**({"settle_seconds": 60.0, "classes": len(classes)} | rules))
     with ExitStack() as stack:
-        settings = ServiceSettings(folder=folder, classes=classes, input={"size": 8})
+        settings = ServiceSettings(
+            folder=folder, classes=classes, input={"size": 8}, server={"open": is_open}
+        )
         storage = stack.enter_context(open_storage(folder, labels=labels))
         storage.versions.add(Version(0, -1, "source.safetensors", "a", 0, time.time()))
         storage.versions.promote(0, "The source model.", "service")
@@ -96,10 +98,12 @@ def open_site(folder, *, classes=CLASSES, **rules):
 
 @contextmanager
 def serving(app):
-    """The address of an app, which is served inside."""
+    """The address of an app or a configuration, which is served inside."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    options = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+    given = isinstance(app, uvicorn.Config)
+    options = app if given else uvicorn.Config(app, log_level="error")
+    options.timeout_graceful_shutdown = 1
     server = uvicorn.Server(options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

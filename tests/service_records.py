@@ -11,9 +11,9 @@ def served(*names, at=NOW, content=b"image"):
     return [ServedSample(name, content, 0, 1, 0.9, 0.3, at) for name in names]
 
 
-def question(sample, *, at=NOW, turn=0, purpose="learn", guess=1):
+def question(sample, *, at=NOW, turn=0, purpose="learn", guess=1, proposed=None):
     guesses = ((guess, 0.6), (guess + 1, 0.4))
-    return Question(0, sample, turn, purpose, 2, 0.7, guesses, at)
+    return Question(0, sample, turn, purpose, 2, 0.7, guesses, at, proposed=proposed)
 
 
 def turn(number, *samples, **others):
@@ -27,7 +27,7 @@ def ask(storage, *names, **others):
 
 
 def say(storage, question, who, choice, key=None):
-    """Answer with a class, or with "skip" or "none"."""
+    """Answer with a class, or with "yes", "no", "skip" or "none"."""
     kind, label = (choice, None) if isinstance(choice, str) else ("label", choice)
     return storage.questions.answer(question, who, kind, label, key or f"{who} {question} {choice}")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import sys
 
@@ -13,6 +14,7 @@ from attakit.nn import SmallCNN, save_weights
 from attakit.service import serve as serving
 from attakit.service.lock import exclusive_lock
 from attakit.service.saved_settings import SETTINGS_FILE
+from attakit.service.storage import open_storage
 
 SERVICE = """
 folder = "live"
@@ -104,12 +106,8 @@ MISTAKES = {
         "classes: the service in live has the classes",
     ),
     "open": (
-        ["service.toml", "--host", "0.0.0.0"],
-        "attakit token create NAME --role admin --folder live",
-    ),
-    "open elsewhere": (
-        ["service.toml", "--host", "0.0.0.0", "--set", "database=sqlite:///apart.sqlite"],
-        "attakit token create NAME --role admin --database URL",
+        ["service.toml", "--open", "--host", "0.0.0.0"],
+        "server.open: 0.0.0.0 can be reached from other machines",
     ),
     "source": (["service.toml", "--set", "model.weights=again.safetensors"], "Give the same"),
 }
@@ -153,6 +151,46 @@ def test_the_log_does_not_warn_of_a_folder_that_the_service_made(work, monkeypat
     assert "chmod" not in capsys.readouterr().err
 
 
+@pytest.fixture
+def started(work, monkeypatch, capsys):
+    """Starts a service as far as its greeting, and returns what it prints."""
+
+    def answer(server, sockets):
+        server._on_started()
+        raise ServedSample
+
+    monkeypatch.setattr(serving._Server, "run", answer)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["attakit", "serve", "service.toml", *arguments])
+        with pytest.raises(ServedSample):
+            main()
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"], ["--host", "0.0.0.0"]])
+def test_a_first_start_prints_an_address_to_log_in_with(started, work, quiet):
+    printed = " ".join(started(*quiet).split())
+
+    token = re.search(r"/login#token=(atk_[\w-]+)", printed).group(1)
+    with open_storage(work / "live") as storage:
+        assert storage.tokens.check(token) == ("admin", "admin")
+
+
+def test_only_the_first_start_makes_a_token(started):
+    started()
+
+    assert "token=" not in started()
+
+
+def test_an_open_service_makes_no_token(started, work):
+    assert "token=" not in started("--open")
+    with open_storage(work / "live") as storage:
+        assert storage.tokens.all() == ()
+
+
 def test_a_port_that_is_taken_is_told(begun, serve):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -173,6 +211,19 @@ def test_a_second_server_for_one_folder_is_refused(begun, serve, work):
     assert code == 2
     assert "The server: another one works on live. Stop it" in said
     assert (work / "live" / SETTINGS_FILE).read_text() == begun
+
+
+@pytest.mark.parametrize("command", [["serve", "--no-learner"], ["learn"]])
+def test_servers_and_learners_apart_are_refused_on_sqlite(work, monkeypatch, capsys, command):
+    monkeypatch.setattr(sys, "argv", ["attakit", *command, "service.toml"])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{' '.join(command)}: servers and learners share their records through Post" in said
+    assert not (work / "live").exists()
 
 
 def test_what_was_given_is_kept(begun, monkeypatch, work):

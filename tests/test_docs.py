@@ -32,7 +32,13 @@ from attakit.methods import (
 from attakit.paper.tables.layouts import check_suite
 from attakit.select import HighestEntropy, IncrementalClustering, Uniform
 from attakit.settings import Experiment, parse_experiment
-from attakit.settings.experiment import ModelOracleTable, PoolTable, TabularTable, TextTable
+from attakit.settings.experiment import (
+    CrowdTable,
+    ModelOracleTable,
+    PoolTable,
+    TabularTable,
+    TextTable,
+)
 from attakit.settings.load import load_experiment, parse_service
 from attakit.settings.service import ServiceSettings
 from attakit.settings.suite import GridTable, MethodEntry, Suite, load_suite, parse_suite
@@ -137,6 +143,10 @@ def test_every_key_of_a_model_that_answers_is_documented_with_its_default():
     keys = declared(ModelOracleTable(url="http://localhost"))
 
     assert documented("`[labels.model]`") == {**keys, "url": None}
+
+
+def test_every_key_of_a_crowd_is_documented_with_its_default():
+    assert documented("`[labels.crowd]`") == declared(CrowdTable())
 
 
 def test_no_table_of_an_experiment_is_forgotten():

@@ -10,11 +10,12 @@ from attakit.errors import LabelError
 
 SampleId = NewType("SampleId", str)
 
-AnswerKind = Literal["label", "skip", "none"]  # a class, no idea, none of the classes
+# A class; no idea; none of the classes; yes or no to the class that is proposed.
+AnswerKind = Literal["label", "skip", "none", "yes", "no"]
 AnswerOutcome = Literal["accepted", "repeated", "late", "conflict"]  # only the first counts
 QuestionKind = Literal["class", "yes_no"]  # which class is it, or is it this class
 SaidKind = Literal["label", "yes", "no", "excluded", "among", "soft", "skipped"]
-QuestionState = Literal["open", "answered", "skipped", "none", "expired", "forgotten"]
+QuestionState = Literal["open", "answered", "no", "skipped", "none", "expired", "forgotten"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,8 @@ class Allowance:
         Questions that are due now. None if all that are allowed may be asked.
     repeat
         Samples that were asked about when the same step ran before, in a replay. They are asked
-        about again even if the selector would now choose others. None if the step is new.
+        about again even if the selector would now choose others. A mapping also says which class
+        was proposed for each, None for a question about the class. None if the step is new.
     yes_no
         Most yes/no questions of the step, if it asks no others. None if they cost as much as
         others.
@@ -212,7 +214,7 @@ class Allowance:
     pace: float = 1.0
     samples_left: int | None = None
     due: int | None = None
-    repeat: Collection[SampleId] | None = None
+    repeat: Collection[SampleId] | Mapping[SampleId, int | None] | None = None
     yes_no: int | None = None
 
     @property

@@ -104,7 +104,7 @@ def test_an_override_below_a_value_is_refused(file):
         ({"labels": {"budget": "some"}}, r"labels\.budget must be .*unlimited.*got 'some'"),
         (
             {"labels": {"oracle": "friend"}},
-            r"labels\.oracle must be .*'known', 'ask' or 'model', got 'friend'",
+            r"labels\.oracle must be .*'known', 'ask', 'model' or 'crowd', got 'friend'",
         ),
         ({"labels": {"noise": 2}}, r"labels\.noise must be .*less than or equal to 1"),
         ({"model": {"precision": "half"}}, r"model\.precision must be .*'full' or 'mixed'"),

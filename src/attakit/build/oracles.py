@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from attakit.build.construct import import_named
 from attakit.errors import SettingError
 from attakit.label.budget import Budget
+from attakit.label.crowd import Crowd
 from attakit.label.endpoint import Endpoint
 from attakit.label.known import KnownLabels
 from attakit.label.ledger import Ledger
@@ -19,7 +20,8 @@ from attakit.label.terminal import Terminal
 from attakit.label.wrappers import Delayed, Expiring, Noisy, Skipping
 from attakit.protocols import Oracle
 from attakit.queries import SampleId
-from attakit.settings.experiment import Experiment, LabelsTable, ModelOracleTable
+from attakit.randomness import derived_seed
+from attakit.settings.experiment import CrowdTable, Experiment, LabelsTable, ModelOracleTable
 from attakit.stream.batches import Truth
 
 
@@ -40,7 +42,10 @@ def build_oracle(
         terminal.write = write or terminal.write
         return terminal
 
-    if table.oracle == "model":
+    oracle: Oracle
+    if table.oracle == "crowd":
+        oracle = _crowd(table.crowd or CrowdTable(), truth, seed)
+    elif table.oracle == "model":
         oracle = _model_oracle(table, truth, where, people)
     else:
         oracle = people(table.oracle)
@@ -53,6 +58,22 @@ def build_oracle(
     if table.expiry:
         oracle = Expiring(oracle, rounds=table.expiry)
     return oracle
+
+
+def _crowd(table: CrowdTable, truth: Truth, seed: int) -> Crowd:
+    """Simulated people who err at different rates."""
+    classes = len(truth.classes)
+    people = [
+        Noisy(
+            KnownLabels(truth.labels, annotator=f"person {number}"),
+            rate=rate,
+            classes=classes,
+            seed=derived_seed(seed, "person", number),
+        )
+        for number, rate in enumerate(table.noise, start=1)
+    ]
+    settings = table.model_dump(include={"answers", "settle", "soft"})
+    return Crowd(people, classes=classes, seed=seed, **settings)
 
 
 def _model_oracle(

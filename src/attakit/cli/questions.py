@@ -115,7 +115,9 @@ def import_answers(
 @app.command("label-config")
 def show_label_config(folder: ServicePlace) -> None:
     """Print the labelling interface that Label Studio needs for these questions."""
-    sys.stdout.write(label_config(find_settings(folder).classes) + "\n")
+    settings = find_settings(folder)
+    yes_no = settings.labels.question == "yes_no"
+    sys.stdout.write(label_config(settings.classes, yes_no=yes_no) + "\n")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from attakit.queries import AnswerKind, AnswerOutcome, QuestionState
 
 AskedState = Literal["undecided", "yes", "no", "forgotten"]
 Learning = Literal["running", "paused", "stopped"]
+Labels = int | float  # a whole number unless yes/no questions cost a fraction of a label
 
 # `class` is a keyword of Python.
 _Class = AliasChoices("class", "class_name")
@@ -95,7 +96,10 @@ class LeaseBody(ResponseBody):
     until: float
     open: int = Field(description="Questions that wait for an answer")
     answered_by_you: int = Field(description="Answers in all")
-    budget_left: int | None = Field(description="Labels that may be asked for; null: no limit")
+    budget_left: Labels | None = Field(description="Labels that may be asked for; null: no limit")
+    proposed: int | None = Field(
+        None, description="Number of the class that a yes/no question asks about; null: any class"
+    )
 
 
 class OutcomeBody(ResponseBody):
@@ -129,7 +133,13 @@ class QuestionBody(ResponseBody):
     version: int
     score: float
     state: QuestionState
+    proposed: int | None = Field(
+        None, description="Number of the class that a yes/no question asks about"
+    )
     label: int | None
+    weight: float | None = Field(
+        None, description='How far to trust the label, by `policy = "reliability"`'
+    )
     settled: float | None
     guesses: list[GuessBody]
     answers: list[GivenAnswerBody]
@@ -184,7 +194,7 @@ class LabelsBody(ResponseBody):
     expired: int
     skipped: int
     budget: int | None = Field(description="Null: no limit")
-    left: int | None
+    left: Labels | None = Field(description="A fraction where yes/no questions cost less")
 
 
 class AccuracyBody(ResponseBody):
@@ -200,6 +210,14 @@ class AlarmBody(ResponseBody):
     at: float
     what: str
     text: str
+
+
+class AnnotatorBody(ResponseBody):
+    """How reliable a person is, estimated from answers of several people to the same questions."""
+
+    name: str
+    accuracy: float = Field(description="How often this person is estimated to be right")
+    answers: int = Field(description="Answers that the estimate is made from")
 
 
 class StatusBody(ResponseBody):
@@ -222,6 +240,9 @@ class StatusBody(ResponseBody):
     )
     alarms: list[AlarmBody]
     turn: int
+    annotators: list[AnnotatorBody] = Field(
+        [], description="Most answers first; empty where one person answers each question"
+    )
 
 
 class DriftBody(ResponseBody):

@@ -130,7 +130,8 @@ class Client:
     ) -> AnswerOutcome:
         """Answer a question; returns "accepted", "repeated", "late" or "conflict".
 
-        `kind` is "label", "skip", or "none" for none of the classes. The same `key` counts once.
+        `kind` is "label", "skip", or "none" for none of the classes. A question that proposes a
+        class also takes "yes" and "no". The same `key` counts once.
         """
         body = {"key": key or uuid.uuid4().hex, "kind": kind, "label": label}
         path = f"/v1/questions/{question}/answer"

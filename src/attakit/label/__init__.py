@@ -2,6 +2,8 @@
 
 from attakit.label.budget import Budget
 from attakit.label.callback import Callback
+from attakit.label.crowd import Crowd
+from attakit.label.dawid_skene import Consensus, Reliability, Vote, estimate_consensus
 from attakit.label.endpoint import Endpoint
 from attakit.label.known import KnownLabels
 from attakit.label.ledger import Ledger
@@ -13,6 +15,8 @@ from attakit.label.wrappers import Delayed, Expiring, Noisy, Skipping
 __all__ = [
     "Budget",
     "Callback",
+    "Consensus",
+    "Crowd",
     "Delayed",
     "Endpoint",
     "Expiring",
@@ -20,7 +24,10 @@ __all__ = [
     "Ledger",
     "ModelOracle",
     "Noisy",
+    "Reliability",
     "Skipping",
     "Team",
     "Terminal",
+    "Vote",
+    "estimate_consensus",
 ]

@@ -291,7 +291,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         candidates = views.candidates_of(batch, view, views.unsure_places(view))
         known = covered_rows((self.anchors, self.waiting), like=candidates)
         selection = self.select(candidates, known, allowance)
-        proposals = self.proposals(candidates)
+        proposals = self.proposals(candidates, allowance)
         queries = self.waiting.hold_chosen(rows, selection, batch.step, proposals)
         return queries, Choice(candidates, known, selection)
 

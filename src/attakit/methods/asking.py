@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, get_args
 
@@ -103,14 +103,21 @@ class AskingMethod(BaseMethod, Asks):
         selection = self.select(candidates, known, allowance)
         for store in covered:
             store.reweight(selection.weights)
-        proposals = self.proposals(candidates)
+        proposals = self.proposals(candidates, allowance)
         queries = self.waiting.hold_chosen(rows, selection, self.step_count, proposals)
         return queries, Choice(candidates, known, selection)
 
-    def proposals(self, candidates: Rows) -> dict[SampleId, int] | None:
-        """The class to propose for each sample, the predicted one; None where none is proposed."""
+    def proposals(self, candidates: Rows, allowance: Allowance) -> dict[SampleId, int]:
+        """The class to propose for each sample, the predicted one; no sample if none is proposed.
+
+        In a replay it is the one that was proposed before. People saw that question, and their
+        answer must not be read as an answer to another one.
+        """
+        if isinstance(allowance.repeat, Mapping):
+            past = allowance.repeat.items()
+            return {sample: kind for sample, kind in past if kind is not None}
         if self.question == "class":
-            return None
+            return {}
         return dict(zip(candidates.samples, candidates.logits.argmax(dim=1).tolist(), strict=True))
 
     def select(self, candidates: Rows, known: Rows, allowance: Allowance) -> Selection:

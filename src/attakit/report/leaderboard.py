@@ -86,7 +86,7 @@ def rank_methods(accuracies: Sequence[Mapping[str, float]]) -> Ranking:
 
 def ranking_of(runs: Sequence[RunRecord]) -> Ranking:
     """Rank the methods of finished runs over all their streams."""
-    return rank_methods([_accuracies(contest) for contest in contests(runs)])
+    return rank_methods([mean_accuracies(contest) for contest in contests(runs)])
 
 
 def leaderboard_tables(runs: Sequence[RunRecord]) -> list[ResultTable]:
@@ -107,7 +107,8 @@ def _named(contest: Contest) -> dict[str, Entrant]:
     }
 
 
-def _accuracies(contest: Contest) -> dict[str, float]:
+def mean_accuracies(contest: Contest) -> dict[str, float]:
+    """The accuracy on the stream of every method of a contest, averaged over its runs."""
     figures = {name: mean_figure(one, "stream_accuracy") for name, one in _named(contest).items()}
     return {label: figure.mean for label, figure in figures.items() if figure is not None}
 
@@ -128,11 +129,14 @@ def _overall(found: Sequence[Contest], ranking: Ranking) -> ResultTable:
                 TableCell(mean(label, lambda one, _: mean_figure(one, "source_accuracy"))),
                 TableCell(mean(label, lambda one, _: mean_figure(one, "labels")), decimals=0),
                 TableCell(mean(label, lambda one, others: times_source_only(one, others).figure)),
+                TableCell(
+                    mean(label, lambda one, _: mean_figure(one, "peak_memory_mb")), decimals=0
+                ),
             ),
         )
         for label, rank in ranking.ranks.items()
     )
-    titles = ("average rank", "stream", "source", "labels", "× source only")
+    titles = ("average rank", "stream", "source", "labels", "× source only", "MB")
     heads = tuple(TableColumn("", "", title, title in ("stream", "source")) for title in titles)
     return ResultTable("All streams", heads, rows, _overall_notes(ranking))
 

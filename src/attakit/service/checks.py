@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,14 +12,17 @@ from attakit.build.imported import check_outputs, check_repeatable
 from attakit.errors import SettingError, StateError
 from attakit.nn.classifier import Classifier
 from attakit.protocols import ShowsModel
+from attakit.service.blobs import Blobs, check_blobs, open_blobs
 from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import check_not_lost
 from attakit.service.models import VERSIONS, live_method, source_model
 from attakit.service.storage import Storage
-from attakit.service.web.security import is_loopback
+from attakit.service.storage.database import database_url
+from attakit.service.web.local import is_loopback
 from attakit.settings.service import ServiceSettings
 
 ID_FILE = "service.id"
+FIRST_TOKEN = "admin"  # name of the token that a first start makes
 _BATCH = 2
 
 
@@ -37,16 +39,33 @@ def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
         _ = method.adapted_model  # one that cannot be served says so here
 
 
-def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
-    """Raise `SettingError` if other machines could reach a service that has no token."""
-    host = settings.server.host
-    if not is_loopback(host) and not storage.tokens.any():
-        elsewhere = settings.database is not None
-        place = "--database URL" if elsewhere else f"--folder {settings.folder}"
+def make_first_token(settings: ServiceSettings, storage: Storage) -> str | None:
+    """Return a new token for the administrator if there never was one, and one is needed.
+
+    Raise `SettingError` if other machines could reach a server that needs no token.
+    """
+    server = settings.server
+    if server.open:
+        if not is_loopback(server.host):
+            raise SettingError(
+                f"server.open: {server.host} can be reached from other machines, so everybody "
+                f"could do everything. Listen on 127.0.0.1, or use tokens."
+            )
+        return None
+    with storage.alone("start"):  # of several servers that start together, the first makes it
+        if storage.tokens.any():
+            return None
+        return storage.tokens.create(FIRST_TOKEN, "admin", "service")
+
+
+def check_shareable(settings: ServiceSettings, command: str) -> None:
+    """Raise `SettingError` if servers and learners cannot be separate processes."""
+    url = database_url(settings.folder, settings.database)
+    if url.get_backend_name() == "sqlite":
         raise SettingError(
-            f"server.host: {host} can be reached from other machines, and there is no token yet: "
-            f"everybody could do everything. Make one with `attakit token create NAME --role "
-            f"admin {place}`, or listen on 127.0.0.1."
+            f"{command}: servers and learners share their records through PostgreSQL, but this "
+            f"service is on SQLite. Set `database` to a URL like postgresql://user@host/name, or "
+            f"use `attakit serve` alone, which learns too."
         )
 
 
@@ -57,13 +76,15 @@ def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
     of classes. A method and its inputs must fit the learner's checkpoint. The price of a question
     is not stored, so it must stay the same.
     """
-    check_not_lost(settings.folder / VERSIONS, storage.versions)
-    name = _name(settings.folder)
+    check_blobs(settings, storage)
+    check_not_lost(open_blobs(settings, storage, VERSIONS), storage.versions)
+    name = _name(open_blobs(settings, storage, ""))
     owner = storage.key_values.get("service")
     if owner not in (None, name):
         raise StateError(
             f"The database belongs to a service in another folder than {settings.folder}, where "
-            f"its model versions are. Start with that folder, or give another database."
+            f"its model versions are. Start with that folder, or give another database. Servers on "
+            f"several machines need one place for files, which the setting `files` names."
         )
     before, now = storage.key_values.get("classes"), list(settings.classes)
     if before not in (None, now):
@@ -86,6 +107,7 @@ def _fixed_settings(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
         "method": ("method.name", settings.method.name),
         "input": ("input", settings.input.model_dump(mode="json")),
         "cost": ("labels.answers", settings.labels.cost),
+        "yes_no_price": ("labels.yes_no_price", settings.labels.yes_no_price),
     }
 
 
@@ -101,10 +123,12 @@ def _check_fixed(
             )
 
 
-def _name(folder: Path) -> str:
-    """Return the unique name of the service in a folder; the first call creates it."""
-    file = folder / ID_FILE
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(uuid.uuid4().hex + "\n", encoding="utf-8")
-    return file.read_text(encoding="utf-8").strip()
+def _name(blobs: Blobs) -> str:
+    """Return the unique name of the service whose files these are; the first call creates it."""
+    with blobs.reading(ID_FILE) as path:
+        if path.exists():
+            return path.read_text(encoding="utf-8").strip()
+    name = uuid.uuid4().hex
+    with blobs.writing(ID_FILE) as path:
+        path.write_text(f"{name}\n", encoding="utf-8")
+    return name

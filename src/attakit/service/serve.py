@@ -8,10 +8,11 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from stat import S_IMODE
+from typing import Protocol
 
 import uvicorn
 from fastapi import FastAPI
@@ -20,10 +21,17 @@ from attakit.errors import SettingError
 from attakit.files import is_shared
 from attakit.nn.classifier import Classifier
 from attakit.processes.interrupt import Interrupted, ignoring_ctrl_c, stoppable
-from attakit.service.checks import check_compatible, check_model_fits, check_open_address
+from attakit.service.blobs import open_blobs
+from attakit.service.checks import (
+    check_compatible,
+    check_model_fits,
+    check_shareable,
+    make_first_token,
+)
 from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.leading import ROLE
 from attakit.service.lock import exclusive_lock
 from attakit.service.logs import logging_to
 from attakit.service.models import VERSIONS, source_model
@@ -33,7 +41,8 @@ from attakit.service.storage import Storage
 from attakit.service.storage.storage import make_service_folder
 from attakit.service.supervisor import Supervisor
 from attakit.service.web.app import create_app
-from attakit.settings.service import ServiceSettings
+from attakit.service.web.connections import BoundedConfig, Connections
+from attakit.settings.service import ServerTable, ServiceSettings
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +54,16 @@ _KEEPS_DYING = (
     f"The learner has ended {_SUSPICIOUS} times in a row, each time soon after its start. It is "
     f"restarted again; the log says why it ends. The promoted model continues to answer."
 )
+
+
+class Started(Protocol):
+    """A callback for the start of a server."""
+
+    def __call__(self, address: str, *, token: str | None) -> None: ...
+
+
+def _ignore(address: str, *, token: str | None) -> None:
+    """Do nothing at the start."""
 
 
 class _Server(uvicorn.Server):
@@ -63,8 +82,9 @@ class _Server(uvicorn.Server):
 def serve(
     settings: ServiceSettings,
     *,
-    started: Callable[[str], None] = lambda _address: None,
+    started: Started = _ignore,
     log_file: Path | None = None,
+    learner: bool = True,
 ) -> None:
     """Run a service until Ctrl-C or SIGTERM.
 
@@ -73,31 +93,38 @@ def serve(
     settings
         The service's settings. With port 0 the system chooses a free port.
     started
-        A callback that gets the address once the server accepts requests.
+        A callback for the moment at which the server accepts requests. It gets the address, and
+        at a first start the token of the administrator, which is shown only once.
     log_file
         The log file of the server; the learner writes `LEARNER_LOG` in the same folder. None is
         the error stream for both.
+    learner
+        False leaves learning to `attakit learn`. Then any number of servers may run.
     """
+    if not learner:
+        check_shareable(settings, "serve --no-learner")
     settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
     make_service_folder(settings.folder)  # the storage does not if the database is elsewhere
     with open_service(settings) as storage:
-        check_open_address(settings, storage)
+        token = make_first_token(settings, storage)
         # The log is opened with the lock held, because only one process may write to it.
-        with exclusive_lock(settings.folder / LOCK_FILE), logging_to(log_file):
+        alone = learner or log_file is not None
+        lock = exclusive_lock(settings.folder / LOCK_FILE) if alone else nullcontext()
+        with lock, logging_to(log_file):
             _warn_if_shared(settings.folder)
             with (
                 _listening(settings) as listener,
-                running_service(settings, storage, source, log_file) as app,
+                running_service(settings, storage, source, log_file, learner=learner) as app,
             ):
-                _serve_app(app, listener, started)
+                _serve_app(app, listener, partial(started, token=token))
 
 
 def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    config = uvicorn_config(app)
+    config = uvicorn_config(app, app.state.service.settings.server)
     # uvicorn raises the signal that stopped it again, after the last request has ended.
     with suppress(Interrupted), stoppable("Stopped.", at_once=True):
         _Server(config, lambda: started(address)).run(sockets=[listener])
@@ -105,14 +132,16 @@ def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], N
 
 @contextmanager
 def running_service(
-    settings: ServiceSettings, storage: Storage, source: Classifier, log_file: Path | None = None
+    settings: ServiceSettings,
+    storage: Storage,
+    source: Classifier,
+    log_file: Path | None = None,
+    *,
+    learner: bool = True,
 ) -> Iterator[FastAPI]:
-    """Inside, the promoted model answers and the learner runs; gives the web app."""
+    """Inside, the promoted model answers, and the learner runs if one is wanted; gives the app."""
     server = settings.server
-    check_compatible(settings, storage)
-    files = VersionFiles(settings.folder / VERSIONS, storage.versions, source)
-    files.begin(time.time())
-    save_settings(settings)  # not earlier: a failed start must not replace the last ones
+    files = prepare_files(settings, storage, source)
     with ExitStack() as stack:
         predictor = stack.enter_context(
             Predictor(
@@ -127,13 +156,26 @@ def running_service(
         )
         follower.sync()
         stack.enter_context(follower)
-        supervisor = stack.enter_context(
-            Supervisor(
-                partial(run_learner_process, settings, os.getpid(), log_file),
-                died=partial(_record_death, storage),
+        learning = storage.claim(ROLE).is_taken
+        if learner:
+            supervisor = stack.enter_context(
+                Supervisor(
+                    partial(run_learner_process, settings, os.getpid(), log_file),
+                    died=partial(_record_death, storage),
+                )
             )
-        )
-        yield create_app(storage, predictor, settings, learning=lambda: supervisor.is_alive)
+            learning = supervisor.check_alive
+        yield create_app(storage, predictor, settings, learning=learning)
+
+
+def prepare_files(settings: ServiceSettings, storage: Storage, source: Classifier) -> VersionFiles:
+    """Check that settings, database and files belong together, and begin a new service."""
+    with storage.alone("start"):  # of several processes that start together, the first begins it
+        check_compatible(settings, storage)
+        files = VersionFiles(open_blobs(settings, storage, VERSIONS), storage.versions, source)
+        files.begin(time.time())
+    save_settings(settings)  # not earlier: a failed start must not replace the last ones
+    return files
 
 
 def _record_death(storage: Storage, code: int, in_a_row: int) -> None:
@@ -185,14 +227,19 @@ def _warn_if_shared(folder: Path) -> None:
         )
 
 
-def uvicorn_config(app: FastAPI) -> uvicorn.Config:
-    """The configuration of the web server.
+def uvicorn_config(app: FastAPI, server: ServerTable) -> BoundedConfig:
+    """The configuration of the web server, with the limits of its connections.
 
     By default uvicorn trusts the header X-Forwarded-For from any program on this machine, which
     could then use any number of addresses. So the header counts only if the operator names proxies.
     """
-    return uvicorn.Config(
+    bounds = Connections(
+        server.connections, head_seconds=server.head_seconds, stalled_seconds=server.body_seconds
+    )
+    return BoundedConfig(
         app,
+        bounds,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

@@ -130,6 +130,8 @@ class PacedTable(Table):
     spread_over: Positive | None = None
     first: Count = 10
     at_drift: Count = 8
+    question: Literal["class", "yes_no"] | None = None
+    yes_no_price: Annotated[float, Field(strict=True, gt=0)] = 1.0
 
     @field_validator("spread_over")
     @classmethod
@@ -165,15 +167,23 @@ class ModelOracleTable(Table):
         return self
 
 
+class CrowdTable(Table):
+    """[labels.crowd]: simulated people, of whom some answer each question."""
+
+    noise: Annotated[tuple[Rate, ...], Field(min_length=1)] = (0.05, 0.1, 0.3, 0.5, 0.7)
+    answers: Positive = 3
+    settle: Literal["majority", "reliability"] = "reliability"
+    soft: bool = True
+
+
 class LabelsTable(PacedTable):
     """[labels]: how many may be asked, how fast, and who answers how."""
 
     matched: Count | None = None
-    question: Literal["class", "yes_no"] | None = None
-    yes_no_price: Annotated[float, Field(strict=True, gt=0)] = 1.0
     buffer: Count = 0
-    oracle: Literal["known", "ask", "model"] = "known"
+    oracle: Literal["known", "ask", "model", "crowd"] = "known"
     model: ModelOracleTable | None = None
+    crowd: CrowdTable | None = None
     delay: Count = 0
     jitter: Count = 0
     noise: Rate = 0.0
@@ -181,14 +191,13 @@ class LabelsTable(PacedTable):
     expiry: Count = 0
     wait: Annotated[float, Field(strict=True, ge=0)] = 0.0
 
-    @field_validator("model")
+    @field_validator("model", "crowd")
     @classmethod
-    def _belongs_to_the_oracle(
-        cls, model: ModelOracleTable | None, info: ValidationInfo
-    ) -> ModelOracleTable | None:
-        if model is not None and info.data.get("oracle") != "model":
-            raise PydanticCustomError("model", 'left out where oracle is not "model"')
-        return model
+    def _belongs_to_the_oracle(cls, table: Table | None, info: ValidationInfo) -> Table | None:
+        if table is not None and info.data.get("oracle") != info.field_name:
+            message = f'left out where oracle is not "{info.field_name}"'
+            raise PydanticCustomError("oracle", message)
+        return table
 
     @property
     def limit(self) -> int | None:

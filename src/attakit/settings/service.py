@@ -21,6 +21,7 @@ from attakit.settings.experiment import (
 )
 
 Seconds = Annotated[float, Field(ge=0)]
+_SEVERAL = ("majority", "reliability")  # policies by which several people answer a question
 Margin = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -76,8 +77,8 @@ class ServiceLabelsTable(PacedTable):
     per_hour: Count | Literal["unlimited"] = "unlimited"
     per_class: Count | Literal["unlimited"] = "unlimited"  # by the class the model guesses
     audit_share: Rate = 0.3  # of the questions, drawn uniformly and never learned from
-    policy: Literal["first", "majority", "newest"] = "first"
-    answers: Positive = 1  # people who answer each question, for policy = "majority"
+    policy: Literal["first", "majority", "reliability", "newest"] = "first"
+    answers: Positive = 1  # people who answer each question, for majority and reliability
     lease_seconds: Seconds = 60.0
     settle_seconds: Seconds = 5.0  # an answer can be undone for this time
     expiry_seconds: Seconds = 86_400.0
@@ -87,15 +88,15 @@ class ServiceLabelsTable(PacedTable):
     @classmethod
     def _can_be_paid(cls, answers: int, info: ValidationInfo) -> int:
         budget = info.data.get("budget")
-        by_majority = info.data.get("policy") == "majority"
-        if by_majority and isinstance(budget, int) and 0 < budget < answers:
+        asks_several = info.data.get("policy") in _SEVERAL
+        if asks_several and isinstance(budget, int) and 0 < budget < answers:
             raise PydanticCustomError("answers", f"at most budget, which is {budget}")
         return answers
 
     @property
     def cost(self) -> int:
         """Labels of the budget that one question costs: one for each person who must answer."""
-        return self.answers if self.policy == "majority" else 1
+        return self.answers if self.policy in _SEVERAL else 1
 
 
 class LearningTable(Table):
@@ -152,6 +153,7 @@ class ServerTable(Table):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    open: bool = False  # to the user who runs it, on loopback, without a token
     threads: Positive = 1
     batch_size: Positive = 32  # inputs of concurrent requests that share one forward pass
     batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0
@@ -159,7 +161,12 @@ class ServerTable(Table):
     held_megabytes: Annotated[float, Field(gt=0)] = 200.0  # of all requests together
     inputs_per_request: Positive = 256
     pixels: Positive = 20_000_000
-    requests_per_minute: Positive = 6_000  # by one client
+    requests_per_minute: Positive = 6_000  # by one token
+    unknown_per_minute: Positive = 600  # by one address, without a token
+    connections: Annotated[int, Field(ge=4)] = 500
+    head_seconds: Annotated[float, Field(gt=0)] = 10.0  # until the head of a request is there
+    body_seconds: Annotated[float, Field(gt=0)] = 20.0  # for a body, and more for a large one:
+    body_kilobytes_per_second: Annotated[float, Field(gt=0)] = 10.0
 
 
 class ServiceSettings(Table):
@@ -173,6 +180,7 @@ class ServiceSettings(Table):
 
     folder: Path = Path("service")
     database: str | None = None  # URL; SQLite in the folder if not given
+    files: str | None = None  # "database" or URL of an object store; in the folder if not given
     classes: ClassNames
     seed: int = 0
     model: ModelTable = ModelTable()

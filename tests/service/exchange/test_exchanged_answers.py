@@ -62,8 +62,11 @@ def test_a_question_that_was_never_asked_is_unknown(imported, question):
         ({"answer": 1.0}, "1.0 is not a class"),
         ({"answer": ["cat"]}, "is not a class"),
         ({"answer": "9" * 5_000}, "is not a class"),
-        ({"answer": "cat", "kind": "maybe"}, "kind must be label, skip or none, got 'maybe'"),
-        ({"answer": "cat", "kind": "\ud800"}, "kind must be label, skip or none"),
+        (
+            {"answer": "cat", "kind": "maybe"},
+            "kind must be one of label, skip, none, yes, no, got 'maybe'",
+        ),
+        ({"answer": "cat", "kind": "\ud800"}, "kind must be one of label, skip"),
         ({"answer": "cat", "kind": ["label"]}, "kind must be"),
         ({"answer": "cat", "kind": "skip"}, "of kind 'skip' has no label, got 'cat'"),
         ({"kind": "label"}, "None is not a class"),

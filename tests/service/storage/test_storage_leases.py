@@ -2,6 +2,7 @@ import pytest
 
 from attakit.errors import SettingError, UnknownQuestion
 from attakit.service.storage import LabelRules
+from attakit.service.storage.rows import AskedCounts
 from service_records import NOW, ask, question, served
 
 
@@ -130,8 +131,8 @@ def test_questions_are_counted_by_time_and_by_person(storage, clock):
     clock.sleep(10)
     storage.questions.settle()
 
-    assert storage.questions.asked_since(NOW) == 4
-    assert storage.questions.asked_since(NOW + 100) == 2
+    assert storage.questions.asked_since(NOW) == AskedCounts(classes=4)
+    assert storage.questions.asked_since(NOW + 100) == AskedCounts(classes=2)
     assert [one.sample for one in storage.questions.recent(3)] == ["d", "c", "b"]
     assert storage.questions.answered_by("Ada") == 2
     assert storage.questions.answered_by("Bob") == 0

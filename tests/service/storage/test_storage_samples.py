@@ -181,19 +181,22 @@ def test_a_forgotten_sample_leaves_no_content_guess_or_label(storage, clock):
     assert (event.who, event.details) == ("root", {"sample": "a"})
 
 
-@pytest.mark.parametrize("kind", ["skip", "none"])
-def test_a_question_without_a_label_stays_refunded_but_what_was_said_is_gone(storage, clock, kind):
-    (number,) = ask(storage, "a")
+@pytest.mark.parametrize(
+    ("kind", "state"), [("skip", "skipped"), ("none", "forgotten"), ("no", "forgotten")]
+)
+def test_what_a_question_cost_stays_but_what_was_said_is_gone(storage, clock, kind, state):
+    (number,) = ask(storage, "a", proposed=1)
     storage.questions.answer(number, "Ada", kind, None, "one")
     settle(storage, clock)
 
     storage.samples.forget("a", "root")
 
     (question_left,) = storage.questions.get([number])
-    assert (question_left.state, question_left.guesses) == ("skipped", ())
+    assert (question_left.state, question_left.guesses) == (state, ())
+    assert (question_left.proposed, storage.questions.counts().yes_no) == (-1, kind != "skip")
     assert storage.questions.audited(10) == ()
     assert [given.kind for given in storage.questions.answers(number)] == ["skip"]
-    assert "none" not in repr([event.details for event in storage.events.recent(100)])
+    assert f"'{kind}'" not in repr([event.details for event in storage.events.recent(100)])
 
 
 def test_the_key_of_an_answer_goes_too_since_it_may_be_made_of_the_label(storage, clock):

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from torch import nn
 
 from attakit.nn import Classifier, seeded
-from attakit.service.models import version_path
+from attakit.service.models import VERSIONS
 from attakit.service.predictor import Predictor
 from attakit.service.storage import (
     LabelRules,
@@ -66,7 +66,7 @@ class Live:
         """Save a version as the learner does; returns its file."""
         version = Version(number, number, f"{number}.safetensors", "x", 5, self.clock())
         self.storage.versions.add(version)
-        file = version_path(self.state.settings, version.file)
+        file = self.state.settings.folder / VERSIONS / version.file
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"weights")
         return file
@@ -86,12 +86,12 @@ class Live:
         self.samples += names
         return names
 
-    def ask(self, count=1):
+    def ask(self, count=1, **more):
         """Put questions about new samples, as the learner does."""
         samples = self.serve(count)
         numbers = self.storage.questions.put(
             [
-                Question(0, sample, 0, "learn", 0, 1.0, ((1, 0.6), (0, 0.4)), self.clock())
+                Question(0, sample, 0, "learn", 0, 1.0, ((1, 0.6), (0, 0.4)), self.clock(), **more)
                 for sample in samples
             ]
         )
@@ -134,6 +134,8 @@ def start(tmp_path):
         **tables,
     ):
         tables.setdefault("input", {"size": 8})
+        server = tables.get("server", {})
+        tables["server"] = {"open": "host" not in server, **server}
         settings = ServiceSettings(folder=tmp_path, classes=CLASSES, **tables)
         clock = Clock()
         labels = rules or LabelRules(settle_seconds=5, classes=len(CLASSES))

@@ -79,6 +79,35 @@ def test_answers_are_undone_skipped_and_refused_by_keyboard(site, visit):
     site.wait_for(third, ("label", 4))
 
 
+def test_one_key_says_yes_and_one_says_no(site, visit):
+    first, second, third = site.ask(3, proposed=2)
+    (fourth,) = site.ask(1, start=3)
+    page = visit("/label")
+    wait_until_shown(page, first)
+    assert page.locator("#yes-no-title").text_content() == "Is this “cat”?"
+    assert page.locator("#guessing, #all, #none").evaluate_all(
+        "all => all.every((one) => one.hidden)"
+    )
+
+    page.keyboard.press("1")  # the key of a class, which is not asked for
+    page.keyboard.press("y")
+    wait_until_shown(page, second)
+    page.keyboard.press("n")
+    wait_until_shown(page, third)
+    page.keyboard.press("u")
+    wait_until_shown(page, second)
+    page.locator("#no").click()
+    wait_until_shown(page, third)
+    page.keyboard.press("Space")
+    wait_until_shown(page, fourth)
+    page.keyboard.press("n")  # here it is "none of these"
+
+    site.wait_for(first, ("label", 2))
+    site.wait_for(second, ("no", None))
+    site.wait_for(third, ("skip", None))
+    site.wait_for(fourth, ("none", None))
+
+
 def test_an_answer_that_counts_already_is_not_undone(start_site, visit):
     site = start_site(settle_seconds=0.0)
     (question,) = site.ask(1)

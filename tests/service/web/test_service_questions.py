@@ -221,3 +221,36 @@ def test_a_file_that_is_no_text_is_refused(live):
     response = live.client.post("/v1/import/answers", content=b"\xff\xfe\xff")
 
     assert response.status_code == 422
+
+
+def test_a_question_may_propose_a_class_and_be_answered_with_yes_or_no(live):
+    first, second = live.ask(2, proposed=1)
+    lease = live.client.post("/v1/questions/lease").json()
+    assert (lease["question"], lease["proposed"]) == (first, 1)
+
+    for number, kind in ((first, "no"), (second, "yes")):
+        said = {"key": f"k{number}", "kind": kind}
+        response = live.client.post(f"/v1/questions/{number}/answer", json=said)
+        assert response.json() == {"outcome": "accepted"}
+
+    newest, oldest = live.client.get("/v1/questions").json()["questions"]
+    assert [(one["kind"], one["label"]) for one in oldest["answers"]] == [("no", None)]
+    assert [(one["kind"], one["label"]) for one in newest["answers"]] == [("label", 1)]
+    assert newest["proposed"] == oldest["proposed"] == 1
+
+
+def test_yes_to_a_question_about_the_class_is_refused_with_what_to_do(live):
+    (number,) = live.ask()
+    said = {"key": "k", "kind": "yes"}
+    response = live.client.post(f"/v1/questions/{number}/answer", json=said)
+
+    assert response.status_code == 422
+    assert "asks for the class and proposes none" in response.json()["error"]
+
+
+def test_cheap_questions_leave_a_fraction_of_a_label(start):
+    live = start(labels={"budget": 5, "yes_no_price": 0.25})
+    live.ask(3, proposed=1)
+
+    assert live.client.get("/v1/status").json()["labels"]["left"] == 4.25
+    assert live.client.post("/v1/questions/lease").json()["budget_left"] == 4.25

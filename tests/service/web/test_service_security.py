@@ -1,10 +1,15 @@
 """Tokens, sessions, cross-site requests and foreign names of the host."""
 
+import socket
+
 import pytest
 from starlette.testclient import TestClient
 
+from attakit.errors import StateError
 from attakit.service.serve import uvicorn_config
 from attakit.service.web.sessions import COOKIE, Sessions
+from attakit.settings.service import ServerTable
+from live_site import serving
 
 
 @pytest.fixture
@@ -176,12 +181,46 @@ def test_a_made_up_cookie_is_no_session(guarded, cookie):
 
 
 def test_logging_in_is_slowed_down_after_some_wrong_tokens(guarded):
-    codes = [guarded.client.post("/login", data={"token": "guess"}).status_code for _ in range(6)]
-    right = guarded.client.post("/login", data={"token": guarded.tokens["admin"]})
+    codes = [guarded.client.post("/login", data={"token": "guess"}).status_code for _ in range(5)]
+    last = guarded.client.post("/login", data={"token": "guess"})
 
-    assert codes == [401] * 5 + [429]
-    assert right.status_code == 429
-    assert int(right.headers["retry-after"]) >= 1
+    assert codes == [401] * 5
+    assert last.status_code == 429
+    assert int(last.headers["retry-after"]) >= 1
+
+
+def test_wrong_tokens_from_an_address_keep_no_right_one_out(guarded):
+    for _ in range(6):
+        guarded.client.post("/login", data={"token": "guess"})
+
+    assert log_in(guarded, "admin")
+
+
+def test_a_form_to_log_in_with_is_short(guarded):
+    response = guarded.client.post("/login", data={"token": "x" * 11_000})
+
+    assert response.status_code == 413
+
+
+def test_nothing_that_an_unknown_caller_sends_is_read(guarded):
+    for path in ("/v1/predict", "/v1/learning", "/v1/questions/1/answer", "/v1/import/answers"):
+        response = guarded.client.post(path, json={}, headers={"Content-Length": "1000000"})
+
+        assert response.status_code == 401
+
+
+def test_tokens_count_while_the_database_is_away(guarded, monkeypatch):
+    headers = bearer(guarded.tokens["predict"])
+    assert guarded.client.get("/v1/classes", headers=headers).status_code == 200
+
+    def fail():
+        raise StateError("the database is away")
+
+    monkeypatch.setattr(guarded.storage.tokens, "valid", fail)
+    monkeypatch.setattr("attakit.service.web.known_tokens.FRESH_SECONDS", 0.0)
+
+    assert guarded.client.get("/v1/classes", headers=headers).status_code == 200
+    assert guarded.client.get("/v1/classes", headers=bearer("wrong")).status_code == 401
 
 
 def guess_through(app, count=6):
@@ -193,7 +232,7 @@ def guess_through(app, count=6):
 
 def served(app):
     """The app as the server calls it."""
-    config = uvicorn_config(app)
+    config = uvicorn_config(app, ServerTable())
     config.load()
     return config.loaded_app
 
@@ -220,7 +259,7 @@ def test_logging_in_leads_to_no_other_site(guarded):
     assert response.headers["location"] == "/"
 
 
-def test_on_loopback_without_tokens_everything_is_open(live):
+def test_an_open_server_lets_its_user_do_everything(live):
     assert live.client.get("/v1/status").status_code == 200
     assert live.client.post("/v1/learning", json={"paused": True}).status_code == 200
 
@@ -262,7 +301,37 @@ def test_an_open_server_answers_nobody_from_elsewhere(start, peer):
     response = start(peer=peer).client.get("/v1/status")
 
     assert response.status_code == 403
-    assert "attakit token create NAME --role ROLE --folder FOLDER" in response.json()["error"]
+    assert "Log in with a token" in response.json()["error"]
+
+
+@pytest.fixture
+def real(live):
+    """The address of an open service: host and port."""
+    config = uvicorn_config(live.client.app, ServerTable())
+    config.lifespan = "off"
+    with serving(config) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        yield host, int(port)
+
+
+def first_line(address, version):
+    """What a server answers a program that names it by its address, as nginx does by default."""
+    with socket.create_connection(address) as connection:
+        head = f"GET /v1/status HTTP/{version}\r\nHost: {address[0]}\r\nConnection: close\r\n\r\n"
+        connection.sendall(head.encode())
+        return connection.recv(12)
+
+
+def test_an_open_server_does_not_answer_a_proxy_of_another_user(real, monkeypatch):
+    assert first_line(real, "1.1") == b"HTTP/1.1 200"
+
+    monkeypatch.setattr("attakit.service.web.local.is_other_user", lambda *_: True)
+
+    assert first_line(real, "1.1") == b"HTTP/1.1 403"
+
+
+def test_an_open_server_does_not_answer_a_proxy_that_speaks_as_nginx_does(real):
+    assert first_line(real, "1.0") == b"HTTP/1.1 403"
 
 
 def test_an_open_server_shows_a_person_behind_a_proxy_a_page(live):
@@ -271,7 +340,7 @@ def test_an_open_server_shows_a_person_behind_a_proxy_a_page(live):
     response = live.client.get("/", headers=headers)
 
     assert response.status_code == 403
-    assert "Create a token with" in response.text
+    assert "Log in with a token" in response.text
 
 
 def test_with_a_token_a_proxy_may_stand_in_between(live):
@@ -304,11 +373,16 @@ def test_an_open_server_takes_changes_from_its_own_pages(live):
     assert live.client.post("/v1/learning", json={"paused": True}, headers=headers).is_success
 
 
-def test_a_first_token_closes_an_open_server(live):
-    assert live.client.get("/v1/status").status_code == 200
+def test_an_open_server_takes_tokens_too(live):
+    token = live.storage.tokens.create("ann", "label")
 
-    live.storage.tokens.create("ann", "admin")
-    live.forget_what_was_seen()
+    assert live.client.get("/v1/status", headers=bearer(token)).status_code == 200
+    assert live.client.post("/v1/learning", headers=bearer(token)).status_code == 403
+    assert live.client.get("/v1/status", headers=bearer("wrong")).status_code == 401
+
+
+def test_on_loopback_too_a_token_is_needed(start):
+    live = start(server={"open": False})
 
     assert live.client.get("/v1/status").status_code == 401
 

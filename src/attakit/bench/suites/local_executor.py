@@ -11,6 +11,8 @@ from attakit.bench.suites.work import CellEnd, CellEvent, CellResult, Job, do_jo
 from attakit.build.sets.places import COUNTS
 from attakit.processes.pool import Failed, Finished, Message, PoolEvent, ProcessPool, Send
 
+# torch imports the second at the first step of an optimiser, which takes longer than many a cell.
+_PRELOADED = (__name__, "torch._dynamo")
 _KILL = 9  # SIGKILL, which Windows has no name for
 _KILLED_IN_SHELL = 128 + _KILL  # the exit code that a shell in between reports
 
@@ -31,7 +33,7 @@ class LocalExecutor:
     """
 
     def __init__(self, *, workers: int) -> None:
-        self.pool = ProcessPool(workers=workers, preload=[__name__])
+        self.pool = ProcessPool(workers=workers, preload=_PRELOADED)
         self._stopping = False
 
     def __enter__(self) -> LocalExecutor:

@@ -11,9 +11,10 @@ from attakit.class_names import plain_name
 from attakit.errors import LabelError, UnknownQuestion, check_choice
 from attakit.queries import AnswerKind
 from attakit.service.exchange.json_lines import read_lines
-from attakit.service.exchange.label_studio import NONE, read_annotations
+from attakit.service.exchange.label_studio import read_annotations
 from attakit.service.exchange.lines import (
     FILE_FORMATS,
+    WORDS,
     FileFormat,
     ImportReport,
     Line,
@@ -99,8 +100,9 @@ def _understand(line: Line, annotator: str, classes: Sequence[str]) -> ReadAnswe
     if kind in (None, "") and answer is None:
         return None
     kind = kind or "label"
-    if kind == "label" and answer == NONE and NONE not in classes:
-        kind, answer = "none", None
+    is_word = isinstance(answer, str) and answer in WORDS and answer not in classes
+    if kind == "label" and is_word:
+        kind, answer = WORDS[answer], None
     label = _class_index(answer, classes) if kind == "label" else answer
     return _question_number(line.question), _name(line.annotator, annotator), kind, label
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from attakit.service.exchange.lines import ExportedQuestion, Line, LineProblem, shortened
+from attakit.service.storage.rows import Question
 
 LONGEST_LINE = 1_000_000  # characters
 
@@ -66,6 +67,7 @@ def _to_object(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any
             for label, probability in question.guesses
         ],
         "state": question.state,
+        **_proposal(question, classes),
         "answer": None if question.label is None else classes[question.label],
         "answers": [
             {
@@ -78,3 +80,7 @@ def _to_object(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any
         ],
     }
     return written if asked.image is None else {**written, "image": asked.image}
+
+
+def _proposal(question: Question, classes: Sequence[str]) -> dict[str, Any]:
+    return {} if question.proposed is None else {"proposed": classes[question.proposed]}

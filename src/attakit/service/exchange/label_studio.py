@@ -12,11 +12,19 @@ from typing import Any, TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from attakit.errors import LabelError
-from attakit.service.exchange.lines import ExportedQuestion, Line, LineProblem, shortened
-from attakit.service.storage.rows import GivenAnswer
+from attakit.service.exchange.lines import (
+    NO,
+    NONE,
+    YES,
+    ExportedQuestion,
+    Line,
+    LineProblem,
+    shortened,
+)
+from attakit.service.storage.rows import GivenAnswer, Question
 
-IMAGE, CHOICES = "image", "class"  # names in the labelling interface
-NONE = "none of these"
+IMAGE, CHOICES, ASK = "image", "class", "ask"  # names in the labelling interface
+_WHICH = "Which class is it?"
 
 
 def tasks_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Iterator[str]:
@@ -29,8 +37,10 @@ def tasks_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Itera
     yield "\n]\n"
 
 
-def label_config(classes: Sequence[str]) -> str:
+def label_config(classes: Sequence[str], *, yes_no: bool = False) -> str:
     """The labelling interface for such tasks, to be pasted into the settings of a project.
+
+    With `yes_no` it shows what each task asks, and offers "yes" and "no" as well.
 
     >>> print(label_config(["cat", "dog"]))
     <View>
@@ -43,11 +53,13 @@ def label_config(classes: Sequence[str]) -> str:
     </View>
     """
     view = Element("View")
+    if yes_no:
+        SubElement(view, "Header", value=f"${ASK}")
     SubElement(view, "Image", name=IMAGE, value=f"${IMAGE}")
     choices = SubElement(
         view, "Choices", name=CHOICES, toName=IMAGE, choice="single", required="true"
     )
-    for name in dict.fromkeys([*classes, NONE]):
+    for name in dict.fromkeys([*((YES, NO) if yes_no else ()), *classes, NONE]):
         SubElement(choices, "Choice", value=name)
     indent(view)
     return tostring(view, encoding="unicode")
@@ -79,6 +91,7 @@ def _to_task(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any]:
             "question": question.question,
             "sample": question.sample,
             IMAGE: asked.image or "",  # it takes no file in which a task lacks what is shown
+            ASK: _ask(question, classes),
         },
         "predictions": [
             {
@@ -94,10 +107,16 @@ def _to_task(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any]:
     return task
 
 
+def _ask(question: Question, classes: Sequence[str]) -> str:
+    return _WHICH if question.proposed is None else f"Is it “{classes[question.proposed]}”?"
+
+
 def _to_annotation(given: GivenAnswer, classes: Sequence[str]) -> dict[str, Any]:
     if given.kind == "skip":
         return {"was_cancelled": True, "result": []}
-    return {"result": _choose(NONE if given.label is None else classes[given.label])}
+    if given.label is None:
+        return {"result": _choose(NO if given.kind == "no" else NONE)}
+    return {"result": _choose(classes[given.label])}
 
 
 def _choose(name: str) -> list[dict[str, Any]]:

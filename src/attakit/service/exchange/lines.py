@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attakit.errors import SettingError, check_choice
+from attakit.queries import AnswerKind
 from attakit.service.storage.rows import GivenAnswer, Question
 
 FileFormat = Literal["csv", "jsonl", "label-studio"]
@@ -17,6 +18,9 @@ _ENDINGS: dict[str, FileFormat] = {
     ".ndjson": "jsonl",
     ".json": "label-studio",
 }
+NONE, YES, NO = "none of these", "yes", "no"
+# What may be written in the place of a class, unless a class is called so.
+WORDS: dict[Any, AnswerKind] = {NONE: "none", YES: "yes", NO: "no"}
 _SHOWN = 40  # characters of a field that an error shows
 
 

@@ -76,11 +76,15 @@ def questions_in_pieces(
 
 
 def _find_questions(storage: Storage, *, everything: bool) -> list[Question]:
-    """The oldest first; what was forgotten, and so lost its guesses, never leaves."""
+    """The oldest first; what was forgotten, and so lost its guesses, never leaves.
+
+    An open question whose answer only waits to be settled is left out, unless everything is wanted:
+    a second answer would contradict the first, or be too late.
+    """
+    if not everything:
+        return [*storage.questions.unanswered()]
     newest_first = storage.questions.recent(storage.questions.counts().asked)
-    return [
-        one for one in newest_first[::-1] if one.state == "open" or (everything and one.guesses)
-    ]
+    return [one for one in newest_first[::-1] if one.guesses]
 
 
 def _exported(

@@ -23,6 +23,7 @@ COLUMNS = (
     "guess",
     "probability",
     "state",
+    "proposed",
     "annotator",
     "kind",
     "answer",
@@ -95,6 +96,7 @@ def _rows(asked: ExportedQuestion, classes: Sequence[str]) -> Iterator[list[obje
         "" if guess is None else escape_cell(classes[guess]),
         probability,
         question.state,
+        "" if question.proposed is None else escape_cell(classes[question.proposed]),
     ]
     if not asked.answers:
         yield [*start, "", "", ""]

@@ -16,8 +16,11 @@ from attakit.select.label_rate import LabelRate
 from attakit.settings.service import ServiceLabelsTable
 
 HOUR = 3600.0
+ONE = Fraction(1)
 _ROUNDING = 1e-9
 _ALONE = 1  # audit questions in a turn where the method itself never asks
+
+Amount = Fraction | float  # a fraction, or infinite
 
 
 class PlannedBudget(Budget):
@@ -36,8 +39,13 @@ class PlannedBudget(Budget):
 
     @property
     def remaining(self) -> float:
-        """Questions that a turn may still be planned with; none where the limit was lowered."""
+        """Labels that a turn may still be planned with; none where the limit was lowered."""
         return max(0, super().remaining)
+
+    @property
+    def left(self) -> Amount:
+        """What remains, exactly."""
+        return math.inf if self.limit is None else max(Fraction(0), self.limit - self._spent)
 
     def spend(self, cost: Cost) -> None:
         """Pay for questions of a planned turn."""
@@ -50,9 +58,12 @@ class PlannedBudget(Budget):
 
 @dataclass(frozen=True, slots=True)
 class PurposeCounts:
-    """Numbers of questions by purpose: chosen by the method, and drawn for the audit."""
+    """Questions by purpose: chosen by the method, and drawn for the audit.
 
-    learn: int = 0
+    Either how many to put, or what was put so far: then a yes/no question counts as its price.
+    """
+
+    learn: float = 0
     audit: int = 0
 
 
@@ -65,15 +76,17 @@ def question_limit(table: ServiceLabelsTable) -> int | None:
     return None if table.budget == "unlimited" else table.budget // table.cost
 
 
-def label_rate(table: ServiceLabelsTable) -> LabelRate:
+def label_rate(table: ServiceLabelsTable, price: Fraction = ONE) -> LabelRate:
     """The pace at which the method asks: what the audit leaves of the budget, if it is spread.
+
+    `price` is what one of its questions costs.
 
     >>> label_rate(ServiceLabelsTable(budget=100, spread_over=1000, audit_share=0.2)).per_1000
     80.0
     """
     per_1000, limit = table.per_1000, question_limit(table)
     if table.spread_over is not None and limit is not None:
-        per_1000 = 1000 * (1 - table.audit_share) * limit / table.spread_over
+        per_1000 = 1000 * (1 - table.audit_share) * limit / table.spread_over / float(price)
     return LabelRate(per_1000=per_1000, first=table.first, at_drift=table.at_drift)
 
 
@@ -84,28 +97,31 @@ def hourly_limit(table: ServiceLabelsTable) -> float:
 
 def share_out(
     share: float,
-    available: float,
+    available: Amount,
     batch_size: int,
     asked: PurposeCounts,
     random: np.random.Generator,
     *,
     method_asks: bool = True,
+    price: Fraction = ONE,
 ) -> PurposeCounts:
     """Divide what a turn may ask between the method and the audit.
 
-    The audit follows the method: of all questions put so far, `share` shall be its own. A fraction
+    The audit follows the method: of what was spent so far, `share` shall be its own. A fraction
     is rounded up or down at random, so that the share is right on average.
 
     Parameters
     ----------
     available
-        Questions that may be put now; may be infinite.
+        Questions about the class that may be put now; may be infinite.
     batch_size
         Samples in the turn, about which questions can be put.
     asked
         Questions put so far, refunds not subtracted.
     method_asks
         Whether the method ever asks. If it does not, the audit sets its own pace.
+    price
+        What a question of the method costs; one of the audit costs 1.
 
     Examples
     --------
@@ -114,9 +130,16 @@ def share_out(
     """
     due = _audit_due(share, asked, random, method_asks=method_asks)
     audit = int(max(0, min(due, available, batch_size)))
-    rest = available - audit
-    learn = rest if math.isinf(rest) else math.ceil(rest * (1 - share) - _ROUNDING)
-    return PurposeCounts(int(max(0, min(learn, batch_size - audit))), audit)
+    learn = min(_affordable(available - audit, share, price), batch_size - audit)
+    return PurposeCounts(int(max(0, learn)), audit)
+
+
+def _affordable(rest: Amount, share: float, price: Fraction) -> float:
+    """Questions of the method that its part of the rest pays for, and never more than all of it."""
+    if math.isinf(rest):
+        return math.inf
+    wanted = math.ceil(float(rest) * (1 - share) / float(price) - _ROUNDING)
+    return min(wanted, math.floor(Fraction(rest) / price))
 
 
 def _audit_due(

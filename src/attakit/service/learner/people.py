@@ -52,9 +52,10 @@ def sample_predictions(
 class People:
     """Puts the questions of a turn, and hands over exactly the outcomes that the turn names."""
 
-    def __init__(self, questions: QuestionStore, ledger: Ledger) -> None:
+    def __init__(self, questions: QuestionStore, ledger: Ledger, classes: int) -> None:
         self._questions = questions
         self._ledger = ledger
+        self._classes = classes
         self._turn = Turn(-1, (), 0)
         self._version = 0
         self._predictions: dict[SampleId, SamplePrediction] = {}
@@ -131,6 +132,7 @@ class People:
             at=self._turn.at,
             source_guess=None if source is None else source.guesses[0][0],
             source_entropy=None if source is None else source.entropy,
+            proposed=query.proposed,
         )
 
     def _outcomes(self, purpose: Purpose) -> tuple[Answer, ...]:
@@ -139,9 +141,24 @@ class People:
         wanted = [
             one for one in self._settled if one.purpose == purpose and one.state != "forgotten"
         ]
-        return tuple(Answer(to_query(one), one.label, ANNOTATOR) for one in wanted)
+        return tuple(to_answer(one, self._classes) for one in wanted)
 
 
 def to_query(question: Question) -> Query:
     """A question of the table as the loop knows it."""
-    return Query(SampleId(question.sample), question.turn)
+    return Query(SampleId(question.sample), question.turn, question.proposed)
+
+
+def to_answer(question: Question, classes: int) -> Answer:
+    """The outcome of a question as the loop knows it.
+
+    "None of these" excludes all classes that people can choose. No classifier learns from that,
+    but somebody looked, so it is paid for.
+    """
+    query = to_query(question)
+    if question.state == "no":
+        return Answer.no(query, ANNOTATOR)
+    if question.state == "none" and not question.refunded:
+        return Answer(query, None, ANNOTATOR, excluded=tuple(range(classes)))
+    weight = 1.0 if question.weight is None else question.weight
+    return Answer(query, question.label, ANNOTATOR, weight=weight)

@@ -6,9 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from attakit.label.budget import exact
 from attakit.protocols import Asks, LearnsAtOnce
 from attakit.randomness import generator
-from attakit.service.learner.allowance import HOUR, PurposeCounts, hourly_limit, share_out
+from attakit.service.learner.allowance import (
+    HOUR,
+    Amount,
+    PurposeCounts,
+    hourly_limit,
+    share_out,
+)
 from attakit.service.learner.memory import Memory
 from attakit.service.storage.rows import Question, Turn
 from attakit.service.storage.storage import Storage
@@ -107,6 +114,7 @@ class Planner:
                 self._memory.asked,
                 random,
                 method_asks=isinstance(self._memory.method, Asks),
+                price=self._memory.price,
             )
         places = (
             sorted(random.choice(len(samples), allowed.audit, replace=False)) if samples else ()
@@ -114,15 +122,16 @@ class Planner:
         return Turn(
             number=number,
             samples=tuple(samples),
-            allowance=allowed.learn,
+            allowance=int(allowed.learn),
             audit=tuple(samples[place] for place in places),
             settled=tuple(question.question for question in settled),
             forgotten=tuple(forgotten),
             at=self._clock(),
         )
 
-    def _available(self) -> float:
-        """Questions that may be put now."""
+    def _available(self) -> Amount:
+        """Questions about the class that may be put now; yes/no questions count as their price."""
         asked = self._storage.questions.asked_since(self._clock() - HOUR)
-        this_hour = hourly_limit(self._settings.labels) - asked
-        return max(0.0, min(self._memory.ledger.budget.remaining, this_hour))
+        price = exact(self._settings.labels.yes_no_price)
+        this_hour = hourly_limit(self._settings.labels) - asked.classes - price * asked.yes_no
+        return max(0, min(self._memory.left, this_hour))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from attakit.engine.loop import answer, learn
 from attakit.errors import ModelError, StreamError
+from attakit.label.budget import as_number
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.protocols import ShowsModel
@@ -50,7 +51,7 @@ class TurnTaker:
         self._memory = memory
         self._files = files
         self._decode = decode
-        self._people = People(storage.questions, memory.ledger)
+        self._people = People(storage.questions, memory.ledger, len(settings.classes))
 
     def take(self, turn: Turn) -> dict[str, float]:
         """Take a turn, and return its numbers for the dashboard."""
@@ -61,7 +62,9 @@ class TurnTaker:
         put = self._storage.questions.of_turn(turn.number)  # if the turn was taken before
         numbers: dict[str, float] = {}
         if inputs:
-            asked_before = {SampleId(one.sample) for one in put if one.purpose == "learn"}
+            asked_before = {
+                SampleId(one.sample): one.proposed for one in put if one.purpose == "learn"
+            }
             numbers |= self._meet(turn, inputs, asked_before or None)
         elif turn.settled:
             numbers |= self._learn_only(turn)
@@ -98,12 +101,18 @@ class TurnTaker:
             if one.purpose == "audit":
                 memory.asked_audit += 1
                 continue
-            memory.asked_learn += 1
+            memory.asked_learn += self._price(to_query(one))
             if one.guesses:
                 memory.count(one.guesses[0][0], 1)
 
+    def _price(self, query: Query) -> float:
+        return as_number(self._memory.ledger.budget.price(query))
+
     def _meet(
-        self, turn: Turn, inputs: Mapping[SampleId, Tensor], repeat: Collection[SampleId] | None
+        self,
+        turn: Turn,
+        inputs: Mapping[SampleId, Tensor],
+        repeat: Mapping[SampleId, int | None] | None,
     ) -> dict[str, float]:
         """A turn with samples: ask for the audit, let the method answer, ask and learn."""
         everyone = torch.stack(list(inputs.values()))
@@ -125,7 +134,10 @@ class TurnTaker:
         }
 
     def _step(
-        self, turn: Turn, inputs: Mapping[SampleId, Tensor], repeat: Collection[SampleId] | None
+        self,
+        turn: Turn,
+        inputs: Mapping[SampleId, Tensor],
+        repeat: Mapping[SampleId, int | None] | None,
     ) -> StepResult:
         """The method's part. It never sees the audit samples: they judge what it learned."""
         memory = self._memory
@@ -177,13 +189,13 @@ class TurnTaker:
         """Bring the counts up to date, and settle the audit without showing it to the method."""
         memory = self._memory
         memory.ledger.settle(self._people.collect_audit())
-        memory.asked_learn += len(result.step.queries)
+        memory.asked_learn += sum(map(self._price, result.step.queries))
         classes = dict(
             zip(result.batch.samples, result.step.prediction.logits.argmax(dim=1), strict=True)
         )
         for query in result.step.queries:
             memory.count(int(classes[query.sample]), 1)
-        refunded = {given.query for given in result.answers if given.label is None}
+        refunded = {given.query for given in result.answers if not given.says_something}
         for question in self._people.settled:
             if to_query(question) in refunded and question.guesses:
                 memory.count(question.guesses[0][0], -1)

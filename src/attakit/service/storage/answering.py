@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from sqlalchemy import Connection, Row, select
@@ -11,7 +11,14 @@ from sqlalchemy import Connection, Row, select
 from attakit.errors import LabelError, UnknownQuestion
 from attakit.queries import AnswerKind, AnswerOutcome
 from attakit.service.storage.asking import drop_lease, drop_surplus_leases, find_lease, give_lease
-from attakit.service.storage.deciding import Decision, Vote, decide, is_vote, votes_on
+from attakit.service.storage.deciding import (
+    Decision,
+    Vote,
+    Winner,
+    decide,
+    is_vote,
+    votes_on,
+)
 from attakit.service.storage.rows import LabelRules, Lease, Question, field_values, read_row
 from attakit.service.storage.tables import add_event, answers, is_number, questions, samples
 
@@ -36,7 +43,8 @@ def check_label(kind: str, label: object, classes: int | None) -> None:
     again that a label is a class before the learner uses it.
     """
     if kind not in get_args(AnswerKind):
-        raise LabelError(f"An answer's kind must be label, skip or none, got {kind!r:.40}.")
+        kinds = ", ".join(get_args(AnswerKind))
+        raise LabelError(f"An answer's kind must be one of {kinds}, got {kind!r:.40}.")
     if kind != "label":
         if label is not None:
             raise LabelError(f"An answer of kind {kind!r} has no label, got {label!r:.40}.")
@@ -54,6 +62,7 @@ def take_answer(
 ) -> AnswerOutcome:
     """Record an answer and say what became of it."""
     question = find_question(connection, posted.question)
+    posted = _as_stored(posted, question.proposed)
     known = connection.execute(select(answers).where(answers.c.key == posted.key)).one_or_none()
     if known is not None:
         return _repeat(known, posted, question.state)
@@ -70,9 +79,21 @@ def take_answer(
     add_event(connection, now, "answer", posted.annotator, **details)
     drop_lease(connection, posted.question, posted.annotator)
     if outcome == "accepted":
-        decision = _count_votes(connection, posted.question, rules)
+        decision = _count_votes(connection, question, rules)
         drop_surplus_leases(connection, posted.question, decision.wanted, now)
     return outcome
+
+
+def _as_stored(posted: PostedAnswer, proposed: int | None) -> PostedAnswer:
+    """A "yes" is stored as the label of the proposed class; neither fits another question."""
+    if posted.kind not in ("yes", "no"):
+        return posted
+    if proposed is None:
+        raise LabelError(
+            f"Question {posted.question} asks for the class and proposes none, so there is no "
+            f"{posted.kind!r}. Answer with a label."
+        )
+    return replace(posted, kind="label", label=proposed) if posted.kind == "yes" else posted
 
 
 def _is_forgotten(connection: Connection, question: Row[Any]) -> bool:
@@ -115,7 +136,7 @@ def withdraw(
     )
     details = {"question": newest.question, "answer": newest.answer}
     add_event(connection, now, "undo", annotator, **details)
-    decision = _count_votes(connection, newest.question, rules)
+    decision = _count_votes(connection, find_question(connection, newest.question), rules)
     # Those who leased the question since make room for the one who had it before.
     drop_surplus_leases(connection, newest.question, max(decision.wanted - 1, 0), now)
     until = give_lease(connection, newest.question, annotator, rules, now, besides)
@@ -157,14 +178,14 @@ def _judge(
     own = [vote.choice for vote in votes if vote.annotator == posted.annotator]
     if own:
         return "repeated" if own[-1] == choice else "conflict"
-    return _judge_other(choice, votes, rules)
+    return _judge_other(choice, votes, rules, question.proposed)
 
 
 def _judge_other(
-    choice: tuple[str, int | None], votes: Sequence[Vote], rules: LabelRules
+    choice: Winner, votes: Sequence[Vote], rules: LabelRules, proposed: int | None
 ) -> AnswerOutcome:
     """What another person's answer is to a question that may be decided already."""
-    decided = decide(rules, votes).choice
+    decided = decide(rules, votes, proposed).choice
     if decided is None:
         return "accepted"
     return "repeated" if decided == choice else "conflict"
@@ -182,9 +203,10 @@ def _newest_open_vote(connection: Connection, annotator: str, key: str | None) -
     return connection.execute(query.limit(1)).one_or_none()
 
 
-def _count_votes(connection: Connection, question: int, rules: LabelRules) -> Decision:
+def _count_votes(connection: Connection, question: Row[Any], rules: LabelRules) -> Decision:
     """Store with a question how many people are still wanted, and when it was decided."""
-    decision = decide(rules, votes_on(connection, question))
-    this = questions.update().where(questions.c.question == question)
+    votes = votes_on(connection, question.question)
+    decision = decide(rules, votes, question.proposed)
+    this = questions.update().where(questions.c.question == question.question)
     connection.execute(this.values(wanted=decision.wanted, decided=decision.at))
     return decision

@@ -18,15 +18,15 @@ from attakit.service.storage.answering import (
 )
 from attakit.service.storage.asking import drop_lease, lease_question, put_question
 from attakit.service.storage.database import Database
-from attakit.service.storage.deciding import (
-    is_due,
-    is_vote,
-    is_withdrawn,
-    mark_counting,
-    settle_due,
+from attakit.service.storage.deciding import is_vote, is_withdrawn, mark_counting
+from attakit.service.storage.retention import (
+    PAID_STATES,
+    asks_class,
+    is_answered,
+    is_audited,
 )
-from attakit.service.storage.retention import is_answered, is_audited
 from attakit.service.storage.rows import (
+    AskedCounts,
     GivenAnswer,
     LabelRules,
     Lease,
@@ -34,6 +34,7 @@ from attakit.service.storage.rows import (
     QuestionCounts,
     read_row,
 )
+from attakit.service.storage.settling import is_due, settle_due
 from attakit.service.storage.tables import answers, questions
 
 
@@ -133,15 +134,28 @@ class QuestionStore:
 
     def counts(self) -> QuestionCounts:
         """How many questions were put, and what became of them."""
-        query = select(questions.c.state, func.count()).group_by(questions.c.state)
+        query = select(
+            questions.c.state,
+            func.count(),
+            func.count(questions.c.refunded),
+            func.count(questions.c.proposed),
+        ).group_by(questions.c.state)
         with self._database.read() as connection:
-            found: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
-        return QuestionCounts(asked=sum(found.values()), **found)
+            rows = connection.execute(query).all()
+        states: dict[str, int] = {row[0]: row[1] for row in rows}
+        return QuestionCounts(
+            asked=sum(states.values()),
+            **states,
+            refunded=sum(row[2] for row in rows if row[0] == "none"),
+            yes_no=sum(row[3] for row in rows if row[0] in PAID_STATES),
+        )
 
-    def asked_since(self, time: float) -> int:
+    def asked_since(self, time: float) -> AskedCounts:
         """Questions put since then, whatever became of them."""
-        query = select(func.count()).select_from(questions).where(questions.c.at >= time)
-        return int(self._database.scalar(query))
+        query = select(func.count(), func.count(questions.c.proposed))
+        with self._database.read() as connection:
+            row = connection.execute(query.where(questions.c.at >= time)).one()
+        return AskedCounts(classes=row[0] - row[1], yes_no=row[1])
 
     def answered_by(self, annotator: str) -> int:
         """Answers of a person that count."""
@@ -151,6 +165,11 @@ class QuestionStore:
     def recent(self, limit: int) -> tuple[Question, ...]:
         """The newest questions, newest first."""
         return self._find(select(questions).order_by(questions.c.question.desc()).limit(limit))
+
+    def unanswered(self) -> tuple[Question, ...]:
+        """Open questions to which people have not said enough yet, oldest first."""
+        wanted = and_(questions.c.state == "open", questions.c.decided.is_(None))
+        return self._find(select(questions).where(wanted).order_by(questions.c.question))
 
     def answers(self, question: int) -> tuple[GivenAnswer, ...]:
         """All that people said to a question, in the order in which it came."""
@@ -172,9 +191,10 @@ class QuestionStore:
     def compared(self, window: int) -> tuple[Question, ...]:
         """The newest answered questions of which the source model's guess is known, oldest first.
 
-        Unlike `audited`, also those that the method chose.
+        Unlike `audited`, also those that the method chose. Yes/no questions are left out: of them
+        only a "yes" names a class, and it is always the one that a model predicted.
         """
-        known = and_(is_answered(), questions.c.source_guess.is_not(None))
+        known = and_(is_answered(), asks_class(), questions.c.source_guess.is_not(None))
         newest = (questions.c.settled.desc(), questions.c.question.desc())
         return self._find(select(questions).where(known).order_by(*newest).limit(window))[::-1]
 
@@ -185,7 +205,7 @@ class QuestionStore:
         """
         if self._rules.places < 2:
             return ()
-        newest = select(questions.c.question).where(is_answered())
+        newest = select(questions.c.question).where(is_answered(), asks_class())
         newest = newest.order_by(questions.c.question.desc()).limit(window)
         query = (
             select(answers.c.question, answers.c.label)

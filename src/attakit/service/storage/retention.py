@@ -30,8 +30,19 @@ from attakit.service.storage.tables import (
     turns,
 )
 
-# What is left of a forgotten sample, in columns that are never null; -1 is no class.
-_NOTHING = {"content": None, "size": 0, "guess": -1, "confidence": 0.0, "entropy": 0.0}
+FORGOTTEN_CLASS = -1  # in the place of a class, where what was known of it is gone
+PAID_STATES = ("open", "answered", "no", "none", "forgotten")
+# What is left of a forgotten sample.
+_NOTHING = {
+    "content": None,
+    "size": 0,
+    "guess": FORGOTTEN_CLASS,
+    "confidence": 0.0,
+    "entropy": 0.0,
+    "caller_id": None,
+    "text": None,
+    "notes": None,
+}
 
 
 def remove_contents(
@@ -123,7 +134,13 @@ def is_audited() -> ColumnElement[bool]:
 
 def is_answered() -> ColumnElement[bool]:
     """Whether people said what they think of a question's sample, and it counts."""
-    return and_(questions.c.settled.is_not(None), questions.c.state.in_(("answered", "none")))
+    said = questions.c.state.in_(("answered", "none", "no"))
+    return and_(questions.c.settled.is_not(None), said)
+
+
+def asks_class() -> ColumnElement[bool]:
+    """Whether a question asks which class it is, rather than whether it is a proposed one."""
+    return questions.c.proposed.is_(None)
 
 
 def forget_sample(connection: Connection, sample: str, who: str, now: float) -> bool:
@@ -140,28 +157,30 @@ def forget_sample(connection: Connection, sample: str, who: str, now: float) -> 
     _unsay(connection, about)
     asked = questions.update().where(questions.c.sample == sample)
     connection.execute(asked.where(questions.c.settled.is_(None)).values(settled=now))
-    paid, unfit = questions.c.state.in_(("open", "answered")), questions.c.state == "none"
-    connection.execute(asked.where(paid).values(state="forgotten"))
-    connection.execute(asked.where(unfit).values(state="skipped"))  # what was said is gone too
-    connection.execute(asked.values(label=null(), guesses=[], wanted=0))
+    refunded = asked.where(questions.c.refunded.is_not(None))
+    connection.execute(refunded.values(state="skipped", refunded=null()))  # what was said is gone
+    connection.execute(asked.where(questions.c.state.in_(PAID_STATES)).values(state="forgotten"))
+    connection.execute(asked.values(label=null(), weight=null(), guesses=[], wanted=0))
+    # That a class was proposed stays known, because it says what the question cost.
+    connection.execute(asked.where(~asks_class()).values(proposed=FORGOTTEN_CLASS))
     connection.execute(asked.values(source_guess=null(), source_entropy=null()))
     add_event(connection, now, "forgotten", who, sample=sample)
     return True
 
 
 def _unsay(connection: Connection, about: Select[Any]) -> None:
-    """Remove what people said; "none of these" becomes a skip, which says nothing of the sample.
+    """Remove what people said; "none of these" and "no" become a skip, which says nothing.
 
     Keys go too: that of an imported answer is made from its label.
     """
     said = answers.update().where(answers.c.question.in_(about))
     key = literal("forgotten ") + cast(answers.c.answer, String)
-    connection.execute(said.values(label=null(), key=key))
-    connection.execute(said.where(answers.c.kind == "none").values(kind="skip"))
+    connection.execute(said.values(label=null(), key=key, comment=null(), flagged=null()))
+    connection.execute(said.where(answers.c.kind.in_(("none", "no"))).values(kind="skip"))
     closed = select(events.c.number, events.c.details).where(
         events.c.kind == "settled",
         events.c.details["question"].as_integer().in_(about),
-        events.c.details["state"].as_string() == "none",
+        events.c.details["state"].as_string().in_(("none", "no")),
     )
     for number, details in connection.execute(closed).all():
         event = events.update().where(events.c.number == number)

@@ -17,7 +17,8 @@ Record = TypeVar("Record", bound="DataclassInstance")
 
 Purpose = Literal["learn", "audit"]
 Role = Literal["predict", "label", "admin"]
-Policy = Literal["first", "majority", "newest"]
+Policy = Literal["first", "majority", "reliability", "newest"]
+SEVERAL: tuple[Policy, ...] = ("majority", "reliability")  # policies that ask several people
 SampleState = Literal["undecided", "asked", "not asked", "forgotten"]
 
 
@@ -53,7 +54,7 @@ class ServedSample:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which class is this sample?"""
+    """Which class is this sample, or is it of the class that is proposed?"""
 
     question: int
     sample: str
@@ -68,6 +69,9 @@ class Question:
     settled: float | None = None
     source_guess: int | None = None  # of the source model; None where it is not known
     source_entropy: float | None = None
+    proposed: int | None = None  # class of a yes/no question; None asks for the class
+    refunded: bool | None = None  # "none of these" from before that was paid for
+    weight: float | None = None  # how far to trust the label; None is an answer as usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +105,27 @@ class QuestionCounts:
     asked: int = 0
     open: int = 0
     answered: int = 0
+    no: int = 0  # the proposed class is wrong
     skipped: int = 0
     none: int = 0
     expired: int = 0
     forgotten: int = 0
+    refunded: int = 0  # of `none`
+    yes_no: int = 0  # yes/no questions among those that are paid for
+
+    @property
+    def paid(self) -> int:
+        """Questions that cost something: open ones, and those that people answered."""
+        said = self.answered + self.no + self.none - self.refunded
+        return self.open + said + self.forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCounts:
+    """Numbers of questions by what they ask."""
+
+    classes: int = 0
+    yes_no: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +201,7 @@ class LabelRules:
     """When an answer counts, and how long things take."""
 
     policy: Policy = "first"  # which of several answers counts
-    answers: int = 1  # people who answer each question, for the majority
+    answers: int = 1  # people who answer each question, for majority and reliability
     lease_seconds: float = 60.0  # a question is shown to one person only for this time
     settle_seconds: float = 5.0  # the answer that decides a question can be undone for this time
     expiry_seconds: float = 86_400.0  # a question without a decision is closed after this time
@@ -195,4 +216,4 @@ class LabelRules:
     @property
     def places(self) -> int:
         """People who are asked about each question, if they agree."""
-        return self.answers if self.policy == "majority" else 1
+        return self.answers if self.policy in SEVERAL else 1

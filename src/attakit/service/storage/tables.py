@@ -133,6 +133,7 @@ samples = Table(
     Column("turn", Integer, index=True),  # of the learner that took it; null before
     *optional(forgotten=Float),
     *optional(forgotten_turn=Integer),  # of the learner that dropped it from its memory
+    *optional(caller_id=String, text=String, notes=JSON(none_as_null=True)),  # from the caller
     sqlite_autoincrement=True,  # the number of a row that was removed is not given again
 )
 
@@ -149,6 +150,9 @@ questions = Table(
     *optional(settled=Float),
     *optional(taken=Integer),  # turn of the learner that took the outcome
     *optional(source_guess=Integer, source_entropy=Float),  # of the source model; null of old
+    *optional(proposed=Integer),  # class of a yes/no question; -1 once it is forgotten
+    *optional(refunded=Boolean),  # of old "none of these", which were not paid for
+    *optional(weight=Float),  # how far to trust the label; null is an answer as usual
     UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
 )
@@ -168,11 +172,12 @@ answers = Table(
     Column("question", ForeignKey("questions.question"), nullable=False, index=True),
     Column("key", String, nullable=False, unique=True),  # chosen by the client: see `NewAnswer`
     *required(annotator=String),
-    *required(kind=String),  # "label", "skip", "none" or "undo"
+    *required(kind=String),  # "label", "no", "skip", "none" or "undo"; a "yes" is a label
     *optional(label=Integer),
     *required(outcome=String),  # "accepted", "repeated", "late" or "conflict"
     Column("withdraws", ForeignKey("answers.answer")),  # for "undo"
     *required(at=Float),
+    *optional(comment=String, flagged=Boolean),
 )
 
 turns = Table(
@@ -240,3 +245,11 @@ def add_event(connection: Connection, at: float, kind: str, who: str, **details:
     Labels are never written here: they must be forgotten with their sample, and this log stays.
     """
     connection.execute(events.insert().values(at=at, kind=kind, who=who, details=details))
+
+
+def put_fact(connection: Connection, name: str, value: Any) -> None:
+    """Set a single value, which must be one that JSON knows."""
+    same_name = facts.c.name == name
+    changed = connection.execute(facts.update().where(same_name).values(value=value))
+    if changed.rowcount == 0:
+        connection.execute(facts.insert().values(name=name, value=value))

@@ -6,11 +6,13 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from threading import Lock
 
 from attakit.client.bodies import (
     AccuracyBody,
     AlarmBody,
+    AnnotatorBody,
     DriftBody,
     LabelsBody,
     Learning,
@@ -18,8 +20,10 @@ from attakit.client.bodies import (
     StatusBody,
     TurnBody,
 )
+from attakit.label.budget import as_number, exact
 from attakit.service.storage import Storage
 from attakit.service.storage.rows import Event, QuestionCounts, Turn
+from attakit.service.storage.settling import ANNOTATORS
 from attakit.service.worker import Worker
 from attakit.settings.service import ServiceLabelsTable, ServiceSettings
 
@@ -150,6 +154,7 @@ class Overview(Worker):
             agreement=self._agreement(),
             alarms=self._alarms(_ALARMS),
             turn=storage.turns.last(),
+            annotators=_annotators(storage.key_values.get(ANNOTATORS, {})),
         )
 
     def _state(self) -> Learning:
@@ -184,7 +189,7 @@ class Overview(Worker):
 def labels_body(counts: QuestionCounts, table: ServiceLabelsTable) -> LabelsBody:
     """Count the questions by state, and compute the budget that is left.
 
-    A question without a label costs nothing in the end. The learner's ledger computes the same
+    A question without an answer costs nothing in the end. The learner's ledger computes the same
     from its log of turns, which is behind these counts between two turns.
 
     >>> counts = QuestionCounts(asked=5, open=1, answered=2, skipped=2)
@@ -192,17 +197,22 @@ def labels_body(counts: QuestionCounts, table: ServiceLabelsTable) -> LabelsBody
     7
     >>> labels_body(counts, ServiceLabelsTable(budget=10, policy="majority", answers=3)).left
     1
+    >>> counts = QuestionCounts(asked=3, open=1, answered=1, no=1, yes_no=3)
+    >>> labels_body(counts, ServiceLabelsTable(budget=10, yes_no_price=0.1)).left
+    9.7
     """
     limit = table.budget if isinstance(table.budget, int) else None
-    spent = table.cost * (counts.open + counts.answered + counts.forgotten)
+    in_classes = counts.paid - counts.yes_no + exact(table.yes_no_price) * counts.yes_no
     return LabelsBody(
         asked=counts.asked,
-        answered=counts.answered,
+        answered=counts.answered + counts.no + counts.none - counts.refunded,
         open=counts.open,
         expired=counts.expired,
-        skipped=counts.skipped + counts.none,
+        skipped=counts.skipped + counts.refunded,
         budget=limit,
-        left=None if limit is None else max(0, limit - spent),
+        left=None
+        if limit is None
+        else as_number(max(Fraction(0), limit - table.cost * in_classes)),
     )
 
 
@@ -229,6 +239,15 @@ def _accuracy(numbers: NamedNumbers) -> AccuracyBody | None:
     if value is None or low is None or high is None or not count:
         return None
     return AccuracyBody(value=value, low=low, high=high, count=round(count))
+
+
+def _annotators(found: Mapping[str, tuple[float, int]]) -> list[AnnotatorBody]:
+    """How reliable each person is, those with the most answers first."""
+    people = [
+        AnnotatorBody(name=name, accuracy=accuracy, answers=answers)
+        for name, (accuracy, answers) in found.items()
+    ]
+    return sorted(people, key=lambda one: (-one.answers, one.name))
 
 
 def _alarm(event: Event) -> AlarmBody:

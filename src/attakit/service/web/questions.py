@@ -74,7 +74,8 @@ def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
 def answer(
     question: QuestionNumber, body: NewAnswer, service: Service, caller: Labelling
 ) -> OutcomeBody:
-    """Say which class it is. Posting the same key twice is harmless.
+    """Say which class it is, or yes or no if one is proposed. Posting the same key twice is
+    harmless.
 
     The outcome is "repeated" for a key that was posted before, "late" after the question was
     closed, and "conflict" if another answer counts already.
@@ -120,6 +121,7 @@ def _question(service: AppState, question: Question) -> QuestionBody:
     return QuestionBody.model_validate(
         {
             **field_values(question),
+            "proposed": None if question.state == "forgotten" else question.proposed,
             "guesses": _guesses(service, question),
             "answers": service.storage.questions.answers(question.question),
         }

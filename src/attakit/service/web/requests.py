@@ -31,7 +31,7 @@ class RequestBody(BaseModel):
 
 
 class NewAnswer(RequestBody):
-    """Which class it is; or that you cannot say, or that it is none of them."""
+    """Which class it is; yes or no, if one is proposed; that you cannot say, or that it is none."""
 
     key: Key
     kind: AnswerKind = "label"

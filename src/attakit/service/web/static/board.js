@@ -13,8 +13,11 @@ function hint(label, name) {
   return key && key !== name.toLowerCase() ? make("kbd", {}, key) : null;
 }
 
+let names = [];
+
 /** Buttons for all classes, made once: they never move, so that hands learn where they are. */
 export function showClasses(classes, answer) {
+  names = classes;
   assignKeys(classes);
   const buttons = classes.map((name, label) =>
     make("li", {}, make("button", { type: "button", "data-label": label, title: name, onclick: () => answer(label) },
@@ -59,9 +62,27 @@ function leave(search, then) {
   then();
 }
 
+/** A name in the middle of a sentence, kept apart from the direction in which the sentence is written. */
+const named = (name) => make("bdi", {}, name);
+
+/** Ask whether the proposed class is right; false if the question asks for the class. */
+function showProposal(held) {
+  const asks = held.proposed !== null;
+  find("#yes-no").hidden = !asks;
+  find("#guessing").hidden = asks;
+  find("#none").hidden = asks;
+  if (!asks) return false;
+  find("#yes-no-title").replaceChildren("Is this “", named(names[held.proposed]), "”?");
+  const guess = held.guesses.find(({ label }) => label === held.proposed);
+  find("#sure").textContent = guess ? `The model is ${percent(guess.probability)} sure.` : "";
+  find("#all").hidden = true;
+  return true;
+}
+
 /** Show a question in place of the one before. */
 export function showQuestion(held, answer) {
   showPicture(held.image);
+  if (showProposal(held)) return;
   const list = find("#guesses");
   const hadFocus = list.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
   list.replaceChildren(...held.guesses.map((guess) => make("li", {}, guessButton(guess, answer))));
@@ -109,6 +130,7 @@ export function flash(label) {
 
 /** What a screen reader says of a question. */
 export function describe(held) {
+  if (held.proposed !== null) return `New question. Is this ${names[held.proposed]}?`;
   const guesses = held.guesses.map((guess) => `${guess.class} ${percent(guess.probability)}`);
   return `New question. The model guesses ${guesses.join(", ")}.`;
 }

@@ -9,7 +9,7 @@ import { classOf } from "./keys.js";
 import { newKey, Outbox, undoKey } from "./outbox.js";
 import { identify } from "./person.js";
 import { Questions } from "./questions.js";
-import { count, whole } from "./words.js";
+import { count, short, whole } from "./words.js";
 
 const POLL = 2_000; // milliseconds between two looks for a question
 const SLOWEST_POLL = 5_000;
@@ -66,7 +66,7 @@ function showNumbers() {
   const answered = (before ?? 0) + given;
   write(find("#answered"), before === null && !given ? "–" : whole(answered));
   write(find("#open"), open === undefined ? "–" : whole(open));
-  write(find("#left"), left === undefined ? "–" : left === null ? "no limit" : whole(left));
+  write(find("#left"), left === undefined ? "–" : left === null ? "no limit" : short(left));
   write(find("#left-name"), left === null ? "on labels" : "budget left");
   find("#undo").disabled = answered === 0;
 }
@@ -105,7 +105,7 @@ function answer(kind, label = null) {
   history.push({ key, held });
   given += 1;
   if (kind === "label") flash(label);
-  show({ label: `Answered ${classes[label]}.`, skip: "Skipped.", none: "None of these." }[kind]);
+  show({ label: `Answered ${classes[label]}.`, skip: "Skipped.", none: "None of these.", yes: "Yes.", no: "No." }[kind]);
   work();
 }
 
@@ -231,13 +231,16 @@ function onKey(event) {
 function action(event) {
   const key = event.key.toLowerCase();
   if (key === "u" || key === "backspace") return undo;
+  if (asksYesNo() && (key === "y" || key === "n")) return () => answer(key === "y" ? "yes" : "no");
   if (key === "n") return () => answer("none");
   // A person who walks through the buttons with Tab expects Space to press the one they are on.
   if (key === " ") return event.target.matches("button:focus-visible, a") ? null : () => answer("skip");
-  if (key === "/" && !find("#find").hidden) return () => find("#find").focus();
-  const label = classOf(key);
+  if (key === "/" && !asksYesNo() && !find("#find").hidden) return () => find("#find").focus();
+  const label = asksYesNo() ? -1 : classOf(key);
   return label >= 0 ? () => answer("label", label) : null;
 }
+
+const asksYesNo = () => (questions.shown?.proposed ?? null) !== null;
 
 function listen() {
   addEventListener("keydown", onKey);
@@ -246,6 +249,7 @@ function listen() {
   addEventListener("click", (event) => event.detail && event.target.closest("button")?.blur());
   find("#skip").addEventListener("click", () => answer("skip"));
   find("#none").addEventListener("click", () => answer("none"));
+  for (const kind of ["yes", "no"]) find(`#${kind}`).addEventListener("click", () => answer(kind));
   find("#undo").addEventListener("click", undo);
   addEventListener("pagehide", () => {
     sender.leave();

@@ -12,6 +12,7 @@ export function showNumbers(status) {
   showServing(status);
   showQuestions(status);
   showBudget(status.labels);
+  showPeople(status.annotators);
 }
 
 function showFacts(status) {
@@ -61,7 +62,13 @@ function showBudget(labels) {
   find("#budget").replaceChildren(...shown.map(([name, number]) => segment(name, number)));
   find("#budget").setAttribute("aria-label", parts.map(([, number, text]) => `${number} ${text}`).join(", "));
   find("#budget-key").replaceChildren(
-    ...parts.map(([name, number, text]) => make("li", { class: name }, make("b", {}, whole(number)), ` ${text}`)));
+    ...parts.map(([name, number, text]) => make("li", { class: name }, make("b", {}, short(number)), ` ${text}`)));
+}
+
+function showPeople(annotators) {
+  find("#people").hidden = !annotators.length;
+  find("#people-list").replaceChildren(...annotators.map(({ name, accuracy, answers }) =>
+    make("li", {}, make("b", {}, percent(accuracy)), ` ${name}, ${count(answers, "answer")}`)));
 }
 
 function segment(name, number) {
@@ -74,5 +81,5 @@ function budgetText({ budget, left, asked }) {
   if (!Number.isFinite(budget)) return "There is no limit on the number of labels.";
   if (left === 0) return `All ${whole(budget)} labels are spent.`;
   if (!asked) return `Up to ${count(budget, "label")} may be asked for. The first questions come when the learner has looked at enough images.`;
-  return `${whole(left)} of ${count(budget, "label")} left.`;
+  return `${short(left)} of ${count(budget, "label")} left.`;
 }

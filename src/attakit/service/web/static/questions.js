@@ -11,6 +11,7 @@ class Held {
   constructor(lease) {
     this.question = lease.question;
     this.guesses = lease.guesses;
+    this.proposed = lease.proposed ?? null; // class of a yes/no question
     this.image = new Image();
     this.image.alt = "The image to label";
     this.image.src = lease.image;

@@ -4,7 +4,7 @@ import { find, make, sharpen } from "./dom.js";
 import { ago, percent } from "./words.js";
 
 const STATES = { open: "open", skipped: "skipped", none: "none of these", expired: "expired", forgotten: "forgotten" };
-const PAST = { skip: "skipped", none: "none" };
+const PAST = { skip: "skipped", none: "none", no: "no" };
 
 export function showRecent(questions, classes) {
   const place = find("#recent");
@@ -42,11 +42,15 @@ function said(question, classes) {
 function outcome(question, classes, guess) {
   const counting = question.answers.filter((answer) => answer.counts);
   if (question.state === "open" && counting.length) {
-    const choices = counting.map(({ kind, label }) => (kind === "label" ? classes[label] : STATES[PAST[kind]]));
+    const choices = counting.map(({ kind, label }) => (kind === "label" ? classes[label] : stateText(PAST[kind], question, classes)));
     return `${[...new Set(choices)].join(" or ")}, not final yet`;
   }
-  if (question.state !== "answered") return STATES[question.state] ?? question.state;
+  if (question.state !== "answered") return stateText(question.state, question, classes);
   return make("span", { class: question.label === guess ? "agrees" : "differs" }, classes[question.label] ?? String(question.label));
+}
+
+function stateText(state, { proposed }, classes) {
+  return state === "no" ? `not ${classes[proposed] ?? proposed}` : STATES[state] ?? state;
 }
 
 function who(question) {
