@@ -45,29 +45,17 @@ class KeyValueStore:
         with self._database.write() as connection:
             put_fact(connection, name, value)
 
-    def set_first(self, name: str, value: Any) -> Any:
-        """Set a value unless there is one, and return the one that is there now.
+    def change(self, name: str, change: Callable[[Any], Any]) -> Any:
+        """Replace a value by a function of it (None if it was never set), and return the new one.
 
-        Of several servers that start together, all get the same.
+        No other process sets it meanwhile.
         """
         with self._database.write() as connection:
-            known = connection.execute(select(facts.c.value).where(facts.c.name == name)).first()
-            if known is not None:
-                return known.value
-            put_fact(connection, name, value)
-        return value
-
-    def raise_to(self, name: str, number: int) -> bool:
-        """Set a number unless it is larger already, and return whether it was set.
-
-        A process that fell behind another one notices it here.
-        """
-        with self._database.write() as connection:
-            known = connection.execute(select(facts.c.value).where(facts.c.name == name)).first()
-            if known is not None and known.value > number:
-                return False
-            put_fact(connection, name, number)
-        return True
+            before = connection.scalar(select(facts.c.value).where(facts.c.name == name))
+            after = change(before)
+            if after != before:
+                put_fact(connection, name, after)
+        return after
 
 
 class EventStore:
