@@ -75,6 +75,7 @@ leaderboard: $(VENV)/.dev
 	$(BIN)/attakit bench experiments/leaderboard/grid.toml experiments/leaderboard/published.toml --quiet
 	$(BIN)/python benchmarks/leaderboard_grid.py choose
 	$(BIN)/attakit bench experiments/leaderboard/*.toml --quiet
+	$(BIN)/python benchmarks/slim_results.py results/leaderboard results/leaderboard-grid results/leaderboard-tuned
 	$(BIN)/python benchmarks/leaderboard_page.py
 
 # The environment has the build tools already, so the build needs no second one.
