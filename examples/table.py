@@ -70,7 +70,9 @@ def accuracy(method, budget):
     return right / len(truth)
 
 
-model = train()
-budget = Budget(80)
-print(f"source model as it is: {accuracy(SourceOnly(model), Budget(0)):.1%}")
-print(f"anchor head:           {accuracy(AnchorHead(model), budget):.1%} ({budget.spent} labels)")
+if __name__ == "__main__":
+    model = train()
+    budget = Budget(80)
+    print(f"source model as it is: {accuracy(SourceOnly(model), Budget(0)):.1%}")
+    adapted = accuracy(AnchorHead(model), budget)
+    print(f"anchor head:           {adapted:.1%} ({budget.spent} labels)")
