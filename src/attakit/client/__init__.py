@@ -9,6 +9,7 @@
 from attakit.client.bodies import (
     AccuracyBody,
     AlarmBody,
+    ContentBody,
     GuessBody,
     LabelsBody,
     LeaseBody,
@@ -23,6 +24,7 @@ __all__ = [
     "AccuracyBody",
     "AlarmBody",
     "Client",
+    "ContentBody",
     "GuessBody",
     "LabelsBody",
     "LeaseBody",

@@ -56,6 +56,7 @@ class PredictionBody(ResponseBody):
     asked: Literal["undecided", "no"] = Field(
         description="Undecided: the learner looks at it within seconds; ask /v1/samples/{sample}"
     )
+    id: str | None = Field(None, description="The one that you sent with it")
 
 
 class Predictions(ResponseBody):
@@ -74,6 +75,21 @@ class SampleBody(ResponseBody):
     entropy: float | None
     version: int
     asked: AskedState
+    id: str | None = Field(None, description="The one that its sender uses")
+    text: str | None = None
+    notes: dict[str, str] = {}
+
+
+class ContentBody(ResponseBody):
+    """What people see of a sample, if it is no picture, and what its sender said about it."""
+
+    sample: str
+    kind: Literal["image", "array", "text"]
+    id: str | None = Field(None, description="The one that its sender uses")
+    text: str | None = None
+    notes: dict[str, str] = {}
+    columns: list[str] = Field([], description="Names of the numbers, from the settings")
+    values: list[list[float]] | None = Field(None, description="Of an array: rows of its last axis")
 
 
 class Classes(ResponseBody):
@@ -91,7 +107,8 @@ class LeaseBody(ResponseBody):
 
     question: int
     sample: str
-    image: str = Field(description="Address of the picture")
+    image: str | None = Field(description="Address of the picture; null: it is none")
+    content: ContentBody | None = Field(None, description="What to show in its place, or beside it")
     guesses: list[GuessBody] = Field(description="Likeliest first")
     until: float
     open: int = Field(description="Questions that wait for an answer")
@@ -129,6 +146,9 @@ class QuestionBody(ResponseBody):
 
     question: int
     sample: str
+    image: str | None = Field(None, description="Address of the picture; null: it is none")
+    id: str | None = Field(None, description="The one that the sender of the sample uses")
+    text: str | None = Field(None, description="How the text of the sample begins")
     at: float
     version: int
     score: float

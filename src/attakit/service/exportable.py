@@ -62,4 +62,5 @@ def _describe(settings: ServiceSettings, version: Version) -> ModelFacts:
         std=table.std[: table.channels] if is_image else None,
         origin=f"version {version.number} of a service, after {version.labels} labels",
         version=version.number,
+        vocabulary=table.vocabulary if table.kind == "text" else None,
     )

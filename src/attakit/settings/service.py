@@ -56,12 +56,16 @@ WebAddress = Annotated[str, AfterValidator(_web_address)]
 class InputTable(Table):
     """[input]: what a request holds, and how it becomes a tensor."""
 
-    kind: Literal["image", "array"] = "image"
+    kind: Literal["image", "array", "text"] = "image"
     size: Positive = 224  # images are scaled to size × size
     channels: Literal[1, 3] = 3
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of ImageNet
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
     shape: tuple[Positive, ...] = ()  # of one array, for kind = "array"
+    columns: tuple[str, ...] = ()  # names of the numbers of an array, for people
+    tokenizer: str | None = None  # for kind = "text"
+    vocabulary: Annotated[int, Field(ge=3)] = 4096  # token ids are below this
+    length: Positive = 64  # token ids of a text
 
 
 class LiveMethodTable(MethodTable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
@@ -24,6 +25,10 @@ COLUMNS = (
     "probability",
     "state",
     "proposed",
+    "id",
+    "text",
+    "notes",
+    "array",
     "annotator",
     "kind",
     "answer",
@@ -97,6 +102,10 @@ def _rows(asked: ExportedQuestion, classes: Sequence[str]) -> Iterator[list[obje
         probability,
         question.state,
         "" if question.proposed is None else escape_cell(classes[question.proposed]),
+        escape_cell(asked.caller_id),
+        escape_cell(asked.text),
+        json.dumps(dict(asked.notes), ensure_ascii=False) if asked.notes else "",
+        asked.numbers,
     ]
     if not asked.answers:
         yield [*start, "", "", ""]

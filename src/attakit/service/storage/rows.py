@@ -42,13 +42,16 @@ class ServedSample:
     """A sample that came in a request, with what was answered."""
 
     sample: str
-    content: bytes | None  # an image file as it came, or an .npy array; None once it is removed
+    content: bytes | None  # an image file or text as it came, or an .npy array; None once removed
     version: int  # of the model that answered
     guess: int  # class index
     confidence: float
     entropy: float
     at: float  # seconds since 1970
     number: int = 0  # in the order of arrival, from 1; given by the database
+    caller_id: str | None = None  # that the sender uses for it
+    text: str | None = None  # for people: the input itself, or what the sender says of it
+    notes: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from attakit.service.inputs import Inputs
 from attakit.service.predictor import Predictor
 from attakit.service.storage import Storage
 from attakit.service.web import (
+    contents,
     errors,
     exchange,
     metrics,
@@ -70,7 +71,7 @@ def create_app(
     app.state.service = state
     pages = Pages()
     errors.install(app, partial(error_page, pages))
-    for module in (predict, samples, questions, status, versions, exchange, metrics):
+    for module in (predict, samples, contents, questions, status, versions, exchange, metrics):
         app.include_router(module.router)
     _describe(app, settings)
     app.include_router(login_router(pages))

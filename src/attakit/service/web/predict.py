@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from anyio import to_thread
@@ -34,10 +35,12 @@ _QUEUE = 256  # requests that may wait; further ones get status 503
     summary="Ask the model about one or many inputs",
 )
 async def predict(request: Request, service: Service, _caller: Predicting) -> Response:
-    """Classify images or arrays. The answer never waits for learning.
+    """Classify images, arrays or texts. The answer never waits for learning.
 
     Send image files as multipart `files`, or JSON with `images` (base64), or JSON with `arrays`
-    (nested numbers) where the model takes arrays. A sample may be put up for labelling later.
+    (nested numbers) or `texts` where the model takes those. With `about`, a list with an entry per
+    input, you may send an `id` of your own, a `text` and `notes`: people who label see them. A
+    sample may be put up for labelling later.
     """
     if service.predicting.statistics().tasks_waiting > _QUEUE:
         raise refuse(503, "Too many requests wait already. Try again in a moment.", retry_after=1)
@@ -52,7 +55,7 @@ def _answer(service: AppState, upload: Upload) -> bytes:
         answered = service.predictor.predict(service.inputs.stack(inputs))
     except StateError as error:  # no model yet, or none any more
         raise refuse(503, str(error), retry_after=1) from error
-    served, probabilities = _judge(service, answered, contents)
+    served, probabilities = _judge(service, answered, contents, upload)
     may_ask = service.overview.may_keep() and service.writer.put(served)
     may_ask = may_ask and service.overview.may_ask()
     service.metrics.count_inputs(len(served))
@@ -61,6 +64,8 @@ def _answer(service: AppState, upload: Upload) -> bytes:
 
 
 def _decode(service: AppState, upload: Upload) -> tuple[list[Tensor], list[bytes]]:
+    if upload.texts:
+        return service.inputs.read_texts(upload.texts), [one.encode() for one in upload.texts]
     if upload.arrays:
         arrays = [service.inputs.read_array(numbers) for numbers in upload.arrays]
         return arrays, [service.inputs.encode(array) for array in arrays]
@@ -68,7 +73,7 @@ def _decode(service: AppState, upload: Upload) -> tuple[list[Tensor], list[bytes
 
 
 def _judge(
-    service: AppState, answered: ServedPrediction, contents: Sequence[bytes]
+    service: AppState, answered: ServedPrediction, contents: Sequence[bytes], upload: Upload
 ) -> tuple[list[ServedSample], Tensor]:
     probabilities = answered.logits.softmax(dim=1)
     if not torch.isfinite(probabilities).all():
@@ -89,7 +94,20 @@ def _judge(
         ServedSample(uuid.uuid4().hex, content, answered.version, guess, confidence, entropy, now)
         for content, guess, confidence, entropy in rows
     ]
-    return served, probabilities
+    return _with_about(served, upload), probabilities
+
+
+def _with_about(served: list[ServedSample], upload: Upload) -> list[ServedSample]:
+    """Samples with what their sender says of them; a text that is the input itself is shown."""
+    if upload.texts:
+        texts = zip(served, upload.texts, strict=True)
+        served = [replace(one, text=text) for one, text in texts]
+    if not upload.about:
+        return served
+    return [
+        replace(one, caller_id=said.caller_id, text=one.text or said.text, notes=said.notes or None)
+        for one, said in zip(served, upload.about, strict=True)
+    ]
 
 
 def _encode_response(
@@ -105,6 +123,7 @@ def _encode_response(
             "entropy": max(0.0, one.entropy),
             "version": one.version,
             "asked": "undecided" if asked else "no",
+            **({} if one.caller_id is None else {"id": one.caller_id}),
         }
         for one, row in zip(served, probabilities.tolist(), strict=True)
     ]

@@ -2,6 +2,7 @@
 
 import { find, make, sharpen } from "./dom.js";
 import { assignKeys, keyOf } from "./keys.js";
+import { aboutView, sampleView } from "./sample_view.js";
 import { percent } from "./words.js";
 
 const SHORT = 3; // letters of names that fit on small buttons
@@ -81,7 +82,7 @@ function showProposal(held) {
 
 /** Show a question in place of the one before. */
 export function showQuestion(held, answer) {
-  showPicture(held.image);
+  showSample(held);
   if (showProposal(held)) return;
   const list = find("#guesses");
   const hadFocus = list.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
@@ -99,16 +100,24 @@ function guessButton(guess, answer) {
     make("span", { class: "percent" }, percent(guess.probability)));
 }
 
-function showPicture(image) {
+const MISSING = "There is nothing to show of this sample, or it could not be loaded. Skip it if you cannot tell.";
+
+function showSample({ image, content }) {
+  const said = content && aboutView(content);
+  find("#about-sample").replaceChildren(...(said ? [said] : []));
   const frame = find("#picture");
+  frame.classList.toggle("plain", !image);
+  if (image) return showPicture(image, frame);
+  frame.dataset.source = "";
+  frame.replaceChildren((content && sampleView(content)) ?? make("p", {}, MISSING));
+}
+
+function showPicture(image, frame) {
   const ready = () => {
     sharpen(image);
     frame.replaceChildren(image);
   };
-  const missing = () => {
-    const text = "There is no picture of this sample, or it could not be loaded. Skip it if you cannot tell.";
-    frame.replaceChildren(make("p", {}, text));
-  };
+  const missing = () => frame.replaceChildren(make("p", {}, MISSING));
   // A picture may come, or come at the second try, when another question is shown already.
   const current = (then) => () => frame.dataset.source === image.src && then();
   frame.dataset.source = image.src;

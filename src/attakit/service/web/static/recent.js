@@ -27,7 +27,8 @@ function card(question, classes, before) {
 function thumbnail(question) {
   const image = make("img", { alt: "", loading: "lazy", onload: () => sharpen(image), onerror: () => image.replaceWith("no picture") });
   if (question.state === "forgotten") return make("div", { class: "thumb" }, "removed");
-  image.src = `/v1/samples/${encodeURIComponent(question.sample)}/image`;
+  if (!question.image) return make("div", { class: "thumb words" }, make("span", {}, question.text ?? question.id ?? `sample ${question.sample.slice(0, 8)}`));
+  image.src = question.image;
   return make("div", { class: "thumb" }, image);
 }
 
