@@ -111,10 +111,12 @@ def open_site(folder, *, classes=CLASSES, tables=None, model=None, **rules):
 
 @contextmanager
 def serving(app):
-    """The address of an app, which is served inside."""
+    """The address of an app or a configuration, which is served inside."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    options = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+    given = isinstance(app, uvicorn.Config)
+    options = app if given else uvicorn.Config(app, log_level="error")
+    options.timeout_graceful_shutdown = 1
     server = uvicorn.Server(options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

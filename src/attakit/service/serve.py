@@ -33,7 +33,8 @@ from attakit.service.storage import Storage
 from attakit.service.storage.storage import make_service_folder
 from attakit.service.supervisor import Supervisor
 from attakit.service.web.app import create_app
-from attakit.settings.service import ServiceSettings
+from attakit.service.web.connections import BoundedConfig, Connections
+from attakit.settings.service import ServerTable, ServiceSettings
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ def serve(
 def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    config = uvicorn_config(app)
+    config = uvicorn_config(app, app.state.service.settings.server)
     # uvicorn raises the signal that stopped it again, after the last request has ended.
     with suppress(Interrupted), stoppable("Stopped.", at_once=True):
         _Server(config, lambda: started(address)).run(sockets=[listener])
@@ -185,14 +186,19 @@ def _warn_if_shared(folder: Path) -> None:
         )
 
 
-def uvicorn_config(app: FastAPI) -> uvicorn.Config:
-    """The configuration of the web server.
+def uvicorn_config(app: FastAPI, server: ServerTable) -> BoundedConfig:
+    """The configuration of the web server, with the limits of its connections.
 
     By default uvicorn trusts the header X-Forwarded-For from any program on this machine, which
     could then use any number of addresses. So the header counts only if the operator names proxies.
     """
-    return uvicorn.Config(
+    bounds = Connections(
+        server.connections, head_seconds=server.head_seconds, stalled_seconds=server.body_seconds
+    )
+    return BoundedConfig(
         app,
+        bounds,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

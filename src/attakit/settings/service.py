@@ -163,7 +163,12 @@ class ServerTable(Table):
     held_megabytes: Annotated[float, Field(gt=0)] = 200.0  # of all requests together
     inputs_per_request: Positive = 256
     pixels: Positive = 20_000_000
-    requests_per_minute: Positive = 6_000  # by one client
+    requests_per_minute: Positive = 6_000  # by one token
+    unknown_per_minute: Positive = 600  # by one address, without a token
+    connections: Annotated[int, Field(ge=4)] = 500
+    head_seconds: Annotated[float, Field(gt=0)] = 10.0  # until the head of a request is there
+    body_seconds: Annotated[float, Field(gt=0)] = 20.0  # for a body, and more for a large one:
+    body_kilobytes_per_second: Annotated[float, Field(gt=0)] = 10.0
 
 
 class ServiceSettings(Table):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from attakit.service.web.limits import TokenBuckets
+from attakit.service.web.buckets import TokenBuckets
 
 
 class Seconds:
@@ -60,7 +60,7 @@ def test_only_so_many_clients_are_remembered():
 class Call:
     """A prediction that is asked for piece by piece."""
 
-    def __init__(self, app, announced=None):
+    def __init__(self, app, announced=None, peer="127.0.0.1"):
         lengths = [] if announced is None else [(b"content-length", b"%d" % announced)]
         kind = (b"content-type", b"application/json")
         self.pieces = asyncio.Queue()
@@ -74,7 +74,7 @@ class Call:
             "query_string": b"",
             "scheme": "http",
             "http_version": "1.1",
-            "client": ("127.0.0.1", 50_000),
+            "client": (peer, 50_000),
             "server": ("127.0.0.1", 8000),
             "headers": [(b"host", b"localhost"), kind, *lengths],
         }
@@ -86,7 +86,7 @@ class Call:
     async def send(self, body, *, more=True):
         """Send a piece, and wait until it was read."""
         await self.pieces.put({"type": "http.request", "body": body, "more_body": more})
-        while not self.pieces.empty():
+        while not self.pieces.empty() and not self.task.done():
             await asyncio.sleep(0.001)
 
     async def answer(self):
@@ -108,7 +108,7 @@ def test_what_is_announced_beyond_the_room_for_bodies_is_refused_unread(app):
     async def play():
         first = Call(app)
         await first.send(b"x" * 8_000)
-        second = Call(app, announced=3_000)
+        second = Call(app, announced=3_000, peer="127.0.0.2")
         refused = await second.answer()
         first.task.cancel()
         return refused
@@ -122,7 +122,7 @@ def test_what_is_announced_beyond_the_room_for_bodies_is_refused_unread(app):
 
 def test_what_comes_unannounced_beyond_the_room_for_bodies_is_cut_off(app):
     async def play():
-        first, second = Call(app), Call(app)
+        first, second = Call(app), Call(app, peer="127.0.0.2")
         await first.send(b"x" * 6_000)
         await second.send(b"x" * 3_000)
         await second.send(b"x" * 3_000)
@@ -134,6 +134,37 @@ def test_what_comes_unannounced_beyond_the_room_for_bodies_is_cut_off(app):
 
     assert (status, headers[b"retry-after"]) == (503, b"1")
     assert first[0] == 400  # read to its end; it is no JSON
+
+
+def test_one_client_leaves_room_for_others(start):
+    server = {"request_megabytes": 0.003, "held_megabytes": 0.012}
+    app = start(server=server).client.app
+
+    async def play():
+        first = Call(app)
+        await first.send(b"x" * 2_000)
+        same = Call(app, announced=2_000)
+        other = Call(app, announced=2_000, peer="127.0.0.2")
+        await other.send(b"x" * 2_000, more=False)
+        statuses = [(await one.answer())[0] for one in (same, other)]
+        first.task.cancel()
+        return statuses
+
+    assert asyncio.run(play()) == [503, 400]
+
+
+def test_a_body_that_comes_too_slowly_is_refused(start):
+    app = start(server={"body_seconds": 0.05, "body_kilobytes_per_second": 1000}).client.app
+
+    async def play():
+        call = Call(app, announced=2_000)
+        await call.send(b"x" * 1_000)
+        return await call.answer()
+
+    status, headers, error = asyncio.run(play())
+
+    assert (status, headers[b"connection"]) == (408, b"close")
+    assert "came too slowly" in error
 
 
 @pytest.mark.parametrize("ended", ["answered", "left", "too large"])

@@ -3,8 +3,10 @@
 import pytest
 from starlette.testclient import TestClient
 
+from attakit.errors import StateError
 from attakit.service.serve import uvicorn_config
 from attakit.service.web.sessions import COOKIE, Sessions
+from attakit.settings.service import ServerTable
 
 
 @pytest.fixture
@@ -176,12 +178,46 @@ def test_a_made_up_cookie_is_no_session(guarded, cookie):
 
 
 def test_logging_in_is_slowed_down_after_some_wrong_tokens(guarded):
-    codes = [guarded.client.post("/login", data={"token": "guess"}).status_code for _ in range(6)]
-    right = guarded.client.post("/login", data={"token": guarded.tokens["admin"]})
+    codes = [guarded.client.post("/login", data={"token": "guess"}).status_code for _ in range(5)]
+    last = guarded.client.post("/login", data={"token": "guess"})
 
-    assert codes == [401] * 5 + [429]
-    assert right.status_code == 429
-    assert int(right.headers["retry-after"]) >= 1
+    assert codes == [401] * 5
+    assert last.status_code == 429
+    assert int(last.headers["retry-after"]) >= 1
+
+
+def test_wrong_tokens_from_an_address_keep_no_right_one_out(guarded):
+    for _ in range(6):
+        guarded.client.post("/login", data={"token": "guess"})
+
+    assert log_in(guarded, "admin")
+
+
+def test_a_form_to_log_in_with_is_short(guarded):
+    response = guarded.client.post("/login", data={"token": "x" * 11_000})
+
+    assert response.status_code == 413
+
+
+def test_nothing_that_an_unknown_caller_sends_is_read(guarded):
+    for path in ("/v1/predict", "/v1/learning", "/v1/questions/1/answer", "/v1/import/answers"):
+        response = guarded.client.post(path, json={}, headers={"Content-Length": "1000000"})
+
+        assert response.status_code == 401
+
+
+def test_tokens_count_while_the_database_is_away(guarded, monkeypatch):
+    headers = bearer(guarded.tokens["predict"])
+    assert guarded.client.get("/v1/classes", headers=headers).status_code == 200
+
+    def fail():
+        raise StateError("the database is away")
+
+    monkeypatch.setattr(guarded.storage.tokens, "valid", fail)
+    monkeypatch.setattr("attakit.service.web.known_tokens.FRESH_SECONDS", 0.0)
+
+    assert guarded.client.get("/v1/classes", headers=headers).status_code == 200
+    assert guarded.client.get("/v1/classes", headers=bearer("wrong")).status_code == 401
 
 
 def guess_through(app, count=6):
@@ -193,7 +229,7 @@ def guess_through(app, count=6):
 
 def served(app):
     """The app as the server calls it."""
-    config = uvicorn_config(app)
+    config = uvicorn_config(app, ServerTable())
     config.load()
     return config.loaded_app
 

@@ -26,7 +26,8 @@ from attakit.service.web import (
     status,
     versions,
 )
-from attakit.service.web.limits import ByteLimit, Limits, TokenBuckets
+from attakit.service.web.buckets import TokenBuckets
+from attakit.service.web.limits import BodyLimits, ByteLimit, Limits
 from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.observing import Observing
@@ -38,12 +39,13 @@ from attakit.service.web.uploads import describe_upload
 from attakit.service.web.writer import SampleWriter
 from attakit.service.webhook import Webhook
 from attakit.service.worker import Worker
-from attakit.settings.service import ServiceSettings
+from attakit.settings.service import ServerTable, ServiceSettings
 
 _DESCRIPTION = (
     "A classifier that answers at once, asks people about the few samples worth asking, learns "
     'from their answers, and promotes what has proven itself. Errors are `{"error": "…"}`.'
 )
+_SHARES = 4  # a client may hold this part of the memory for bodies
 _PREDICTING = 64  # requests that are decoded or wait for the model at the same time
 
 
@@ -79,13 +81,25 @@ def create_app(
     server = settings.server
     app.add_middleware(
         Limits,
-        buckets=TokenBuckets(server.requests_per_minute),
-        upload=round(server.request_megabytes * 1e6),
-        # A limit below the largest request would reject that request for ever.
-        held=ByteLimit(round(max(server.held_megabytes, server.request_megabytes) * 1e6)),
+        guard=state.guard,
+        known=TokenBuckets(server.requests_per_minute),
+        unknown=TokenBuckets(server.unknown_per_minute),
+        bodies=_body_limits(server),
     )
     app.add_middleware(Observing, metrics=state.metrics)
     return app
+
+
+def _body_limits(server: ServerTable) -> BodyLimits:
+    largest = round(server.request_megabytes * 1e6)
+    # A limit below the largest request would reject that request for ever.
+    held = max(round(server.held_megabytes * 1e6), largest)
+    return BodyLimits(
+        upload=largest,
+        held=ByteLimit(held, share=max(held // _SHARES, largest)),
+        seconds=server.body_seconds,
+        rate=server.body_kilobytes_per_second * 1e3,
+    )
 
 
 def _make_state(

@@ -1,164 +1,227 @@
-"""Limits: requests per client, the size of a request, and the size of all requests together."""
+"""Limits: requests per client, and the size and the duration of request bodies."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from threading import Lock
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
 
-from cachetools import LRUCache
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from attakit.service.web.buckets import TokenBuckets
+from attakit.service.web.connections import CALLER
 from attakit.service.web.errors import problem, refuse
+from attakit.service.web.security import NEEDS_TOKEN, REFUSAL, Caller, Guard
 
-_CLIENTS = 10_000  # clients with a bucket; the least recent one is dropped for a new one
-_BURST_SECONDS = 10.0  # a bucket fills up in this time
-_SMALL = 1_000_000  # bytes of a request to an address without uploads
+PROBES = ("/healthz", "/readyz")  # they read no body and are always answered
 UPLOADS = ("/v1/predict", "/v1/import/")
+_FORMS = ("/login", "/logout")  # the only bodies that are read from unknown callers
+_LONGEST_FORM = 10_000  # bytes
+_SMALL = 100_000  # bytes of a request to an address without uploads
 _FULL = "The server is busy with other large requests. Try again in a moment."
-
-
-class TokenBuckets:
-    """A token bucket for each client: a rate limit that allows short bursts.
-
-    The library `limits` has windows but no token bucket. A window makes a client wait until its
-    whole burst has expired, where a bucket asks for the time of one request. It also keeps one
-    entry per request and any number of clients.
-
-    Parameters
-    ----------
-    per_minute
-        Requests per minute that a client may make.
-    burst
-        Requests that a client may make at once; by default those of ten seconds.
-    ticks
-        A function that returns monotonic seconds.
-    clients
-        The largest number of buckets.
-
-    Examples
-    --------
-    >>> seconds = iter([0, 0, 0, 1])
-    >>> buckets = TokenBuckets(60, burst=1, ticks=lambda: next(seconds))
-    >>> buckets.wait("ann"), buckets.wait("ann"), buckets.wait("bob"), buckets.wait("ann")
-    (0.0, 1.0, 0.0, 0.0)
-    """
-
-    def __init__(
-        self,
-        per_minute: float,
-        *,
-        burst: float | None = None,
-        ticks: Callable[[], float] = time.monotonic,
-        clients: int = _CLIENTS,
-    ) -> None:
-        self.rate = per_minute / 60
-        self.burst = max(1.0, self.rate * _BURST_SECONDS) if burst is None else burst
-        self._ticks = ticks
-        self._lock = Lock()
-        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(clients)  # tokens, and when
-
-    def wait(self, client: str) -> float:
-        """Take a token and return 0.0, or return the seconds until there is one."""
-        now = self._ticks()
-        with self._lock:
-            tokens, at = self._buckets.get(client, (self.burst, now))
-            tokens = min(self.burst, tokens + (now - at) * self.rate)
-            taken = tokens >= 1
-            self._buckets[client] = (tokens - 1 if taken else tokens, now)
-        return 0.0 if taken else (1 - tokens) / self.rate
 
 
 class ByteLimit:
     """A limit on the bytes of request bodies that are in memory at the same time.
 
     Only received bytes count, not announced ones. Otherwise a client could block others by
-    announcing a large body and sending nothing.
+    announcing a large body and sending nothing. A client may hold `share` of the bytes.
 
     Examples
     --------
-    >>> limit = ByteLimit(10)
-    >>> limit.take(8), limit.take(3), limit.free
-    (True, False, 2)
+    >>> limit = ByteLimit(10, share=8)
+    >>> limit.take("ann", 8), limit.take("ann", 1), limit.take("bob", 1), limit.take("bob", 2)
+    (True, False, True, False)
     """
 
-    def __init__(self, limit: int) -> None:
-        self.free = limit
+    def __init__(self, limit: int, *, share: int) -> None:
+        self._free = limit
+        self._share = share
+        self._held: Counter[str] = Counter()
 
-    def take(self, count: int) -> bool:
+    def free(self, client: str) -> int:
+        """The bytes that a client may still take."""
+        return min(self._free, self._share - self._held[client])
+
+    def take(self, client: str, count: int) -> bool:
         """Reserve bytes, and return whether there were enough."""
-        if count > self.free:
+        if count > self.free(client):
             return False
-        self.free -= count
+        self._free -= count
+        self._held[client] += count
         return True
 
-    def give_back(self, count: int) -> None:
+    def give_back(self, client: str, count: int) -> None:
         """Free bytes that were reserved."""
-        self.free += count
+        self._free += count
+        self._held[client] -= count
+        if not self._held[client]:
+            del self._held[client]
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """How large a body may be, and how long it may take.
+
+    An upload may have `upload` bytes. `held` limits the bodies of all requests that are being
+    answered. A body may take `seconds`, and a second more for each `rate` bytes.
+    """
+
+    upload: int
+    held: ByteLimit
+    seconds: float
+    rate: float
 
 
 class Limits:
-    """Middleware that rejects requests that come too often or are too large.
+    """Middleware that identifies callers, and rejects what is too frequent, large or slow.
 
-    A request with inputs or answers in bulk may have `upload` bytes. `held` limits the bodies of
-    all requests that are being answered.
+    The caller is known before anything of a body is read. No body of an unknown caller is read,
+    except the short forms of the log-in page, so nobody without a token can use up the memory for
+    bodies. `known` are the buckets of callers with a token, `unknown` those of other addresses.
     """
 
     def __init__(
-        self, app: ASGIApp, *, buckets: TokenBuckets, upload: int, held: ByteLimit
+        self,
+        app: ASGIApp,
+        *,
+        guard: Guard,
+        known: TokenBuckets,
+        unknown: TokenBuckets,
+        bodies: BodyLimits,
     ) -> None:
         self.app = app
-        self.buckets = buckets
-        self.upload = upload
-        self.held = held
+        self.guard = guard
+        self.known = known
+        self.unknown = unknown
+        self.bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in ("/healthz", "/readyz"):
+        if scope["type"] != "http" or scope["path"] in PROBES:
             await self.app(scope, receive, send)
             return
-        client = scope["client"][0] if scope.get("client") else "unknown"
-        seconds = self.buckets.wait(client)
-        if seconds:
-            response = problem(
-                429,
-                f"Too many requests. Wait {max(1, round(seconds))} s before the next one.",
-                {"Retry-After": str(max(1, round(seconds)))},
-            )
-            await response(scope, receive, send)
+        caller = await self._identify(scope)
+        client = _client(scope, caller)
+        try:
+            self._check_rate(client, caller)
+            body = self._body(scope, receive, client, caller)
+        except HTTPException as error:
+            answer = problem(error.status_code, error.detail, dict(error.headers or {}))
+            await answer(scope, receive, send)
             return
-        limit = self.upload if scope["path"].startswith(UPLOADS) else min(_SMALL, self.upload)
-        announced = _announced(scope)
-        if announced > limit:
-            await problem(413, _too_large(limit))(scope, receive, send)
-            return
-        if announced > self.held.free:
-            await problem(503, _FULL, {"Retry-After": "1"})(scope, receive, send)
-            return
-        body = _Body(receive, limit, self.held)
         try:
             await self.app(scope, body.receive, send)
         finally:
-            self.held.give_back(body.size)
+            body.close()
+
+    async def _identify(self, scope: Scope) -> Caller | None:
+        """Write into the scope who sent the request, or why it must not be answered."""
+        state = scope.setdefault("state", {})
+        try:
+            state[CALLER] = await self.guard.identify(HTTPConnection(scope))
+        except HTTPException as error:
+            state[CALLER], state[REFUSAL] = None, error
+        caller: Caller | None = state[CALLER]
+        return caller
+
+    def _check_rate(self, client: str, caller: Caller | None) -> None:
+        seconds = (self.unknown if caller is None else self.known).wait(client)
+        if seconds:
+            wait = max(1, round(seconds))
+            sentence = f"Too many requests. Wait {wait} s before the next one."
+            raise refuse(429, sentence, retry_after=seconds)
+
+    def _body(self, scope: Scope, receive: Receive, client: str, caller: Caller | None) -> _Body:
+        # Forms need no limit together: they are as many as connections at most.
+        is_form = scope["path"] in _FORMS
+        if caller is None and not is_form:
+            refusal = scope["state"].get(REFUSAL) or refuse(401, NEEDS_TOKEN)
+            return _Body(receive, 0, self.bodies, refusal=refusal)
+        limit = _LONGEST_FORM if is_form else self._largest(scope["path"])
+        announced = _announced(scope)
+        if announced > limit:
+            raise refuse(413, _too_large(limit))
+        if not is_form and announced > self.bodies.held.free(client):
+            raise refuse(503, _FULL, retry_after=1)
+        return _Body(receive, limit, self.bodies, client=None if is_form else client)
+
+    def _largest(self, path: str) -> int:
+        return self.bodies.upload if path.startswith(UPLOADS) else min(_SMALL, self.bodies.upload)
 
 
 class _Body:
-    """A request body that is cut off where it becomes too large, whatever was announced."""
+    """A request body that is cut off where it becomes too large or too slow.
 
-    def __init__(self, receive: Receive, limit: int, held: ByteLimit) -> None:
+    Its bytes count for `client`, if that is given. It is not read at all if there is an error
+    `refusal` to raise instead.
+    """
+
+    def __init__(
+        self,
+        receive: Receive,
+        limit: int,
+        limits: BodyLimits,
+        *,
+        client: str | None = None,
+        refusal: HTTPException | None = None,
+    ) -> None:
         self._receive = receive
         self._limit = limit
-        self._held = held
-        self.size = 0  # received bytes, in memory until the answer is sent
+        self._client = client
+        self._limits = limits
+        self._refusal = refusal
+        self._began: float | None = None
+        self._complete = False
+        self._size = 0  # received bytes, in memory until the answer is sent
 
     async def receive(self) -> Message:
-        message = await self._receive()
-        count = len(message.get("body", b""))
-        if self.size + count > self._limit:
-            raise refuse(413, _too_large(self._limit))
-        if not self._held.take(count):
-            raise refuse(503, _FULL, retry_after=1)
-        self.size += count
+        if self._complete:  # the app waits for the client to leave
+            return await self._receive()
+        if self._refusal is not None:
+            raise self._refusal
+        try:
+            async with asyncio.timeout_at(self._deadline()):
+                message = await self._receive()
+        except TimeoutError:
+            raise self._too_slow() from None
+        self._take(len(message.get("body", b"")))
+        self._complete = not message.get("more_body", False)
         return message
+
+    def close(self) -> None:
+        """Free the memory that the body has taken."""
+        if self._client is not None:
+            self._limits.held.give_back(self._client, self._size)
+        self._size = 0
+
+    def _take(self, count: int) -> None:
+        if self._size + count > self._limit:
+            raise refuse(413, _too_large(self._limit))
+        if self._client is not None and not self._limits.held.take(self._client, count):
+            raise refuse(503, _FULL, retry_after=1)
+        self._size += count
+
+    def _deadline(self) -> float:
+        now = asyncio.get_running_loop().time()
+        self._began = now if self._began is None else self._began
+        return self._began + self._limits.seconds + self._size / self._limits.rate
+
+    def _too_slow(self) -> HTTPException:
+        limits = self._limits
+        sentence = (
+            f"The body came too slowly: it may take {limits.seconds:g} s, and a second more for "
+            f"each {limits.rate / 1000:g} kB. Send it again, or in smaller parts."
+        )
+        return HTTPException(408, sentence, headers={"Connection": "close"})
+
+
+def _client(scope: Scope, caller: Caller | None) -> str:
+    """Return whose requests are counted together: those of a token, or else of an address."""
+    address = scope["client"][0] if scope.get("client") else "unknown"
+    # People on this machine choose their names themselves.
+    return address if caller is None or caller.by == "local" else f"token {caller.name}"
 
 
 def _announced(scope: Scope) -> int:

@@ -12,16 +12,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from attakit.service.web.pages import Pages, local_path, login_page
-from attakit.service.web.security import Caller, check_origin
+from attakit.service.web.security import Caller, check_origin, find_caller
 from attakit.service.web.sessions import COOKIE, LASTING
-from attakit.service.web.state import Service, app_state
-
-_LONGEST_FORM = 10_000  # bytes
+from attakit.service.web.state import Service
 
 
 async def read_form(request: Request) -> dict[str, str]:
     """Read the fields of a form that a page sent."""
-    body = (await request.body())[:_LONGEST_FORM].decode("utf-8", "replace")
+    body = (await request.body()).decode("utf-8", "replace")
     return {name: values[0] for name, values in parse_qs(body).items()}
 
 
@@ -30,7 +28,7 @@ LoginForm = Annotated[dict[str, str], Depends(read_form)]
 
 def visitor_of(request: Request) -> Caller | None:
     """Return the visitor of a page; None if nobody is logged in."""
-    return app_state(request).guard.identify(request)
+    return find_caller(request.scope)
 
 
 def login_router(pages: Pages) -> APIRouter:
@@ -44,7 +42,7 @@ def login_router(pages: Pages) -> APIRouter:
         address = request.client.host if request.client else "unknown"
         try:
             token = form.get("token", "")
-            cookie = await run_in_threadpool(service.guard.log_in, token, address)
+            cookie = await service.guard.log_in(token, address)
         except HTTPException as error:
             wrong = str(error.detail)
             shown = login_page(pages, following=following, wrong=wrong, status=error.status_code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,7 +45,8 @@ async def predict(request: Request, service: Service, _caller: Predicting) -> Re
     """
     if service.predicting.statistics().tasks_waiting > _QUEUE:
         raise refuse(503, "Too many requests wait already. Try again in a moment.", retry_after=1)
-    upload = await read_upload(request, service.settings.server.inputs_per_request)
+    most = service.settings.server.inputs_per_request
+    upload = await read_upload(request, most, math.prod(service.inputs.shape))
     content = await to_thread.run_sync(_answer, service, upload, limiter=service.predicting)
     return Response(content, media_type="application/json")
 

@@ -5,32 +5,33 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
-from threading import Lock
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from anyio import to_thread
-from cachetools import TLRUCache
 from fastapi import Depends, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 from starlette.requests import HTTPConnection, Request
+from starlette.types import Scope
 
-from attakit.service.storage.rows import Role, Token
+from attakit.service.storage.rows import Role
 from attakit.service.storage.storage import KeyValueStore
 from attakit.service.storage.tokens import TokenStore
+from attakit.service.web.buckets import TokenBuckets
+from attakit.service.web.connections import CALLER
 from attakit.service.web.errors import refuse
-from attakit.service.web.limits import TokenBuckets
-from attakit.service.web.sessions import COOKIE, Session, Sessions
+from attakit.service.web.known_tokens import KnownTokens
+from attakit.service.web.sessions import COOKIE, Sessions
 
 CSRF_HEADER = "X-CSRF-Token"
 ANNOTATOR_HEADER = "X-Annotator"
 
-_CACHE_SECONDS = 1.0  # a revoked token still works for this time
-_CACHE_SIZE = 1000
-_LOGINS_PER_MINUTE = 10
+REFUSAL = "refusal"  # the error of a request that must not be answered, in the state of its scope
+NEEDS_TOKEN = "This needs a token: send 'Authorization: Bearer TOKEN', or log in."
+
+_UNKNOWN_TOKEN = "The token is not known or was revoked. Ask for a new one."
+_WRONG_PER_MINUTE = 10
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_NAME = 60
 _PROXY_HEADERS = {"forwarded", "via", "x-real-ip"}  # or any X-Forwarded-…
@@ -72,62 +73,48 @@ class Guard:
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._tokens = tokens
+        self._tokens = KnownTokens(tokens, ticks)
         self._is_loopback = is_loopback(host)
         self.sessions = Sessions(key_values, clock=clock)
-        self._logins = TokenBuckets(_LOGINS_PER_MINUTE, burst=5, ticks=ticks)
-        self._cache = _Recent(ticks)
+        self._wrong = TokenBuckets(_WRONG_PER_MINUTE, burst=5, ticks=ticks)
 
-    def identify(self, request: HTTPConnection) -> Caller | None:
+    async def identify(self, request: HTTPConnection) -> Caller | None:
         """Return the caller; None if unknown. Raise if the request must not be answered."""
-        if self.is_open():
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        bearer = token.strip() if scheme.lower() == "bearer" else None
+        await self._tokens.update(bearer)
+        if self._is_loopback and not self._tokens.any():
             _check_local(request)
             return Caller(_annotator(request), "admin", "local")
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            found = self._check(token.strip())
+        if bearer is not None:
+            found = self._tokens.find(bearer)
             if found is None:
-                raise refuse(401, "The token is not known or was revoked. Ask for a new one.")
+                raise refuse(401, _UNKNOWN_TOKEN)
             return Caller(*found, "token")
         return self._visitor(request)
 
-    def is_cached(self, request: HTTPConnection) -> bool:
-        """Whether `identify` needs no database for this request."""
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        keys = ["any"] if self._is_loopback else []
-        if scheme.lower() == "bearer":
-            keys.append(_hashed(token.strip()))
-        elif COOKIE in request.cookies:
-            keys.append("all")
-        return all(self._cache.has(key) for key in keys)
-
-    def is_open(self) -> bool:
-        """Whether every local user may do everything."""
-        return self._is_loopback and not self._cache.get("any", self._tokens.any)
-
     def forget(self) -> None:
-        """Drop the cache, so that a change of tokens counts at once."""
-        self._cache.clear()
+        """Forget the tokens, so that a change counts at once."""
+        self._tokens.forget()
 
-    def log_in(self, token: str, address: str) -> str:
-        """Return the cookie of a new session; raise for a wrong token or after too many."""
-        seconds = self._logins.wait(address)
-        if seconds:
-            raise refuse(429, "Too many attempts to log in. Wait a moment.", retry_after=seconds)
-        found = self._tokens.check(token.strip())
+    async def log_in(self, token: str, address: str) -> str:
+        """Return the cookie of a new session; raise for a wrong token.
+
+        Only wrong tokens are limited: what others send from an address keeps nobody out.
+        """
+        await self._tokens.update(token.strip())
+        found = self._tokens.find(token.strip())
         if found is None:
-            raise refuse(401, "The token is not known or was revoked. Ask for a new one.")
-        return self.sessions.issue(found[0])
-
-    def _check(self, token: str) -> tuple[str, Role] | None:
-        found: tuple[str, Role] | None = self._cache.get(
-            _hashed(token), lambda: self._tokens.check(token)
-        )
-        return found
+            seconds = self._wrong.wait(address)
+            if seconds:
+                raise refuse(429, "Too many wrong tokens. Wait a moment.", retry_after=seconds)
+            raise refuse(401, _UNKNOWN_TOKEN)
+        return await to_thread.run_sync(self.sessions.issue, found[0])
 
     def _visitor(self, request: HTTPConnection) -> Caller | None:
         session = self.sessions.read(request.cookies.get(COOKIE, ""))
-        role = None if session is None else self._role(session)
+        # The role is looked up on each request, so that a revoked token ends its sessions.
+        role = None if session is None else self._tokens.role(session.name)
         if session is None or role is None:
             return None
         if request.scope["method"] not in _SAFE:
@@ -135,45 +122,6 @@ class Guard:
             if not self.sessions.is_csrf(session, request.headers.get(CSRF_HEADER, "")):
                 raise refuse(403, f"The header {CSRF_HEADER} is missing or wrong. Reload the page.")
         return Caller(session.name, role, "session", self.sessions.csrf(session))
-
-    def _role(self, session: Session) -> Role | None:
-        """Read the role on each request, so that a revoked token ends its sessions."""
-        tokens: tuple[Token, ...] = self._cache.get("all", self._tokens.all)
-        roles = {token.name: token.role for token in tokens if token.revoked is None}
-        return roles.get(session.name)
-
-
-class _Recent:
-    """A cache of database answers that are at most a second old."""
-
-    def __init__(self, ticks: Callable[[], float]) -> None:
-        self._ticks = ticks
-        self._lock = Lock()
-        # Each value has the time before it was read: it is as old as that, however long it took.
-        self._values: TLRUCache[str, tuple[float, Any]] = TLRUCache(
-            _CACHE_SIZE, ttu=lambda _key, value, _now: value[0] + _CACHE_SECONDS, timer=ticks
-        )
-
-    def has(self, key: str) -> bool:
-        with self._lock:
-            return key in self._values
-
-    def clear(self) -> None:
-        with self._lock:
-            self._values.clear()
-
-    def get(self, key: str, read: Callable[[], Any]) -> Any:
-        with self._lock, suppress(KeyError):
-            return self._values[key][1]
-        now = self._ticks()
-        value = read()
-        with self._lock:
-            self._values[key] = (now, value)
-        return value
-
-
-def _hashed(token: str) -> str:
-    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_loopback(host: str) -> bool:
@@ -190,8 +138,17 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def find_caller(scope: Scope) -> Caller | None:
+    """Return who sent a request, or None; raise if the request must not be answered."""
+    refusal = scope["state"].get(REFUSAL)
+    if refusal is not None:
+        raise refusal
+    caller: Caller | None = scope["state"].get(CALLER)
+    return caller
+
+
 def allow(*roles: Role) -> Callable[..., Any]:
-    """Return a dependency that identifies the caller and requires one of the roles."""
+    """Return a dependency that returns the caller and requires one of the roles."""
     allowed = {*roles, "admin"}
 
     async def check(
@@ -199,20 +156,15 @@ def allow(*roles: Role) -> Callable[..., Any]:
         _bearer: Annotated[object, Security(_BEARER)],
         _cookie: Annotated[object, Security(_SESSION)],
     ) -> Caller:
-        guard: Guard = request.app.state.service.guard
-        if guard.is_cached(request):  # another thread would cost more than it saves
-            caller = guard.identify(request)
-        else:
-            caller = await to_thread.run_sync(guard.identify, request)
+        caller = find_caller(request.scope)
         if caller is None:
-            raise refuse(401, "This needs a token: send 'Authorization: Bearer TOKEN', or log in.")
+            raise refuse(401, NEEDS_TOKEN)
         if caller.role not in allowed:
             raise refuse(
                 403,
                 f"The role {caller.role!r} does not allow this; it takes "
                 f"{' or '.join(sorted(allowed))}. Use another token.",
             )
-        request.state.caller = caller
         return caller
 
     return check

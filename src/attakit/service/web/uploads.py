@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
@@ -24,6 +24,7 @@ from attakit.service.web.about import (
     read_about_field,
 )
 from attakit.service.web.errors import refuse
+from attakit.service.web.long_json import TooManyElements, count_elements, read_json
 from attakit.settings.service import InputTable
 
 _FORMS = (
@@ -31,6 +32,10 @@ _FORMS = (
 )
 _KINDS = ("images", "arrays", "texts")
 _NAMES = "'images', 'arrays' or 'texts'"
+
+_SHORT = 100_000  # bytes; longer JSON is read in another thread
+_READING = CapacityLimiter(2)  # more threads would keep the event loop from running
+_OTHERS = 100  # values beside the numbers of an input
 
 # A single grey point, as a PNG file.
 _EXAMPLE = (
@@ -52,13 +57,13 @@ class _InMemory(MultiPartParser):
     spool_max_size = 0  # never to disk: the size of a request is limited already
 
 
-async def read_upload(request: Request, most: int) -> Upload:
-    """Read the inputs of a request, at most `most` of them."""
+async def read_upload(request: Request, most: int, numbers: int) -> Upload:
+    """Read the inputs of a request: at most `most` of them, each with `numbers` numbers."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         upload = await _read_files(request, most)
     elif kind == "application/json":
-        upload = _read_json(await request.body())
+        upload = await _read_body(await request.body(), most, numbers)
     else:
         raise refuse(415, f"The content type {kind[:100]!r} is not understood. {_FORMS}")
     count = len(upload.files) + len(upload.arrays) + len(upload.texts)
@@ -136,9 +141,20 @@ async def _read_files(request: Request, most: int) -> Upload:
     return Upload(files=files, about=read_about_field(about[0]) if about else ())
 
 
-def _read_json(body: bytes) -> Upload:
+async def _read_body(body: bytes, most: int, numbers: int) -> Upload:
+    # Counted first, since reading takes far longer. An array has at most as many lists as numbers.
+    if count_elements(body) > most * (2 * numbers + _OTHERS):
+        raise _too_many(most)
+    if len(body) <= _SHORT:
+        return _read_json(body, most)
+    return await to_thread.run_sync(_read_json, body, most, limiter=_READING)
+
+
+def _read_json(body: bytes, most: int) -> Upload:
     try:
-        content = json.loads(body)
+        content = read_json(body, most)
+    except TooManyElements as error:
+        raise _too_many(most) from error
     except (ValueError, RecursionError) as error:
         raise refuse(400, "The request is no JSON that can be read. Check its form.") from error
     if not isinstance(content, dict) or len(content.keys() - {ABOUT}) != 1:
