@@ -96,6 +96,21 @@ class Classes(ResponseBody):
     classes: list[str]
 
 
+class ClassGuide(ResponseBody):
+    """What people should know about a class."""
+
+    class_name: str = Field(validation_alias=_Class, serialization_alias="class")
+    about: str
+    examples: list[str] = Field(description="Addresses of pictures")
+
+
+class GuideBody(ResponseBody):
+    """How to label."""
+
+    instructions: str
+    classes: list[ClassGuide] = Field(description="By number")
+
+
 class GuessBody(ResponseBody):
     label: int
     class_name: str = Field(validation_alias=_Class, serialization_alias="class")
@@ -136,9 +151,32 @@ class GivenAnswerBody(ResponseBody):
     at: float
     outcome: AnswerOutcome = Field(description="What became of it; only accepted answers can count")
     withdrawn: bool = Field(description="Whether it was taken back")
+    comment: str | None = None
+    flagged: bool = Field(False, description="Whether somebody should look at it")
     counts: bool = Field(
         description="Accepted, not taken back, and not overruled by other people's answers"
     )
+
+
+class OwnAnswerBody(ResponseBody):
+    """An answer of yours."""
+
+    key: str = Field(description="Of the answer, to take it back")
+    question: int
+    sample: str
+    image: str | None
+    text: str | None = Field(None, description="How the text of the sample begins, or its id")
+    proposed: int | None
+    kind: AnswerKind
+    label: int | None
+    comment: str | None
+    flagged: bool
+    at: float
+    final: bool = Field(description="Whether it can no longer be taken back")
+
+
+class OwnAnswers(ResponseBody):
+    answers: list[OwnAnswerBody]
 
 
 class QuestionBody(ResponseBody):

@@ -21,6 +21,8 @@ from attakit.client.bodies import (
     ContentBody,
     LeaseBody,
     OutcomeBody,
+    OwnAnswerBody,
+    OwnAnswers,
     PredictionBody,
     Predictions,
     ResponseBody,
@@ -146,19 +148,28 @@ class Client:
         *,
         kind: str = "label",
         key: str | None = None,
+        comment: str | None = None,
+        flag: bool = False,
     ) -> AnswerOutcome:
         """Answer a question; returns "accepted", "repeated", "late" or "conflict".
 
         `kind` is "label", "skip", or "none" for none of the classes. A question that proposes a
-        class also takes "yes" and "no". The same `key` counts once.
+        class also takes "yes" and "no". The same `key` counts once. A comment and a flag are for
+        people.
         """
-        body = {"key": key or uuid.uuid4().hex, "kind": kind, "label": label}
+        body: dict[str, Any] = {"key": key or uuid.uuid4().hex, "kind": kind, "label": label}
+        body |= {"comment": comment, "flag": flag} if comment or flag else {}
         path = f"/v1/questions/{question}/answer"
         return self._send(OutcomeBody, "POST", path, json=body).outcome
 
-    def undo(self, key: str | None = None) -> LeaseBody:
-        """Take back your last answer; the question is yours again."""
-        body = {"key": key or uuid.uuid4().hex}
+    def answers(self, limit: int = 30) -> tuple[OwnAnswerBody, ...]:
+        """Your own answers, newest first."""
+        path = f"/v1/questions/mine?limit={limit}"
+        return tuple(self._send(OwnAnswers, "GET", path).answers)
+
+    def undo(self, key: str | None = None, *, answer: str | None = None) -> LeaseBody:
+        """Take back your last answer, or the one with the key `answer`; the question is yours."""
+        body = {"key": key or uuid.uuid4().hex, "answer": answer}
         return self._send(LeaseBody, "POST", "/v1/questions/undo", json=body)
 
     def release(self, question: int) -> None:

@@ -102,6 +102,14 @@ class ServiceLabelsTable(PacedTable):
         return self.answers if self.policy == "majority" else 1
 
 
+class LabellingTable(Table):
+    """[labelling]: what people see who label."""
+
+    instructions: str = ""
+    about: dict[str, str] = Field(default={})  # a sentence about a class, by its name
+    examples: Path | None = None  # folder with one subfolder of images per class
+
+
 class LearningTable(Table):
     """[learning]: when the learner takes a turn, and how much of the machine it takes."""
 
@@ -188,6 +196,7 @@ class ServiceSettings(Table):
     input: InputTable = InputTable()
     method: LiveMethodTable = LiveMethodTable()
     labels: ServiceLabelsTable = ServiceLabelsTable()
+    labelling: LabellingTable = LabellingTable()
     learning: LearningTable = LearningTable()
     gate: GateTable = GateTable()
     drift: DriftTable = DriftTable()

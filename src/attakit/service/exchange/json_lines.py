@@ -76,6 +76,8 @@ def _to_object(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any
                 "kind": given.kind,
                 "answer": None if given.label is None else classes[given.label],
                 "at": given.at,
+                **({"comment": given.comment} if given.comment else {}),
+                **({"flagged": True} if given.flagged else {}),
             }
             for given in asked.answers
         ],

@@ -32,6 +32,8 @@ COLUMNS = (
     "annotator",
     "kind",
     "answer",
+    "comment",
+    "flagged",
 )
 _NEEDED = ("question", "answer")
 _DELIMITERS = ",;\t"
@@ -108,10 +110,11 @@ def _rows(asked: ExportedQuestion, classes: Sequence[str]) -> Iterator[list[obje
         asked.numbers,
     ]
     if not asked.answers:
-        yield [*start, "", "", ""]
+        yield [*start, "", "", "", "", ""]
     for given in asked.answers:
         said = "" if given.label is None else escape_cell(classes[given.label])
-        yield [*start, escape_cell(given.annotator), given.kind, said]
+        remarks = [escape_cell(given.comment or ""), "yes" if given.flagged else ""]
+        yield [*start, escape_cell(given.annotator), given.kind, said, *remarks]
 
 
 class _HandingBack:

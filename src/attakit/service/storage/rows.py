@@ -97,6 +97,24 @@ class GivenAnswer:
     withdrawn: bool = False
     outcome: AnswerOutcome = "accepted"  # only accepted answers count
     counts: bool = True  # accepted, not withdrawn, and not overruled by other answers
+    comment: str | None = None
+    flagged: bool = False  # somebody should look at it
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """An answer as the person sees it who gave it."""
+
+    key: str
+    question: int
+    sample: str
+    kind: AnswerKind
+    label: int | None
+    proposed: int | None
+    state: QuestionState
+    at: float
+    comment: str | None = None
+    flagged: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,13 @@ class About:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
+def describe_about_field() -> dict[str, Any]:
+    """The field `about` of a form, for the OpenAPI description."""
+    return {"type": "string", "description": f"What you know about each file, as JSON. {_FORM}"}
+
+
 def describe_about(most: int) -> dict[str, Any]:
-    """The part `about` of a request, for the OpenAPI description."""
+    """The part `about` of a JSON request, for the OpenAPI description."""
     texts = {"type": "string", "maxLength": LONGEST_NOTE}
     one = {
         "type": "object",

@@ -19,6 +19,7 @@ from attakit.service.web import (
     contents,
     errors,
     exchange,
+    guide,
     metrics,
     predict,
     questions,
@@ -27,6 +28,7 @@ from attakit.service.web import (
     versions,
 )
 from attakit.service.web.buckets import TokenBuckets
+from attakit.service.web.examples import Examples
 from attakit.service.web.limits import BodyLimits, ByteLimit, Limits
 from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
@@ -41,6 +43,17 @@ from attakit.service.webhook import Webhook
 from attakit.service.worker import Worker
 from attakit.settings.service import ServerTable, ServiceSettings
 
+_ROUTERS = (
+    predict,
+    samples,
+    contents,
+    questions,
+    guide,
+    status,
+    versions,
+    exchange,
+    metrics,
+)
 _DESCRIPTION = (
     "A classifier that answers at once, asks people about the few samples worth asking, learns "
     'from their answers, and promotes what has proven itself. Errors are `{"error": "…"}`.'
@@ -73,7 +86,7 @@ def create_app(
     app.state.service = state
     pages = Pages()
     errors.install(app, partial(error_page, pages))
-    for module in (predict, samples, contents, questions, status, versions, exchange, metrics):
+    for module in _ROUTERS:
         app.include_router(module.router)
     _describe(app, settings)
     app.include_router(login_router(pages))
@@ -129,6 +142,7 @@ def _make_state(
         guard=Guard(storage.tokens, storage.key_values, host=settings.server.host, clock=clock),
         overview=overview,
         metrics=measured,
+        examples=Examples(settings.labelling, settings.classes),
         predicting=CapacityLimiter(_PREDICTING),
     )
 

@@ -20,6 +20,7 @@ from attakit.errors import StateError, StreamError
 from attakit.nn import softmax_entropy
 from attakit.service.predictor import ServedPrediction
 from attakit.service.storage.rows import ServedSample
+from attakit.service.texts import LONGEST
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Predicting
 from attakit.service.web.state import AppState, Service
@@ -46,9 +47,15 @@ async def predict(request: Request, service: Service, _caller: Predicting) -> Re
     if service.predicting.statistics().tasks_waiting > _QUEUE:
         raise refuse(503, "Too many requests wait already. Try again in a moment.", retry_after=1)
     most = service.settings.server.inputs_per_request
-    upload = await read_upload(request, most, math.prod(service.inputs.shape))
+    upload = await read_upload(request, most, _most_values(service))
     content = await to_thread.run_sync(_answer, service, upload, limiter=service.predicting)
     return Response(content, media_type="application/json")
+
+
+def _most_values(service: AppState) -> int:
+    """A number that the values of one input do not exceed; commas in a text look like values."""
+    is_text = service.settings.input.kind == "text"
+    return LONGEST if is_text else math.prod(service.inputs.shape)
 
 
 def _answer(service: AppState, upload: Upload) -> bytes:

@@ -13,11 +13,13 @@ from attakit.client.bodies import (
     GuessBody,
     LeaseBody,
     OutcomeBody,
+    OwnAnswerBody,
+    OwnAnswers,
     QuestionBody,
     Questions,
 )
 from attakit.service.storage.asking import MOST_LEASES
-from attakit.service.storage.rows import Lease, Question, field_values
+from attakit.service.storage.rows import Lease, OwnAnswer, Question, field_values
 from attakit.service.web.contents import content_of
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.requests import LeaseRequest, NewAnswer, QuestionNumber, UndoRequest
@@ -42,6 +44,17 @@ def recent(
     """Newest first, with who answered what and when, and which answers count."""
     found = service.storage.questions.recent(limit)
     return Questions(questions=[_question(service, one) for one in found])
+
+
+@router.get("/mine", responses=documented(), summary="Your own answers")
+def mine(
+    service: Service,
+    caller: Labelling,
+    limit: Annotated[int, Query(ge=1, le=200, description="How many at most")] = 30,
+) -> OwnAnswers:
+    """Newest first, with the key by which an answer that is not final can be taken back."""
+    found = service.storage.questions.given_by(caller.name, limit)
+    return OwnAnswers(answers=[_own(service, one) for one in found])
 
 
 @router.post(
@@ -84,7 +97,13 @@ def answer(
     closed, and "conflict" if another answer counts already.
     """
     outcome = service.storage.questions.answer(
-        question, caller.name, body.kind, body.label, body.key
+        question,
+        caller.name,
+        body.kind,
+        body.label,
+        body.key,
+        comment=body.comment,
+        flagged=body.flag,
     )
     service.overview.changed()
     return OutcomeBody(outcome=outcome)
@@ -109,6 +128,20 @@ def _lease(service: AppState, found: Lease) -> LeaseBody:
             "open": service.storage.questions.counts().open,
             "answered_by_you": service.storage.questions.answered_by(found.annotator),
             "budget_left": service.overview.status().labels.left,
+        }
+    )
+
+
+def _own(service: AppState, given: OwnAnswer) -> OwnAnswerBody:
+    about = service.storage.samples.about(given.sample)
+    text = None if about is None else about.text or about.caller_id
+    return OwnAnswerBody.model_validate(
+        {
+            **field_values(given),
+            "image": _image(service, given.sample),
+            "text": None if text is None else text[:_SHOWN_TEXT],
+            "flagged": bool(given.flagged),
+            "final": given.state != "open",
         }
     )
 

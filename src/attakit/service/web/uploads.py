@@ -20,6 +20,7 @@ from attakit.service.web.about import (
     About,
     check_count,
     describe_about,
+    describe_about_field,
     read_about,
     read_about_field,
 )
@@ -83,20 +84,20 @@ def describe_upload(table: InputTable, most: int) -> dict[str, Any]:
         image = {"type": "string", "format": "byte", "minLength": 4, "example": _EXAMPLE}
         images = _listed(image, most, "Image files, encoded as base64")
         content = {
-            "multipart/form-data": {"schema": _only("files", files, most)},
-            "application/json": {"schema": _only("images", images, most)},
+            "multipart/form-data": {"schema": _only("files", files, describe_about_field())},
+            "application/json": {"schema": _only("images", images, describe_about(most))},
         }
         return {"required": True, "content": content}
     if table.kind == "text":
         text = {"type": "string", "maxLength": LONGEST}
-        texts = _only("texts", _listed(text, most, "Texts"), most)
+        texts = _only("texts", _listed(text, most, "Texts"), describe_about(most))
         return {"required": True, "content": {"application/json": {"schema": texts}}}
     array: dict[str, Any] = {"type": "number", "minimum": -1e30, "maximum": 1e30}
     for length in reversed(table.shape):
         array = {"type": "array", "items": array, "minItems": length, "maxItems": length}
     shape = " × ".join(str(length) for length in table.shape)
     arrays = _listed(array, most, f"Numbers of shape {shape}, nested")
-    schema = _only("arrays", arrays, most)
+    schema = _only("arrays", arrays, describe_about(most))
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
@@ -105,10 +106,10 @@ def _listed(items: dict[str, Any], most: int, text: str) -> dict[str, Any]:
     return {"type": "array", "items": items, "minItems": 1, "maxItems": most, **described}
 
 
-def _only(name: str, schema: dict[str, Any], most: int) -> dict[str, Any]:
+def _only(name: str, schema: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {name: schema, ABOUT: describe_about(most)},
+        "properties": {name: schema, ABOUT: about},
         "required": [name],
         "additionalProperties": False,
     }
