@@ -18,6 +18,7 @@ from attakit.build.task import Task
 from attakit.nn import softmax_entropy
 from attakit.randomness import generator
 from attakit.report.images import encode_picture
+from attakit.service.blobs import FolderBlobs
 from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import VersionFiles
@@ -158,8 +159,8 @@ class SimulatedService:
             settings, self.storage, source_model(settings), self.inputs.decode, clock=clock
         )
         self.learner.resume()
-        folder = settings.folder / VERSIONS
-        self.files = VersionFiles(folder, self.storage.versions, source_model(settings))
+        blobs = FolderBlobs(settings.folder / VERSIONS)
+        self.files = VersionFiles(blobs, self.storage.versions, source_model(settings))
         self.predictor = Predictor(None, batch_seconds=0.0)
         self.predictor.start()
         self.follower = Follower(self.storage.versions, self.predictor, self.files.load)

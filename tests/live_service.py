@@ -11,7 +11,7 @@ import numpy as np
 from attakit.client import Client
 from attakit.errors import ServiceError
 from attakit.randomness import generator
-from attakit.service.learner.process import LOCK_FILE
+from attakit.service.learner.leading import LOCK_FILE
 
 MODEL = """
 from torch import nn

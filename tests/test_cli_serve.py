@@ -175,6 +175,19 @@ def test_a_second_server_for_one_folder_is_refused(begun, serve, work):
     assert (work / "live" / SETTINGS_FILE).read_text() == begun
 
 
+@pytest.mark.parametrize("command", [["serve", "--no-learner"], ["learn"]])
+def test_servers_and_learners_apart_are_refused_on_sqlite(work, monkeypatch, capsys, command):
+    monkeypatch.setattr(sys, "argv", ["attakit", *command, "service.toml"])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{' '.join(command)}: servers and learners share their records through Post" in said
+    assert not (work / "live").exists()
+
+
 def test_what_was_given_is_kept(begun, monkeypatch, work):
     line = ["attakit", "serve", "service.toml", "--set", "labels.budget=7"]
     monkeypatch.setattr(sys, "argv", line)

@@ -18,6 +18,7 @@ from attakit.nn.weights import load_weights, save_weights
 from attakit.queries import Allowance, Answer
 from attakit.records import Batch
 from attakit.service import serve as serving
+from attakit.service.blobs import FolderBlobs
 from attakit.service.exportable import service_model
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.models import VERSIONS, source_model
@@ -127,7 +128,7 @@ def learned(images):
     method.learn([Answer(query, 1, "me") for query in step.queries])
     model = method.adapted_model
     with open_service(images) as storage:
-        files = VersionFiles(folder, storage.versions, source)
+        files = VersionFiles(FolderBlobs(folder), storage.versions, source)
         files.begin(0.0)
         version = files.write(model, files.name(model), Turn(0, batch.samples, 10), 10)
         storage.versions.promote(version.number, "It is good.", "a test")

@@ -4,7 +4,8 @@ import torch
 from attakit.errors import ModelError, SettingError
 from attakit.nn.classifier import Classifier
 from attakit.nn.weights import save_weights, weights_hash
-from attakit.service.models import live_method, source_model, version_model, version_path
+from attakit.service.blobs import FolderBlobs
+from attakit.service.models import VERSIONS, live_method, source_model, version_model
 from attakit.service.storage import Version
 from attakit.settings.load import parse_service
 from attakit.settings.service import LiveMethodTable
@@ -61,10 +62,13 @@ def test_a_version_has_the_weights_of_its_file(settings):
     first = source_model(tables)
     with torch.no_grad():
         first.model[0].weight.fill_(0.5)
-    save_weights(first, version_path(tables, "7.safetensors"))
+    blobs = FolderBlobs(tables.folder / VERSIONS)
+    save_weights(first, blobs.folder / "7.safetensors")
     version = Version(7, 6, "7.safetensors", weights_hash(first), 0, 0.0)
 
-    assert torch.equal(version_model(tables, version).model[0].weight, torch.full((8, 2), 0.5))
+    assert torch.equal(
+        version_model(tables, blobs, version).model[0].weight, torch.full((8, 2), 0.5)
+    )
 
 
 @pytest.mark.parametrize(

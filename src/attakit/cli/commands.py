@@ -90,6 +90,12 @@ def _serve() -> typer.Typer:
     return _single(serve)
 
 
+def _learn() -> typer.Typer:
+    from attakit.cli.learn import learn
+
+    return _single(learn)
+
+
 def _export() -> typer.Typer:
     from attakit.cli.export import export
 
@@ -157,6 +163,11 @@ COMMANDS = {
     ),
     "serve": Command(
         "Serve a model over HTTP, ask people for labels and learn from them.", _serve, "service"
+    ),
+    "learn": Command(
+        "Learn for servers that run elsewhere with `attakit serve --no-learner`.",
+        _learn,
+        "service",
     ),
     "export": Command(
         "Write an adapted model to a file for other programs, and check its answers.", _export

@@ -10,12 +10,13 @@ import typer
 
 from attakit.bench.demo import prepare_demo
 from attakit.cli.bars import training_bar
-from attakit.cli.options import Overrides, Quiet
+from attakit.cli.options import DatabaseUrl, Overrides, Quiet
 from attakit.cli.output import interruptible, say
+from attakit.cli.service_file import ServiceFolder, service_settings
 from attakit.errors import SettingError
 from attakit.service.demo import demo_tables, simulated_traffic
 from attakit.service.serve import serve as run_service
-from attakit.settings.load import apply_overrides, parse_service, put_value, read_tables
+from attakit.settings.load import read_tables
 
 DEMO_FOLDER = Path("service-demo")
 
@@ -28,13 +29,16 @@ def serve(
             "--demo", help="Serve digits, with simulated visitors and a simulated annotator."
         ),
     ] = False,
-    folder: Annotated[
-        Path | None, typer.Option(help="The service's folder; by default the one in the file.")
-    ] = None,
+    folder: ServiceFolder = None,
+    database: DatabaseUrl = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for any free one.")
     ] = None,
+    no_learner: Annotated[
+        bool,
+        typer.Option("--no-learner", help="Leave learning to `attakit learn`; needs PostgreSQL."),
+    ] = False,
     override: Overrides = None,
     quiet: Quiet = False,
 ) -> None:
@@ -42,12 +46,13 @@ def serve(
     if demo == (file is not None):
         raise SettingError("serve: give either a service file or --demo.")
     tables = read_tables(file, "a service") if file else _demo_tables(folder, quiet=quiet)
-    tables = apply_overrides(tables, override or [])
-    given = {"folder": folder and str(folder), "server.host": host, "server.port": port}
-    for name, value in given.items():
-        if value is not None:
-            put_value(tables, name.split("."), value, where=f"--{name.rpartition('.')[2]}")
-    settings = parse_service(tables, where=str(file or "--demo"))
+    given = {
+        "folder": folder and str(folder),
+        "database": database,
+        "server.host": host,
+        "server.port": port,
+    }
+    settings = service_settings(tables, override, given, where=str(file or "--demo"))
     # The demo is for newcomers, so its log goes to a file and not to the screen.
     log_file = settings.folder / "service.log" if demo or quiet else None
     with interruptible("Stopped."), ExitStack() as stack:
@@ -58,7 +63,7 @@ def serve(
             if not quiet:
                 say(_greeting(address, log_file))
 
-        run_service(settings, started=greet, log_file=log_file)
+        run_service(settings, started=greet, log_file=log_file, learner=not no_learner)
 
 
 def _demo_tables(folder: Path | None, *, quiet: bool) -> dict[str, Any]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from attakit.build.imported import check_outputs, check_repeatable
 from attakit.errors import SettingError, StateError
 from attakit.nn.classifier import Classifier
 from attakit.protocols import ShowsModel
+from attakit.service.blobs import Blobs, check_blobs, open_blobs
 from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import check_not_lost
 from attakit.service.models import VERSIONS, live_method, source_model
 from attakit.service.storage import Storage
+from attakit.service.storage.database import database_url
 from attakit.service.web.security import is_loopback
 from attakit.settings.service import ServiceSettings
 
@@ -47,6 +48,17 @@ def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
         )
 
 
+def check_shareable(settings: ServiceSettings, command: str) -> None:
+    """Raise `SettingError` if servers and learners cannot be separate processes."""
+    url = database_url(settings.folder, settings.database)
+    if url.get_backend_name() == "sqlite":
+        raise SettingError(
+            f"{command}: servers and learners share their records through PostgreSQL, but this "
+            f"service is on SQLite. Set `database` to a URL like postgresql://user@host/name, or "
+            f"use `attakit serve` alone, which learns too."
+        )
+
+
 def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
     """Raise an error if the database belongs to another folder or another kind of service.
 
@@ -54,13 +66,15 @@ def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
     of classes. A method and its inputs must fit the learner's checkpoint. The price of a question
     is not stored, so it must stay the same.
     """
-    check_not_lost(settings.folder / VERSIONS, storage.versions)
-    name = _name(settings.folder)
+    check_blobs(settings, storage)
+    check_not_lost(open_blobs(settings, storage, VERSIONS), storage.versions)
+    name = _name(open_blobs(settings, storage, ""))
     owner = storage.key_values.get("service")
     if owner not in (None, name):
         raise StateError(
             f"The database belongs to a service in another folder than {settings.folder}, where "
-            f"its model versions are. Start with that folder, or give another database."
+            f"its model versions are. Start with that folder, or give another database. Servers on "
+            f"several machines need one place for files, which the setting `files` names."
         )
     before, now = storage.key_values.get("classes"), list(settings.classes)
     if before not in (None, now):
@@ -105,10 +119,12 @@ def _check_fixed(
             )
 
 
-def _name(folder: Path) -> str:
-    """Return the unique name of the service in a folder; the first call creates it."""
-    file = folder / ID_FILE
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(uuid.uuid4().hex + "\n", encoding="utf-8")
-    return file.read_text(encoding="utf-8").strip()
+def _name(blobs: Blobs) -> str:
+    """Return the unique name of the service whose files these are; the first call creates it."""
+    with blobs.reading(ID_FILE) as path:
+        if path.exists():
+            return path.read_text(encoding="utf-8").strip()
+    name = uuid.uuid4().hex
+    with blobs.writing(ID_FILE) as path:
+        path.write_text(f"{name}\n", encoding="utf-8")
+    return name

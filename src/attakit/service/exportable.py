@@ -9,8 +9,9 @@ from torch import nn
 from attakit.build.exportable import Exportable
 from attakit.errors import SettingError, StateError
 from attakit.nn.export import ModelFacts
+from attakit.service.blobs import open_blobs
 from attakit.service.inputs import Inputs
-from attakit.service.models import version_model, version_path
+from attakit.service.models import VERSIONS, version_model
 from attakit.service.saved_settings import find_settings, open_service
 from attakit.service.storage import Storage, Version
 from attakit.settings.service import ServiceSettings
@@ -26,12 +27,13 @@ def service_model(
     settings = find_settings(place)
     with open_service(settings, database) as storage:
         version = _find_version(storage, place, number)
-    if not version_path(settings, version.file).exists():
-        raise StateError(
-            f"The weights of version {version.number} are gone: only the newest versions are kept "
-            f"(gate.keep_versions). Export another version."
-        )
-    model: nn.Module = version_model(settings, version).model
+        blobs = open_blobs(settings, storage, VERSIONS)
+        if version.file not in blobs.names():
+            raise StateError(
+                f"The weights of version {version.number} are gone: only the newest versions are "
+                f"kept (gate.keep_versions). Export another version."
+            )
+        model: nn.Module = version_model(settings, blobs, version).model
     return model, _describe(settings, version)
 
 

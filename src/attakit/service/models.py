@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from torch import nn
 
 from attakit.build.construct import find_named
@@ -16,6 +14,7 @@ from attakit.nn.classifier import Classifier
 from attakit.nn.weights import load_weights
 from attakit.protocols import HasServiceSettings, Method
 from attakit.select.label_rate import LabelRate
+from attakit.service.blobs import Blobs
 from attakit.service.learner.candidates import SOURCE_FILE, load_version
 from attakit.service.storage import Version
 from attakit.settings.service import ServiceSettings
@@ -48,20 +47,15 @@ def live_method(
     return build_method(table, source, settings.seed, rate=rate, question=settings.labels.question)
 
 
-def version_model(settings: ServiceSettings, version: Version) -> Classifier:
-    """A version of the model, from the files in the folder of versions alone."""
-    path = version_path(settings, version.file)
+def version_model(settings: ServiceSettings, blobs: Blobs, version: Version) -> Classifier:
+    """A version of the model, from the files of versions alone."""
     # Not from `model.weights`: that file may be elsewhere by now.
     network = _architecture(settings)
-    source = version_path(settings, SOURCE_FILE)
-    if source.exists():
-        load_weights(network, source)
-    return load_version(place_model(network, settings.model), version, path)
-
-
-def version_path(settings: ServiceSettings, file: str) -> Path:
-    """Where the weights of a version are."""
-    return settings.folder / VERSIONS / file
+    with blobs.reading(SOURCE_FILE) as source:
+        if source.exists():
+            load_weights(network, source)
+    with blobs.reading(version.file) as path:
+        return load_version(place_model(network, settings.model), version, path)
 
 
 def _architecture(settings: ServiceSettings) -> nn.Module:

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from stat import S_IMODE
@@ -20,10 +20,17 @@ from attakit.errors import SettingError
 from attakit.files import is_shared
 from attakit.nn.classifier import Classifier
 from attakit.processes.interrupt import Interrupted, ignoring_ctrl_c, stoppable
-from attakit.service.checks import check_compatible, check_model_fits, check_open_address
+from attakit.service.blobs import open_blobs
+from attakit.service.checks import (
+    check_compatible,
+    check_model_fits,
+    check_open_address,
+    check_shareable,
+)
 from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
 from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.leading import ROLE
 from attakit.service.lock import exclusive_lock
 from attakit.service.logs import logging_to
 from attakit.service.models import VERSIONS, source_model
@@ -66,6 +73,7 @@ def serve(
     *,
     started: Callable[[str], None] = lambda _address: None,
     log_file: Path | None = None,
+    learner: bool = True,
 ) -> None:
     """Run a service until Ctrl-C or SIGTERM.
 
@@ -78,7 +86,11 @@ def serve(
     log_file
         The log file of the server; the learner writes `LEARNER_LOG` in the same folder. None is
         the error stream for both.
+    learner
+        False leaves learning to `attakit learn`. Then any number of servers may run.
     """
+    if not learner:
+        check_shareable(settings, "serve --no-learner")
     settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
@@ -86,11 +98,13 @@ def serve(
     with open_service(settings) as storage:
         check_open_address(settings, storage)
         # The log is opened with the lock held, because only one process may write to it.
-        with exclusive_lock(settings.folder / LOCK_FILE), logging_to(log_file):
+        alone = learner or log_file is not None
+        lock = exclusive_lock(settings.folder / LOCK_FILE) if alone else nullcontext()
+        with lock, logging_to(log_file):
             _warn_if_shared(settings.folder)
             with (
                 _listening(settings) as listener,
-                running_service(settings, storage, source, log_file) as app,
+                running_service(settings, storage, source, log_file, learner=learner) as app,
             ):
                 _serve_app(app, listener, started)
 
@@ -106,14 +120,16 @@ def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], N
 
 @contextmanager
 def running_service(
-    settings: ServiceSettings, storage: Storage, source: Classifier, log_file: Path | None = None
+    settings: ServiceSettings,
+    storage: Storage,
+    source: Classifier,
+    log_file: Path | None = None,
+    *,
+    learner: bool = True,
 ) -> Iterator[FastAPI]:
-    """Inside, the promoted model answers and the learner runs; gives the web app."""
+    """Inside, the promoted model answers, and the learner runs if one is wanted; gives the app."""
     server = settings.server
-    check_compatible(settings, storage)
-    files = VersionFiles(settings.folder / VERSIONS, storage.versions, source)
-    files.begin(time.time())
-    save_settings(settings)  # not earlier: a failed start must not replace the last ones
+    files = prepare_files(settings, storage, source)
     with ExitStack() as stack:
         predictor = stack.enter_context(
             Predictor(
@@ -128,13 +144,26 @@ def running_service(
         )
         follower.sync()
         stack.enter_context(follower)
-        supervisor = stack.enter_context(
-            Supervisor(
-                partial(run_learner_process, settings, os.getpid(), log_file),
-                died=partial(_record_death, storage),
+        learning = storage.claim(ROLE).is_taken
+        if learner:
+            supervisor = stack.enter_context(
+                Supervisor(
+                    partial(run_learner_process, settings, os.getpid(), log_file),
+                    died=partial(_record_death, storage),
+                )
             )
-        )
-        yield create_app(storage, predictor, settings, learning=lambda: supervisor.is_alive)
+            learning = supervisor.check_alive
+        yield create_app(storage, predictor, settings, learning=learning)
+
+
+def prepare_files(settings: ServiceSettings, storage: Storage, source: Classifier) -> VersionFiles:
+    """Check that settings, database and files belong together, and begin a new service."""
+    with storage.alone("start"):  # of several processes that start together, the first begins it
+        check_compatible(settings, storage)
+        files = VersionFiles(open_blobs(settings, storage, VERSIONS), storage.versions, source)
+        files.begin(time.time())
+    save_settings(settings)  # not earlier: a failed start must not replace the last ones
+    return files
 
 
 def _record_death(storage: Storage, code: int, in_a_row: int) -> None:

@@ -51,6 +51,10 @@ class Supervisor(Worker):
         """Whether the process runs at this moment."""
         return self._running.is_set()
 
+    def check_alive(self) -> bool:
+        """Return whether the process runs at this moment."""
+        return self.is_alive
+
     def stop(self) -> None:
         """Let the process finish what it is doing, then end it."""
         self.end()

@@ -190,6 +190,7 @@ class ServiceSettings(Table):
 
     folder: Path = Path("service")
     database: str | None = None  # URL; SQLite in the folder if not given
+    files: str | None = None  # "database" or URL of an object store; in the folder if not given
     classes: ClassNames
     seed: int = 0
     model: ModelTable = ModelTable()

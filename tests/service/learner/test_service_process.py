@@ -7,7 +7,7 @@ import pytest
 
 from attakit.errors import StateError
 from attakit.nn.classifier import Classifier
-from attakit.service.learner import process
+from attakit.service.learner import leading, process
 from attakit.service.learner.process import run_learner
 from attakit.service.lock import exclusive_lock
 from attakit.service.saved_settings import open_service
@@ -63,11 +63,11 @@ def test_without_its_parent_the_learner_ends(miniature, quick, decode):
 
 
 def test_two_learners_do_not_work_on_one_folder(miniature, quick, decode, monkeypatch):
-    monkeypatch.setattr(process, "LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(leading, "LOCK_SECONDS", 0.0)
     service = miniature()
 
     with (
-        exclusive_lock(service.settings.folder / process.LOCK_FILE),
+        exclusive_lock(service.settings.folder / leading.LOCK_FILE),
         pytest.raises(StateError, match="The learner: another one works on"),
     ):
         run_learner(service.settings, Classifier(service.model), decode)

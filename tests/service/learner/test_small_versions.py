@@ -10,6 +10,7 @@ from attakit.errors import ModelError
 from attakit.nn import Classifier, FrozenHead, SmallCNN, save_weights
 from attakit.nn.seeding import seeded
 from attakit.nn.weights import weights_hash
+from attakit.service.blobs import FolderBlobs
 from attakit.service.learner import process
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.learner.gate import Gatekeeper
@@ -86,7 +87,7 @@ def test_a_version_is_refused_with_another_source_model_and_if_it_is_damaged(min
     folder, version = service.settings.folder / "versions", newest(service)
     other = Classifier(tiny_classifier(seed=1).eval())
     with pytest.raises(ModelError, match="do not give version"):
-        VersionFiles(folder, service.storage.versions, other).load(version)
+        VersionFiles(FolderBlobs(folder), service.storage.versions, other).load(version)
     (folder / version.file).write_bytes(b"damaged")
     with pytest.raises(ModelError, match="not a readable safetensors file"):
         service.learner._files.load(version)

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from torch import nn
 
 from attakit.nn import Classifier, seeded
-from attakit.service.models import version_path
+from attakit.service.models import VERSIONS
 from attakit.service.predictor import Predictor
 from attakit.service.storage import (
     LabelRules,
@@ -66,7 +66,7 @@ class Live:
         """Save a version as the learner does; returns its file."""
         version = Version(number, number, f"{number}.safetensors", "x", 5, self.clock())
         self.storage.versions.add(version)
-        file = version_path(self.state.settings, version.file)
+        file = self.state.settings.folder / VERSIONS / version.file
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"weights")
         return file

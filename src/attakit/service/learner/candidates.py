@@ -11,6 +11,7 @@ from attakit.nn.classifier import Classifier
 from attakit.nn.frozen_head import NETWORK, FrozenHead
 from attakit.nn.head_files import difference, load_model, save_difference
 from attakit.nn.weights import save_weights, weights_hash
+from attakit.service.blobs import Blobs
 from attakit.service.storage.rows import Turn, Version
 from attakit.service.storage.versions import LEARNER, VersionStore
 
@@ -22,13 +23,13 @@ SOURCE_FILE = "source.safetensors"
 
 
 class VersionFiles:
-    """The folder with one safetensors file for each version.
+    """One safetensors file for each version.
 
     A version has other weights than the source model, or a head on it.
     """
 
-    def __init__(self, folder: Path, versions: VersionStore, source: Classifier) -> None:
-        self.folder = folder
+    def __init__(self, blobs: Blobs, versions: VersionStore, source: Classifier) -> None:
+        self.blobs = blobs
         self.source = source
         self._versions = versions
         self._source_hash = weights_hash(source)
@@ -45,15 +46,16 @@ class VersionFiles:
 
     def begin(self, at: float) -> None:
         """Make the source model version 0 and let it answer, if the folder is new."""
-        check_not_lost(self.folder, self._versions)
+        check_not_lost(self.blobs, self._versions)
         weights = self._source_hash
         known = self._versions.get([SOURCE])
         if not known:
-            save_weights(self.source, self.folder / SOURCE_FILE)
+            with self.blobs.writing(SOURCE_FILE) as path:
+                save_weights(self.source, path)
             self._versions.add(Version(SOURCE, _SOURCE_TURN, SOURCE_FILE, weights, 0, at))
         elif known[SOURCE].weights != weights:
             raise StateError(
-                f"The learner: the folder {self.folder} was begun with the source model "
+                f"The learner: {self.blobs.place} was begun with the source model "
                 f"{known[SOURCE].weights}, now it is {weights}. Give the same weights, or another "
                 f"folder."
             )
@@ -71,10 +73,11 @@ class VersionFiles:
             return known
         file = f"turn-{turn.number:09d}.safetensors"
         # On disk before the database says that it is there.
-        if isinstance(model, FrozenHead):
-            save_difference(model, self.source.model, self.folder / file, sync=True)
-        else:
-            save_weights(model, self.folder / file, sync=True)
+        with self.blobs.writing(file) as path:
+            if isinstance(model, FrozenHead):
+                save_difference(model, self.source.model, path, sync=True)
+            else:
+                save_weights(model, path, sync=True)
         number = self._versions.next_number()
         return self._versions.add(Version(number, turn.number, file, weights, received, turn.at))
 
@@ -82,7 +85,8 @@ class VersionFiles:
         """A version as it would answer requests."""
         if version.number == SOURCE:
             return self.source
-        return load_version(self.source, version, self.folder / version.file)
+        with self.blobs.reading(version.file) as path:
+            return load_version(self.source, version, path)
 
     def clean(self, keep: int) -> None:
         """Delete drafts and the files of old versions.
@@ -92,11 +96,9 @@ class VersionFiles:
         """
         answered = self._versions.get(promoted_versions(self._versions)[: max(2, keep)])
         kept = {version.file for version in (*self._versions.recent(keep), *answered.values())}
-        found = {path.name for path in self.folder.glob(_FILES)}
-        for name in self._versions.known_files(found - kept):
-            (self.folder / name).unlink(missing_ok=True)
-        for draft in self.folder.glob(f".{_FILES}"):  # of a learner that was killed
-            draft.unlink(missing_ok=True)
+        for name in self._versions.known_files({*self.blobs.names(_FILES)} - kept):
+            self.blobs.remove(name)
+        self.blobs.remove_drafts(_FILES)  # of a learner that was killed
 
 
 def load_version(source: Classifier, version: Version, path: Path) -> Classifier:
@@ -123,12 +125,12 @@ def load_version(source: Classifier, version: Version, path: Path) -> Classifier
     return Classifier(model, features=features, precision=source.precision).eval()
 
 
-def check_not_lost(folder: Path, versions: VersionStore) -> None:
-    """Raise `StateError` if a folder holds learned versions and the database knows of none."""
-    if any(folder.glob(_FILES)) and not versions.recent(limit=1):
+def check_not_lost(blobs: Blobs, versions: VersionStore) -> None:
+    """Raise `StateError` if there are files of versions and the database knows of none."""
+    if not versions.recent(limit=1) and blobs.names(_FILES):
         raise StateError(
-            f"{folder} holds learned versions of a model, but the database is empty. It was lost, "
-            f"or another one is in use. Put the right database back, or use another folder."
+            f"{blobs.place} holds learned versions of a model, but the database is empty. It was "
+            f"lost, or another one is in use. Put the right database back, or use another folder."
         )
 
 

@@ -11,6 +11,7 @@ from attakit.label.ledger import Ledger
 from attakit.methods.asking import AskingMethod
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import prepare
+from attakit.service.blobs import open_blobs
 from attakit.service.learner.allowance import PlannedBudget, label_rate, question_limit
 from attakit.service.learner.audit import Audit, Decode, served_accuracy
 from attakit.service.learner.candidates import VersionFiles
@@ -26,7 +27,7 @@ from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
-CHECKPOINTS_FOLDER = "checkpoints"
+CHECKPOINTS = "checkpoints"
 _SHORTEST = 0.01  # seconds between two looks at the database
 
 
@@ -51,9 +52,11 @@ class LiveLearner:
         self.memory = build_memory(settings, source)
         self._clock = clock
         frozen = prepare(copy.deepcopy(source), source.device).eval()
-        folder = settings.folder
-        self._files = VersionFiles(folder / VERSIONS, storage.versions, frozen)
-        self._checkpoints = Checkpoints(folder / CHECKPOINTS_FOLDER, storage.key_values)
+        versions, checkpoints = (
+            open_blobs(settings, storage, kind) for kind in (VERSIONS, CHECKPOINTS)
+        )
+        self._files = VersionFiles(versions, storage.versions, frozen)
+        self._checkpoints = Checkpoints(checkpoints, storage.key_values)
         self._planner = Planner(settings, storage, self.memory, clock)
         self._turns = TurnTaker(settings, storage, self.memory, self._files, decode)
         audit = Audit(storage, decode, settings.gate.audit_window, meanwhile=self._learn_answers)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from attakit.errors import StateError
@@ -17,6 +16,7 @@ from attakit.label.ledger import Ledger
 from attakit.methods.asking import AskingMethod
 from attakit.protocols import Forgets, Method
 from attakit.queries import SampleId
+from attakit.service.blobs import Blobs
 from attakit.service.learner.allowance import ONE, Amount, PlannedBudget, PurposeCounts
 from attakit.service.learner.drift import Drift
 from attakit.service.storage.storage import KeyValueStore
@@ -111,47 +111,52 @@ class UnusableCheckpoint(StateError):
 
 
 class Checkpoints:
-    """Keeps the newest memory of the learner in a folder.
+    """Keeps the newest memory of the learner.
 
     Once a file is safe, the value `SAVED_TURN` names its turn. What older turns took from the
     samples is then no longer needed.
     """
 
-    def __init__(self, folder: Path, key_values: KeyValueStore) -> None:
-        self.folder = folder
+    def __init__(self, blobs: Blobs, key_values: KeyValueStore) -> None:
+        self.blobs = blobs
         self._key_values = key_values
 
     def save(self, memory: Memory) -> None:
         """Write the memory; older files go once it is safe."""
-        new = self.folder / _NAME.format(memory.turn)
-        save_state(new, memory.state_dict())
-        self._key_values.set(SAVED_TURN, memory.turn)
-        self._remove_all_but(new)
+        new = _NAME.format(memory.turn)
+        with self.blobs.writing(new) as path:
+            save_state(path, memory.state_dict())
+        if not self._key_values.raise_to(SAVED_TURN, memory.turn):
+            raise StateError(
+                f"The learner: another one has saved a later turn than {memory.turn}, so it leads "
+                f"now. This one stops."
+            )
+        self._remove_before(new)
 
     def load(self, memory: Memory) -> bool:
         """Bring the memory to the newest checkpoint; False if there was never one."""
-        files = self._files()
+        files = self.blobs.names(_ANY)
         saved = self._key_values.get(SAVED_TURN, -1)
         if not files:
             if saved >= 0:
                 raise UnusableCheckpoint(
-                    f"The learner: its checkpoint after turn {saved} is missing in {self.folder}. "
-                    f"Put it back, or start the service in a new folder."
+                    f"The learner: its checkpoint after turn {saved} is missing in "
+                    f"{self.blobs.place}. Put it back, or start the service in a new folder."
                 )
             return False
         try:
-            memory.load_state_dict(load_state(files[-1]))
+            with self.blobs.reading(files[-1]) as path:
+                memory.load_state_dict(load_state(path))
         except StateError as error:
             raise UnusableCheckpoint(str(error)) from error
         # A learner that was killed may have left drafts, and older files, which hold what was
         # forgotten since.
-        self._remove_all_but(files[-1])
+        self._remove_before(files[-1])
         return True
 
-    def _remove_all_but(self, kept: Path) -> None:
-        for path in (*self._files(), *self.folder.glob(f".{_ANY}*")):
-            if path != kept:
-                path.unlink(missing_ok=True)
-
-    def _files(self) -> list[Path]:
-        return sorted(self.folder.glob(_ANY))
+    def _remove_before(self, kept: str) -> None:
+        """Later ones stay: they are of a learner that has taken over."""
+        for name in self.blobs.names(_ANY):
+            if name < kept:
+                self.blobs.remove(name)
+        self.blobs.remove_drafts(_ANY)

@@ -18,9 +18,9 @@ from threadpoolctl import threadpool_limits
 from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.service.learner.audit import Decode
+from attakit.service.learner.leading import leading
 from attakit.service.learner.live import LiveLearner
 from attakit.service.learner.memory import UnusableCheckpoint
-from attakit.service.lock import exclusive_lock
 from attakit.service.saved_settings import open_service
 from attakit.service.storage.storage import Storage
 from attakit.service.supervisor import GAVE_UP
@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25  # answers that settle at once are found no other way
 CLEAN_SECONDS = 60.0
-LOCK_SECONDS = 10.0  # in which the learner of a service that was killed notices it
-LOCK_FILE = "learner.lock"
 _STOPPED = (  # the error itself may name a file, which is not for everybody who sees the alarm
     "Learning has stopped; the log says why. If training diverged, lower the learning rate of "
     "[method]; if [method] was changed, change it back. Then start the service again."
@@ -52,18 +50,20 @@ def run_learner(
     `decode` turns a stored content into an input.
     """
     limit_cpu(settings)
-    storage = open_service(settings, clock=clock)
-    with (
-        storage,
-        exclusive_lock(settings.folder / LOCK_FILE, LOCK_SECONDS),
-        ending_on_sigterm() as signalled,
-    ):
-        learner = LiveLearner(settings, storage, source, decode, clock=clock)
-        with giving_up(storage):
-            learner.resume()
-            log.info("The learner is at turn %d.", learner.memory.turn)
-            _work(learner, clock, lambda: signalled.is_set() or _is_over(stop, parent))
-        learner.save()
+    with open_service(settings, clock=clock) as storage, ending_on_sigterm() as signalled:
+
+        def is_over() -> bool:
+            return signalled.is_set() or _is_over(stop, parent)
+
+        with leading(settings, storage, is_over) as check_lead:
+            if check_lead is None:
+                return
+            learner = LiveLearner(settings, storage, source, decode, clock=clock)
+            with giving_up(storage):
+                learner.resume()
+                log.info("The learner is at turn %d.", learner.memory.turn)
+                _work(learner, clock, is_over, check_lead)
+            learner.save()
     log.info("The learner ended after turn %d.", learner.memory.turn)
 
 
@@ -104,9 +104,15 @@ def giving_up(storage: Storage) -> Iterator[None]:
         sys.exit(GAVE_UP)
 
 
-def _work(learner: LiveLearner, clock: Callable[[], float], is_over: Callable[[], bool]) -> None:
+def _work(
+    learner: LiveLearner,
+    clock: Callable[[], float],
+    is_over: Callable[[], bool],
+    check_lead: Callable[[], None],
+) -> None:
     cleaned = -math.inf
     while not is_over():
+        check_lead()
         busy = learner.run_once()
         if clock() - cleaned >= CLEAN_SECONDS:
             learner.clean()

@@ -42,7 +42,7 @@ class Database:
     def __init__(self, url: URL, clock: Callable[[], float] = time.time) -> None:
         self._url = url
         self._engine = _make_engine(url)
-        self._is_sqlite = url.get_backend_name() == "sqlite"
+        self.is_sqlite = url.get_backend_name() == "sqlite"
         self._writing = self._engine.execution_options(writes=True)
         try:
             self._prepare()
@@ -79,10 +79,18 @@ class Database:
         with self.read() as connection:
             return connection.scalar(query)
 
+    def connect(self) -> Connection:
+        """A connection of its own, outside the pool; what the server gives it ends when it does."""
+        with self._explained():
+            connection: Connection = self._engine.connect()
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.detach()
+            return connection
+
     def wipe(self) -> None:
         """Overwrite what was deleted in the journal of SQLite too, as far as readers let it, and
         remove copies of the database from before an upgrade."""
-        if self._is_sqlite:
+        if self.is_sqlite:
             with self._explained(), self._engine.connect() as connection:
                 sqlite.wipe(sqlite.raw_connection(connection))
 
@@ -91,7 +99,7 @@ class Database:
         self._engine.dispose()
 
     def _wait_for_writers(self, connection: Connection) -> None:
-        if not self._is_sqlite:  # which never has two writers
+        if not self.is_sqlite:  # which never has two writers
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
 
     def _prepare(self) -> None:
@@ -117,7 +125,7 @@ class Database:
                 upgrade_tables(connection, migrations, name)
 
     def _back_up(self, revision: str) -> None:
-        if self._is_sqlite:
+        if self.is_sqlite:
             with self._engine.connect() as reader:  # sees what was committed before the upgrade
                 sqlite.back_up(sqlite.raw_connection(reader), revision)
 

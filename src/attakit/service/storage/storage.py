@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
-from attakit.errors import SettingError
+from attakit.errors import SettingError, StateError
 from attakit.files import make_private_folder
+from attakit.service.storage.blobs import BlobTable
+from attakit.service.storage.claims import Claim
 from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.questions import QuestionStore
 from attakit.service.storage.rows import Event, LabelRules
@@ -19,6 +22,9 @@ from attakit.service.storage.tables import add_event, events, facts
 from attakit.service.storage.tokens import TokenStore
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
+
+_PATIENCE = 60.0  # seconds to wait for a process that starts at the same time
+_POLL_SECONDS = 0.05
 
 
 class KeyValueStore:
@@ -37,10 +43,37 @@ class KeyValueStore:
     def set(self, name: str, value: Any) -> None:
         """Set a value, which must be one that JSON knows."""
         with self._database.write() as connection:
-            same_name = facts.c.name == name
-            changed = connection.execute(facts.update().where(same_name).values(value=value))
-            if changed.rowcount == 0:
-                connection.execute(facts.insert().values(name=name, value=value))
+            _set(connection, name, value)
+
+    def set_first(self, name: str, value: Any) -> Any:
+        """Set a value unless there is one, and return the one that is there now.
+
+        Of several servers that start together, all get the same.
+        """
+        with self._database.write() as connection:
+            known = connection.execute(select(facts.c.value).where(facts.c.name == name)).first()
+            if known is not None:
+                return known.value
+            _set(connection, name, value)
+        return value
+
+    def raise_to(self, name: str, number: int) -> bool:
+        """Set a number unless it is larger already, and return whether it was set.
+
+        A process that fell behind another one notices it here.
+        """
+        with self._database.write() as connection:
+            known = connection.execute(select(facts.c.value).where(facts.c.name == name)).first()
+            if known is not None and known.value > number:
+                return False
+            _set(connection, name, number)
+        return True
+
+
+def _set(connection: Connection, name: str, value: Any) -> None:
+    changed = connection.execute(facts.update().where(facts.c.name == name).values(value=value))
+    if changed.rowcount == 0:
+        connection.execute(facts.insert().values(name=name, value=value))
 
 
 class EventStore:
@@ -74,6 +107,33 @@ class Storage:
         self.events = EventStore(database)
         self.tokens = TokenStore(database)
         self.key_values = KeyValueStore(database)
+        self.blobs = BlobTable(database)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several machines can work on it: on PostgreSQL, not on a file of SQLite."""
+        return not self._database.is_sqlite
+
+    def claim(self, name: str) -> Claim:
+        """A role of that name, for one process of the deployment at a time."""
+        return Claim(self._database, name)
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        """Inside, no other process of the deployment is inside the same; wait for it."""
+        claim = self.claim(name)
+        deadline = time.monotonic() + _PATIENCE
+        try:
+            while not claim.hold():
+                if time.monotonic() > deadline:
+                    raise StateError(
+                        f"Storage: another process has not finished {name!r} within "
+                        f"{_PATIENCE:.0f} s. Look at its log."
+                    )
+                time.sleep(_POLL_SECONDS)
+            yield
+        finally:
+            claim.release()
 
     def close(self) -> None:
         """Close all connections."""

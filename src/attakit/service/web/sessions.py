@@ -35,6 +35,7 @@ class Sessions:
     --------
     >>> class Memory(dict):
     ...     set = dict.__setitem__
+    ...     set_first = dict.setdefault
     >>> sessions = Sessions(Memory())
     >>> cookie = sessions.issue("ann")
     >>> sessions.read(cookie).name, sessions.read(cookie + "x")
@@ -46,9 +47,8 @@ class Sessions:
     ) -> None:
         self._key_values = key_values
         self._clock = clock
-        if key_values.get(_SECRET) is None:
-            key_values.set(_SECRET, secrets.token_hex(32))
-        self._secret = bytes.fromhex(key_values.get(_SECRET))
+        # All servers of a deployment must read each other's cookies.
+        self._secret = bytes.fromhex(key_values.set_first(_SECRET, secrets.token_hex(32)))
         self._ended: dict[str, float] = dict(key_values.get(_ENDED, {}))
 
     def issue(self, name: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from attakit.client.bodies import DoneBody, LearningBody, VersionBody, Versions
+from attakit.service.blobs import open_blobs
 from attakit.service.learner.candidates import SOURCE
-from attakit.service.models import version_path
+from attakit.service.models import VERSIONS
 from attakit.service.storage.rows import Version, field_values
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.requests import LearningRequest, VersionNumber
@@ -26,11 +27,12 @@ def versions(service: Service, _caller: Labelling) -> Versions:
     promoted = {one.version for one in service.storage.versions.promotions(_LISTED)}
     newest = {one.number: one for one in service.storage.versions.recent(_LISTED)}
     known = newest | service.storage.versions.get(promoted - newest.keys())
+    kept = _kept_files(service)
     bodies = [
         VersionBody.model_validate(
             {
                 **field_values(one),
-                "kept": _is_kept(service, one),
+                "kept": _is_kept(one, kept),
                 "promoted": one.number in promoted,
                 "current": current is not None and one.number == current.version,
             }
@@ -48,7 +50,7 @@ def promote(number: VersionNumber, service: Service, caller: Administrating) -> 
     known = service.storage.versions.get([number])
     if number not in known:
         raise refuse(404, "No version has this number. See /v1/versions for those there are.")
-    if not _is_kept(service, known[number]):
+    if not _is_kept(known[number], _kept_files(service)):
         raise refuse(409, "The weights of this version are no longer kept. Choose a newer one.")
     service.storage.versions.promote(number, f"Chosen by {caller.name}.", caller.name)
     service.overview.changed()
@@ -64,5 +66,9 @@ def learning(body: LearningRequest, service: Service, caller: Administrating) ->
     return LearningBody(paused=body.paused)
 
 
-def _is_kept(service: AppState, version: Version) -> bool:
-    return version.number == SOURCE or version_path(service.settings, version.file).exists()
+def _kept_files(service: AppState) -> set[str]:
+    return {*open_blobs(service.settings, service.storage, VERSIONS).names()}
+
+
+def _is_kept(version: Version, files: set[str]) -> bool:
+    return version.number == SOURCE or version.file in files
