@@ -21,6 +21,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+Flag = Annotated[bool, BeforeValidator(bool)]  # rows of older versions have none
 # JSON knows neither infinity nor NaN.
 Finite = Annotated[float | None, BeforeValidator(_finite)]
 
@@ -152,7 +153,7 @@ class GivenAnswerBody(ResponseBody):
     outcome: AnswerOutcome = Field(description="What became of it; only accepted answers can count")
     withdrawn: bool = Field(description="Whether it was taken back")
     comment: str | None = None
-    flagged: bool = Field(False, description="Whether somebody should look at it")
+    flagged: Flag = Field(False, description="Whether somebody should look at it")
     counts: bool = Field(
         description="Accepted, not taken back, and not overruled by other people's answers"
     )
@@ -242,6 +243,12 @@ class Versions(ResponseBody):
     versions: list[VersionBody]
 
 
+class SourceAccuracy(ResponseBody):
+    value: float
+    low: float
+    high: float
+
+
 class LabelsBody(ResponseBody):
     asked: int
     answered: int
@@ -259,12 +266,82 @@ class AccuracyBody(ResponseBody):
     low: float
     high: float
     count: int
+    source: SourceAccuracy | None = Field(
+        None, description="The source model's, on the same samples; null: not known of all"
+    )
 
 
 class AlarmBody(ResponseBody):
     at: float
     what: str
     text: str
+    rose: bool = Field(True, description="False: it fell, which is only noted")
+
+
+class TrafficBody(ResponseBody):
+    """Requests for predictions to this server."""
+
+    seconds: float = Field(description="How far back it goes")
+    requests: int
+    failed: int = Field(description="Errors of the server, status 5xx")
+    refused: int = Field(description="Requests that were wrong or too many, status 4xx")
+    median: float | None = Field(description="Seconds to answer")
+    slowest: float | None = Field(description="Seconds within which 95 % were answered")
+
+
+class ClassAccuracy(ResponseBody):
+    """What the audit says about a class."""
+
+    class_name: str = Field(validation_alias=_Class, serialization_alias="class")
+    label: int
+    count: int = Field(description="Audit samples of this class")
+    right: int = Field(description="Of these, answered rightly when they were served")
+    source_right: int = Field(description="Of these, that the source model has right")
+
+
+class ConfusionCell(ResponseBody):
+    label: int | None = Field(description="What people said; null: none of the classes")
+    guess: int = Field(description="What was answered")
+    count: int
+
+
+class AuditBody(ResponseBody):
+    """The newest audit samples, by class."""
+
+    count: int
+    window: int = Field(description="The most that are looked at")
+    classes: list[ClassAccuracy]
+    cells: list[ConfusionCell] = Field(description="The confusion matrix; cells of 0 are left out")
+    source_known: bool = Field(description="Whether `source_right` is known of all samples")
+
+
+class PersonBody(ResponseBody):
+    """What one person answered, among the newest answers."""
+
+    who: str
+    answers: int
+    skipped: int
+    flagged: int
+    last: float = Field(description="When they answered last")
+    compared: int = Field(description="Answers to questions that others answered too")
+    agreed: int = Field(description="Of these, the same as somebody else's")
+    audited: int = Field(description="Classes named in the audit")
+    model_agreed: int = Field(description="Of these, the model's own first guess")
+
+
+class People(ResponseBody):
+    people: list[PersonBody]
+
+
+class EventBody(ResponseBody):
+    at: float
+    kind: str
+    who: str
+    text: str
+
+
+class Events(ResponseBody):
+    events: list[EventBody]
 
 
 class StatusBody(ResponseBody):
@@ -287,6 +364,7 @@ class StatusBody(ResponseBody):
     )
     alarms: list[AlarmBody]
     turn: int
+    traffic: TrafficBody | None = None
 
 
 class DriftBody(ResponseBody):
@@ -302,6 +380,7 @@ class TurnBody(ResponseBody):
     drift: DriftBody
     labels: int | None
     accuracy: float | None
+    source_accuracy: float | None = None
 
 
 class SeriesBody(ResponseBody):

@@ -7,6 +7,9 @@ from live_site import PHONE, wait_until_shown
 pytestmark = pytest.mark.browser
 
 
+WIDER = "wanted => document.querySelector('#picture img').getBoundingClientRect().width > wanted"
+
+
 def scale(page):
     return page.locator("#picture img").evaluate("one => one.getBoundingClientRect().width")
 
@@ -19,16 +22,15 @@ def test_a_picture_is_zoomed_by_keys_and_the_next_one_is_whole_again(site, visit
     whole = scale(page)
 
     page.keyboard.press("+")
-    larger = scale(page)
+    page.wait_for_function(WIDER, arg=1.5 * whole)
     page.locator("#picture").dblclick()
-    back = scale(page)
+    page.wait_for_function(f"wanted => !({WIDER})(wanted)", arg=1.1 * whole)
     page.locator("#zoom-in").click()
     page.keyboard.press("1")
     wait_until_shown(page, second)
     page.locator("#picture img.coarse").wait_for()
 
-    assert larger > 1.5 * whole
-    assert back == scale(page) == whole
+    assert scale(page) == pytest.approx(whole, rel=0.05)  # it grows a little as it comes
 
 
 def test_a_comment_and_a_flag_go_with_the_answer(site, visit):

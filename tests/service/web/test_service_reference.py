@@ -119,7 +119,7 @@ def test_a_service_of_arrays_shows_their_shape(arrays):
     field = form.fields[0]
     assert (field.name, field.kind) == ("arrays", "list of lists of numbers")
     assert field.text.startswith("Numbers of shape 4,")
-    assert "-d '{\"arrays\": [[0.5, 0.5, 0.5, 0.5]]}'" in shown.commands[0]
+    assert '-d \'{"arrays": [[0.5, 0.5, 0.5, 0.5]], "about": [{' in shown.commands[0]
 
 
 @pytest.mark.parametrize("kind", ["live", "arrays"])

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Select, and_, func, select
 
 from attakit.queries import AnswerKind, AnswerOutcome
+from attakit.service.storage.annotators import Person, find_people, votes_with_questions
 from attakit.service.storage.answering import (
     PostedAnswer,
     check_label,
@@ -192,6 +193,11 @@ class QuestionStore:
     def recent(self, limit: int) -> tuple[Question, ...]:
         """The newest questions, newest first."""
         return self._find(select(questions).order_by(questions.c.question.desc()).limit(limit))
+
+    def people(self, limit: int) -> tuple[Person, ...]:
+        """Who gave the newest votes, and how often they agree with others."""
+        with self._database.read() as connection:
+            return find_people(connection.execute(votes_with_questions(limit)))
 
     def unanswered(self) -> tuple[Question, ...]:
         """Open questions to which people have not said enough yet, oldest first."""

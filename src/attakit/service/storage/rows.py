@@ -98,7 +98,7 @@ class GivenAnswer:
     outcome: AnswerOutcome = "accepted"  # only accepted answers count
     counts: bool = True  # accepted, not withdrawn, and not overruled by other answers
     comment: str | None = None
-    flagged: bool = False  # somebody should look at it
+    flagged: bool | None = None  # somebody should look at it
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,15 @@ class Turn:
     settled: tuple[int, ...] = ()  # questions whose outcome is learned from in this turn
     forgotten: tuple[str, ...] = ()  # samples that must leave the learner's memory first
     at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnNumbers:
+    """What came of a turn, for the dashboard."""
+
+    number: int
+    at: float
+    numbers: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

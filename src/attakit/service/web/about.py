@@ -30,7 +30,8 @@ class About:
 
 def describe_about_field() -> dict[str, Any]:
     """The field `about` of a form, for the OpenAPI description."""
-    return {"type": "string", "description": f"What you know about each file, as JSON. {_FORM}"}
+    text = f"What you know about each file, as JSON. {_FORM}"
+    return {"type": "string", "description": text, "example": '[{"id": "order 17"}]'}
 
 
 def describe_about(most: int) -> dict[str, Any]:
@@ -46,7 +47,8 @@ def describe_about(most: int) -> dict[str, Any]:
         "additionalProperties": False,
     }
     text = "What you know about each input, in the order of the inputs; people see it"
-    return {"type": "array", "items": one, "maxItems": most, "description": text}
+    example = {"example": [{"id": "order 17", "notes": {"machine": "B"}}]}
+    return {"type": "array", "items": one, "maxItems": most, "description": text, **example}
 
 
 def read_about_field(text: str) -> tuple[About, ...]:

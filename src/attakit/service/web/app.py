@@ -20,6 +20,7 @@ from attakit.service.web import (
     errors,
     exchange,
     guide,
+    insights,
     metrics,
     predict,
     questions,
@@ -50,6 +51,7 @@ _ROUTERS = (
     questions,
     guide,
     status,
+    insights,
     versions,
     exchange,
     metrics,
@@ -122,14 +124,15 @@ def _make_state(
     clock: Callable[[], float],
     learning: Callable[[], bool],
 ) -> AppState:
+    measured = Metrics()
     overview = Overview(
         storage,
         settings,
         clock=clock,
         learning=learning,
         answering=lambda: predictor.version if predictor.ready else None,
+        traffic=measured.traffic.body,
     )
-    measured = Metrics()
     measured.include_status(overview)
     predictor.on_batch = measured.count_batch
     return AppState(

@@ -37,6 +37,8 @@ function said(question, classes) {
   const lines = [make("b", {}, outcome(question, classes, guess))];
   if (guess !== undefined) lines.push(make("span", {}, `guess: ${classes[guess] ?? guess}, ${percent(probability)}`));
   lines.push(make("span", {}, who(question)));
+  const remarks = question.answers.filter((answer) => answer.flagged || answer.comment);
+  lines.push(...remarks.map((answer) => make("span", { class: "remark" }, answer.flagged ? make("b", { class: "pill held" }, "flagged") : null, answer.comment ? ` “${answer.comment}”` : "")));
   return make("div", { class: "said" }, ...lines);
 }
 
