@@ -32,7 +32,8 @@ function showAccuracy({ accuracy }) {
   write(find("#source-accuracy"), source ? percent(source.value) : "–");
   write(find("#source-range"), between(source));
   write(find("#gain"), source ? points(accuracy.value - source.value) : "–");
-  write(find("#gain-note"), source ? "points gained by learning" : "difference");
+  const lost = source && accuracy.value < source.value;
+  write(find("#gain-note"), source ? `points ${lost ? "lost" : "gained"} by learning` : "difference");
   write(find("#accuracy-note"), accuracy ? `on the same ${count(accuracy.count, "audited sample")}` : "known once some audit questions are answered");
 }
 
@@ -46,7 +47,7 @@ const milliseconds = (seconds) => (seconds < 1 ? `${short(Number((1000 * seconds
 function showLatency({ traffic }) {
   const some = Boolean(traffic?.requests);
   find("#latency").replaceChildren(...(traffic?.median ? [`${milliseconds(traffic.median)} `, make("small", {}, "median")] : ["–"]));
-  const slow = traffic?.slowest ? `95 % within ${milliseconds(traffic.slowest)}. ` : "";
+  const slow = traffic?.slowest ? `95 % within ${milliseconds(traffic.slowest)}, ` : "";
   const part = (number, name) => (number ? `${percent(number / traffic.requests, 1)} ${name}` : `no ${name}`);
   const failed = some ? `${part(traffic.failed, "errors")}, ${part(traffic.refused, "refusals")} in 5 minutes` : "No request in the last 5 minutes.";
   write(find("#latency-note"), slow + failed);
