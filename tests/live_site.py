@@ -93,11 +93,11 @@ def make_model(classes):
 
 
 @contextmanager
-def open_site(folder, *, classes=CLASSES, tables=None, model=None, **rules):
+def open_site(folder, *, is_open=True, classes=CLASSES, tables=None, model=None, **rules):
     """A service in a folder, with rules for its labels, and other settings and another model."""
     labels = LabelRules(**({"settle_seconds": 60.0, "classes": len(classes)} | rules))
     with ExitStack() as stack:
-        tables = {"input": {"size": 8}, **(tables or {})}
+        tables = {"input": {"size": 8}, "server": {"open": is_open}, **(tables or {})}
         settings = ServiceSettings(folder=folder, classes=classes, **tables)
         storage = stack.enter_context(open_storage(folder, labels=labels))
         storage.versions.add(Version(0, -1, "source.safetensors", "a", 0, time.time()))

@@ -196,6 +196,9 @@ class QuestionBody(ResponseBody):
         None, description="Number of the class that a yes/no question asks about"
     )
     label: int | None
+    weight: float | None = Field(
+        None, description='How far to trust the label, by `policy = "reliability"`'
+    )
     settled: float | None
     guesses: list[GuessBody]
     answers: list[GivenAnswerBody]
@@ -344,6 +347,14 @@ class Events(ResponseBody):
     events: list[EventBody]
 
 
+class AnnotatorBody(ResponseBody):
+    """How reliable a person is, estimated from answers of several people to the same questions."""
+
+    name: str
+    accuracy: float = Field(description="How often this person is estimated to be right")
+    answers: int = Field(description="Answers that the estimate is made from")
+
+
 class StatusBody(ResponseBody):
     """How the service is doing."""
 
@@ -365,6 +376,9 @@ class StatusBody(ResponseBody):
     alarms: list[AlarmBody]
     turn: int
     traffic: TrafficBody | None = None
+    annotators: list[AnnotatorBody] = Field(
+        [], description="Most answers first; empty where one person answers each question"
+    )
 
 
 class DriftBody(ResponseBody):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from attakit.errors import SettingError, check_choice, check_count
-from attakit.label.dawid_skene import Reliability, Vote, estimate_consensus
+from attakit.label.dawid_skene import Reliability, Vote, estimate_consensus, weighted_class
 from attakit.label.packing import (
     check_state,
     pack_answers,
@@ -173,9 +173,8 @@ class Crowd:
     def _answer(self, query: Query, chances: tuple[float, ...]) -> Answer:
         if self.soft:
             return Answer(query, None, CROWD, chances=chances)
-        likeliest = max(chances)
-        weight = (likeliest - 1 / self.classes) / (1 - 1 / self.classes)
-        return Answer(query, chances.index(likeliest), CROWD, weight=weight)
+        label, weight = weighted_class(chances)
+        return Answer(query, label, CROWD, weight=weight)
 
 
 def _majority(query: Query, said: Sequence[Answer]) -> Answer:

@@ -101,6 +101,16 @@ def estimate_consensus(votes: Sequence[Vote], classes: int) -> Consensus:
     )
 
 
+def weighted_class(chances: Sequence[float]) -> tuple[int, float]:
+    """The likeliest class, and its weight: 0 is no better than chance, 1 is certain.
+
+    >>> weighted_class([0.1, 0.9])
+    (1, 0.8)
+    """
+    likeliest, chance = max(chances), 1 / len(chances)
+    return list(chances).index(likeliest), max(0.0, (likeliest - chance) / (1 - chance))
+
+
 class _Table:
     """Votes as arrays, and the two steps of the estimation."""
 

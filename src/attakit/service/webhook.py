@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from attakit.service.storage.claims import Claim
 from attakit.service.storage.questions import QuestionStore
 from attakit.service.storage.storage import KeyValueStore
 from attakit.service.worker import Worker
@@ -39,6 +40,8 @@ class Webhook(Worker):
         Seconds to wait after the first, second, … failure in a row; the last one is repeated.
     send
         A function that posts a body to an address, and raises if the receiver did not accept it.
+    role
+        The role of the one that sends, if several servers have a webhook.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Webhook(Worker):
         every: float = 2.0,
         retry_pauses: Sequence[float] = _RETRY_PAUSES,
         send: Callable[[str, dict[str, object]], None] | None = None,
+        role: Claim | None = None,
     ) -> None:
         super().__init__("webhook", pause=every, retry_pauses=retry_pauses)
         self._url = url
@@ -57,6 +61,8 @@ class Webhook(Worker):
         self._questions = questions
         self._key_values = key_values
         self._send = send or _post
+        self._role = role
+        self._leads = role is None
         self._saved: int | None = key_values.get(_LAST_SENT)
         self._last_sent = self._newest() if self._saved is None else self._saved
         self._save()
@@ -65,9 +71,17 @@ class Webhook(Worker):
         """End the thread, without waiting for a slow receiver."""
         self.end()
         self.join(_STOP_SECONDS)
+        if self._role is not None:
+            self._role.release()
 
     def run_once(self) -> None:
-        """Send the number of new questions, if there are any."""
+        """Send the number of new questions, if there are any and no other server does."""
+        if self._role is not None and not self._role.hold():
+            self._leads = False
+            return
+        if not self._leads:  # another server may have sent some until now
+            self._last_sent = self._saved = self._key_values.get(_LAST_SENT, self._last_sent)
+            self._leads = True
         newest = self._newest()
         if newest > self._last_sent:
             counts = self._questions.counts()

@@ -21,6 +21,7 @@ from attakit.settings.experiment import (
 )
 
 Seconds = Annotated[float, Field(ge=0)]
+_SEVERAL = ("majority", "reliability")  # policies by which several people answer a question
 Margin = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -80,8 +81,8 @@ class ServiceLabelsTable(PacedTable):
     per_hour: Count | Literal["unlimited"] = "unlimited"
     per_class: Count | Literal["unlimited"] = "unlimited"  # by the class the model guesses
     audit_share: Rate = 0.3  # of the questions, drawn uniformly and never learned from
-    policy: Literal["first", "majority", "newest"] = "first"
-    answers: Positive = 1  # people who answer each question, for policy = "majority"
+    policy: Literal["first", "majority", "reliability", "newest"] = "first"
+    answers: Positive = 1  # people who answer each question, for majority and reliability
     lease_seconds: Seconds = 60.0
     settle_seconds: Seconds = 5.0  # an answer can be undone for this time
     expiry_seconds: Seconds = 86_400.0
@@ -91,15 +92,15 @@ class ServiceLabelsTable(PacedTable):
     @classmethod
     def _can_be_paid(cls, answers: int, info: ValidationInfo) -> int:
         budget = info.data.get("budget")
-        by_majority = info.data.get("policy") == "majority"
-        if by_majority and isinstance(budget, int) and 0 < budget < answers:
+        asks_several = info.data.get("policy") in _SEVERAL
+        if asks_several and isinstance(budget, int) and 0 < budget < answers:
             raise PydanticCustomError("answers", f"at most budget, which is {budget}")
         return answers
 
     @property
     def cost(self) -> int:
         """Labels of the budget that one question costs: one for each person who must answer."""
-        return self.answers if self.policy == "majority" else 1
+        return self.answers if self.policy in _SEVERAL else 1
 
 
 class LabellingTable(Table):
@@ -164,6 +165,7 @@ class ServerTable(Table):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    open: bool = False  # to the user who runs it, on loopback, without a token
     threads: Positive = 1
     batch_size: Positive = 32  # inputs of concurrent requests that share one forward pass
     batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0

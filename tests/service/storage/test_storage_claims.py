@@ -88,19 +88,18 @@ def test_who_starts_at_the_same_time_waits_for_the_other_and_not_for_ever(two, m
     assert order == ["first", "second"]
 
 
-def test_of_several_that_set_a_value_first_all_get_the_same(two):
+def test_of_several_that_change_a_value_each_sees_what_the_others_did(two):
     first, second = (each.key_values for each in two)
 
-    assert first.set_first("secret", "a") == second.set_first("secret", "b") == "a"
-
-
-def test_a_number_only_rises(storage):
-    values = storage.key_values
-
-    assert [values.raise_to("saved", number) for number in (3, 5, 4, 5)] == [
-        True,
-        True,
-        False,
-        True,
+    assert first.change("secret", lambda old: old or "a") == "a"
+    assert second.change("secret", lambda old: old or "b") == "a"
+    threads = [
+        threading.Thread(target=values.change, args=("count", lambda old: (old or 0) + 1))
+        for values in (first, second) * 10
     ]
-    assert values.get("saved") == 5
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert first.get("count") == 20

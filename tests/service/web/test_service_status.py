@@ -1,6 +1,6 @@
 """/v1/status and its neighbours."""
 
-from attakit.service.storage import Gate, Turn
+from attakit.service.storage import Gate, LabelRules, Turn
 
 
 def test_the_status_counts_what_was_served_and_asked(live):
@@ -241,3 +241,24 @@ def test_the_pages_are_there(live):
 
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/html")
+
+
+def test_the_status_has_how_reliable_people_are_most_answers_first(start):
+    live = start(rules=LabelRules("reliability", answers=2, settle_seconds=0, classes=3))
+    for number in live.ask(4):
+        for who, label in (("bob", 2), ("ada", 2)) if number % 2 else (("ada", 1), ("eve", 1)):
+            url, caller = f"/v1/questions/{number}/answer", {"X-Annotator": who}
+            live.client.post(url, json={"key": f"{who}{number}", "label": label}, headers=caller)
+    live.storage.questions.settle()
+
+    people = live.client.get("/v1/status").json()["annotators"]
+
+    assert [(one["name"].removeprefix("local:"), one["answers"]) for one in people] == [
+        ("ada", 4),
+        ("bob", 2),
+        ("eve", 2),
+    ]
+    assert all(0.8 < one["accuracy"] < 1 for one in people)
+    (newest, *_) = live.client.get("/v1/questions").json()["questions"]
+    assert newest["label"] == 1
+    assert 0.9 < newest["weight"] <= 1

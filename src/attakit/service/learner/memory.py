@@ -126,7 +126,10 @@ class Checkpoints:
         new = _NAME.format(memory.turn)
         with self.blobs.writing(new) as path:
             save_state(path, memory.state_dict())
-        if not self._key_values.raise_to(SAVED_TURN, memory.turn):
+        newest = self._key_values.change(
+            SAVED_TURN, lambda saved: memory.turn if saved is None else max(saved, memory.turn)
+        )
+        if newest > memory.turn:
             raise StateError(
                 f"The learner: another one has saved a later turn than {memory.turn}, so it leads "
                 f"now. This one stops."

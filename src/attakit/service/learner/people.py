@@ -160,4 +160,5 @@ def to_answer(question: Question, classes: int) -> Answer:
         return Answer.no(query, ANNOTATOR)
     if question.state == "none" and not question.refunded:
         return Answer(query, None, ANNOTATOR, excluded=tuple(range(classes)))
-    return Answer(query, question.label, ANNOTATOR)
+    weight = 1.0 if question.weight is None else question.weight
+    return Answer(query, question.label, ANNOTATOR, weight=weight)

@@ -14,6 +14,7 @@ _KIND = 0x61747462  # separates these locks from other ones on the same database
 # Deployments may share a database, each in a schema of its own.
 _KEY = "hashtext(current_schema() || ' ' || :name)"
 _TRY = text(f"SELECT pg_try_advisory_lock(:kind, {_KEY})")
+_FREE = text(f"SELECT pg_advisory_unlock(:kind, {_KEY})")
 _IS_TAKEN = text(
     "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
@@ -70,11 +71,15 @@ class Claim:
 
     def release(self) -> None:
         """Give the role up, if it is held."""
-        self._held = False
-        if self._connection is not None:
-            with suppress(SQLAlchemyError):
-                self._connection.close()
-            self._connection = None
+        held, self._held = self._held, False
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        with suppress(SQLAlchemyError):
+            if held:  # the end of the connection frees it too, but some time later
+                connection.execute(_FREE, self._values)
+        with suppress(SQLAlchemyError):
+            connection.close()
 
     def _connect(self) -> Connection:
         connection = self._database.connect()

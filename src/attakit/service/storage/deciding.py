@@ -1,22 +1,21 @@
-"""Which of several answers counts, and when a question is closed, with them or without any."""
+"""Which of several answers to a question counts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, select
 
 from attakit.queries import AnswerKind
 from attakit.service.storage.rows import GivenAnswer, LabelRules, Question, read_row
-from attakit.service.storage.tables import add_event, answers, leases, questions
+from attakit.service.storage.tables import answers
 
 Winner = tuple[str, int | None]  # kind and label
 
 # By what was chosen.
-_STATES = {"label": "answered", "no": "no", "skip": "skipped", "none": "none"}
+STATES = {"label": "answered", "no": "no", "skip": "skipped", "none": "none"}
 _NO: Winner = ("no", None)
 _undo = answers.alias("undo")
 
@@ -51,6 +50,9 @@ def decide(rules: LabelRules, votes: Sequence[Vote], proposed: int | None = None
     answered, the choice of most counts, and each tie asks one more person. If a class is proposed,
     people who name other classes agree that it is not the proposed one.
 
+    By reliability a class is chosen when all people answered. The class of most is only what the
+    votes say by themselves: `settle_due` knows the people.
+
     Examples
     --------
     >>> said = [Vote("Ada", "label", 3, 0.0), Vote("Bob", "label", 5, 1.0)]
@@ -61,8 +63,10 @@ def decide(rules: LabelRules, votes: Sequence[Vote], proposed: int | None = None
     >>> decide(LabelRules("majority", answers=2), said, proposed=4).choice
     ('no', None)
     """
-    if rules.policy == "majority":
+    if rules.policy == "majority" or (rules.policy == "reliability" and proposed is not None):
         return _find_majority(rules.answers, votes, proposed)
+    if rules.policy == "reliability":
+        return _when_all_answered(rules.answers, votes)
     if not votes:
         return Decision(None, None, 1)
     vote = votes[0] if rules.policy == "first" else votes[-1]
@@ -82,7 +86,7 @@ def mark_counting(
     if question.state == "open":
         choice = decide(rules, tuple(votes.values()), question.proposed).choice
     else:
-        kinds = {state: kind for kind, state in _STATES.items()}
+        kinds = {state: kind for kind, state in STATES.items()}
         choice = (kinds.get(question.state, question.state), question.label)
     counting = {
         number
@@ -101,6 +105,16 @@ def _find_majority(people: int, votes: Sequence[Vote], proposed: int | None) -> 
         if leads and (2 * most > people or number >= people):
             return Decision(_winner(side, people, votes[:number], proposed), vote.at, 0)
     return Decision(None, None, max(people - len(votes), 1))
+
+
+def _when_all_answered(people: int, votes: Sequence[Vote]) -> Decision:
+    """A class if at least half of the people name one, else what most of the others say."""
+    if len(votes) < people:
+        return Decision(None, None, people - len(votes))
+    named = [vote.choice for vote in votes if vote.kind == "label"]
+    others = [vote.choice for vote in votes if vote.kind != "label"]
+    chosen = named if len(named) >= len(others) else others
+    return Decision(Counter(chosen).most_common(1)[0][0], votes[people - 1].at, 0)
 
 
 def _side(choice: Winner, proposed: int | None) -> Winner:
@@ -134,33 +148,3 @@ def votes_on(connection: Connection, question: int) -> tuple[Vote, ...]:
     query = select(answers).where(answers.c.question == question, is_vote())
     rows = connection.execute(query.order_by(answers.c.answer))
     return tuple(read_row(Vote, row) for row in rows)
-
-
-def is_due(rules: LabelRules, now: float) -> ColumnElement[bool]:
-    """Whether a question can be closed: decided long enough ago, or expired and not leased."""
-    shown = exists().where(leases.c.question == questions.c.question, leases.c.until > now)
-    ripe = questions.c.decided <= now - rules.settle_seconds
-    stale = questions.c.at <= now - rules.expiry_seconds
-    return and_(
-        questions.c.state == "open",
-        or_(ripe, and_(questions.c.decided.is_(None), stale, ~shown)),
-    )
-
-
-def settle_due(connection: Connection, rules: LabelRules, now: float) -> int:
-    """Close every question that is due, and return how many these are."""
-    due = connection.execute(
-        select(questions).where(is_due(rules, now)).order_by(questions.c.question)
-    ).all()
-    for row in due:
-        _settle(connection, row, rules, now)
-    return len(due)
-
-
-def _settle(connection: Connection, row: Row[Any], rules: LabelRules, now: float) -> None:
-    choice = decide(rules, votes_on(connection, row.question), row.proposed).choice
-    state, label = ("expired", None) if choice is None else (_STATES[choice[0]], choice[1])
-    this = questions.update().where(questions.c.question == row.question)
-    connection.execute(this.values(state=state, label=label, settled=now, wanted=0))
-    connection.execute(leases.delete().where(leases.c.question == row.question))
-    add_event(connection, now, "settled", "service", question=row.question, state=state)

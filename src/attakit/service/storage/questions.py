@@ -19,13 +19,7 @@ from attakit.service.storage.answering import (
 )
 from attakit.service.storage.asking import drop_lease, lease_question, put_question
 from attakit.service.storage.database import Database
-from attakit.service.storage.deciding import (
-    is_due,
-    is_vote,
-    is_withdrawn,
-    mark_counting,
-    settle_due,
-)
+from attakit.service.storage.deciding import is_vote, is_withdrawn, mark_counting
 from attakit.service.storage.retention import (
     PAID_STATES,
     asks_class,
@@ -42,6 +36,7 @@ from attakit.service.storage.rows import (
     QuestionCounts,
     read_row,
 )
+from attakit.service.storage.settling import is_due, settle_due
 from attakit.service.storage.tables import answers, questions
 
 

@@ -17,7 +17,8 @@ Record = TypeVar("Record", bound="DataclassInstance")
 
 Purpose = Literal["learn", "audit"]
 Role = Literal["predict", "label", "admin"]
-Policy = Literal["first", "majority", "newest"]
+Policy = Literal["first", "majority", "reliability", "newest"]
+SEVERAL: tuple[Policy, ...] = ("majority", "reliability")  # policies that ask several people
 SampleState = Literal["undecided", "asked", "not asked", "forgotten"]
 
 
@@ -73,6 +74,7 @@ class Question:
     source_entropy: float | None = None
     proposed: int | None = None  # class of a yes/no question; None asks for the class
     refunded: bool | None = None  # "none of these" from before that was paid for
+    weight: float | None = None  # how far to trust the label; None is an answer as usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ class LabelRules:
     """When an answer counts, and how long things take."""
 
     policy: Policy = "first"  # which of several answers counts
-    answers: int = 1  # people who answer each question, for the majority
+    answers: int = 1  # people who answer each question, for majority and reliability
     lease_seconds: float = 60.0  # a question is shown to one person only for this time
     settle_seconds: float = 5.0  # the answer that decides a question can be undone for this time
     expiry_seconds: float = 86_400.0  # a question without a decision is closed after this time
@@ -244,4 +246,4 @@ class LabelRules:
     @property
     def places(self) -> int:
         """People who are asked about each question, if they agree."""
-        return self.answers if self.policy == "majority" else 1
+        return self.answers if self.policy in SEVERAL else 1

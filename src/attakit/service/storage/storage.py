@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from attakit.errors import SettingError, StateError
 from attakit.files import make_private_folder
@@ -18,7 +18,7 @@ from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.questions import QuestionStore
 from attakit.service.storage.rows import Event, LabelRules
 from attakit.service.storage.samples import SampleStore
-from attakit.service.storage.tables import add_event, events, facts
+from attakit.service.storage.tables import add_event, events, facts, put_fact
 from attakit.service.storage.tokens import TokenStore
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
@@ -43,37 +43,19 @@ class KeyValueStore:
     def set(self, name: str, value: Any) -> None:
         """Set a value, which must be one that JSON knows."""
         with self._database.write() as connection:
-            _set(connection, name, value)
+            put_fact(connection, name, value)
 
-    def set_first(self, name: str, value: Any) -> Any:
-        """Set a value unless there is one, and return the one that is there now.
+    def change(self, name: str, change: Callable[[Any], Any]) -> Any:
+        """Replace a value by a function of it (None if it was never set), and return the new one.
 
-        Of several servers that start together, all get the same.
+        No other process sets it meanwhile.
         """
         with self._database.write() as connection:
-            known = connection.execute(select(facts.c.value).where(facts.c.name == name)).first()
-            if known is not None:
-                return known.value
-            _set(connection, name, value)
-        return value
-
-    def raise_to(self, name: str, number: int) -> bool:
-        """Set a number unless it is larger already, and return whether it was set.
-
-        A process that fell behind another one notices it here.
-        """
-        with self._database.write() as connection:
-            known = connection.execute(select(facts.c.value).where(facts.c.name == name)).first()
-            if known is not None and known.value > number:
-                return False
-            _set(connection, name, number)
-        return True
-
-
-def _set(connection: Connection, name: str, value: Any) -> None:
-    changed = connection.execute(facts.update().where(facts.c.name == name).values(value=value))
-    if changed.rowcount == 0:
-        connection.execute(facts.insert().values(name=name, value=value))
+            before = connection.scalar(select(facts.c.value).where(facts.c.name == name))
+            after = change(before)
+            if after != before:
+                put_fact(connection, name, after)
+        return after
 
 
 class EventStore:

@@ -152,6 +152,7 @@ questions = Table(
     *optional(source_guess=Integer, source_entropy=Float),  # of the source model; null of old
     *optional(proposed=Integer),  # class of a yes/no question; -1 once it is forgotten
     *optional(refunded=Boolean),  # of old "none of these", which were not paid for
+    *optional(weight=Float),  # how far to trust the label; null is an answer as usual
     UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
 )
@@ -244,3 +245,11 @@ def add_event(connection: Connection, at: float, kind: str, who: str, **details:
     Labels are never written here: they must be forgotten with their sample, and this log stays.
     """
     connection.execute(events.insert().values(at=at, kind=kind, who=who, details=details))
+
+
+def put_fact(connection: Connection, name: str, value: Any) -> None:
+    """Set a single value, which must be one that JSON knows."""
+    same_name = facts.c.name == name
+    changed = connection.execute(facts.update().where(same_name).values(value=value))
+    if changed.rowcount == 0:
+        connection.execute(facts.insert().values(name=name, value=value))

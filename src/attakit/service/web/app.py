@@ -142,7 +142,13 @@ def _make_state(
         clock=clock,
         inputs=Inputs(settings.input, pixels=settings.server.pixels),
         writer=SampleWriter(storage.samples),
-        guard=Guard(storage.tokens, storage.key_values, host=settings.server.host, clock=clock),
+        guard=Guard(
+            storage.tokens,
+            storage.key_values,
+            is_open=settings.server.open,
+            shared=storage.is_shared,
+            clock=clock,
+        ),
         overview=overview,
         metrics=measured,
         examples=Examples(settings.labelling, settings.classes),
@@ -155,7 +161,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: AppState = app.state.service
     workers: list[Worker] = [service.overview, service.writer]
     if url := service.settings.labels.webhook:
-        workers.append(Webhook(url, service.storage.questions, service.storage.key_values))
+        storage = service.storage
+        sender = storage.claim("webhook")  # one of the servers sends
+        workers.append(Webhook(url, storage.questions, storage.key_values, role=sender))
     for worker in workers:
         worker.start()
     yield

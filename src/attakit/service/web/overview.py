@@ -12,6 +12,7 @@ from threading import Lock
 from attakit.client.bodies import (
     AccuracyBody,
     AlarmBody,
+    AnnotatorBody,
     DriftBody,
     LabelsBody,
     Learning,
@@ -24,6 +25,7 @@ from attakit.client.bodies import (
 from attakit.label.budget import as_number, exact
 from attakit.service.storage import Storage
 from attakit.service.storage.rows import Event, QuestionCounts
+from attakit.service.storage.settling import ANNOTATORS
 from attakit.service.worker import Worker
 from attakit.settings.service import ServiceLabelsTable, ServiceSettings
 
@@ -164,6 +166,7 @@ class Overview(Worker):
             alarms=self._alarms(_ALARMS),
             turn=storage.turns.last(),
             traffic=self._traffic(),
+            annotators=_annotators(storage.key_values.get(ANNOTATORS, {})),
         )
 
     def _state(self) -> Learning:
@@ -259,6 +262,15 @@ def _source_accuracy(numbers: NamedNumbers) -> SourceAccuracy | None:
     if value is None or low is None or high is None:
         return None
     return SourceAccuracy(value=value, low=low, high=high)
+
+
+def _annotators(found: Mapping[str, tuple[float, int]]) -> list[AnnotatorBody]:
+    """How reliable each person is, those with the most answers first."""
+    people = [
+        AnnotatorBody(name=name, accuracy=accuracy, answers=answers)
+        for name, (accuracy, answers) in found.items()
+    ]
+    return sorted(people, key=lambda one: (-one.answers, one.name))
 
 
 def _alarm(event: Event) -> AlarmBody:

@@ -34,8 +34,9 @@ class Sessions:
     Examples
     --------
     >>> class Memory(dict):
-    ...     set = dict.__setitem__
-    ...     set_first = dict.setdefault
+    ...     def change(self, name, change):
+    ...         self[name] = change(self.get(name))
+    ...         return self[name]
     >>> sessions = Sessions(Memory())
     >>> cookie = sessions.issue("ann")
     >>> sessions.read(cookie).name, sessions.read(cookie + "x")
@@ -48,7 +49,7 @@ class Sessions:
         self._key_values = key_values
         self._clock = clock
         # All servers of a deployment must read each other's cookies.
-        self._secret = bytes.fromhex(key_values.set_first(_SECRET, secrets.token_hex(32)))
+        self._secret = bytes.fromhex(key_values.change(_SECRET, _or_new))
         self._ended: dict[str, float] = dict(key_values.get(_ENDED, {}))
 
     def issue(self, name: str) -> str:
@@ -80,9 +81,20 @@ class Sessions:
     def end(self, session: Session) -> None:
         """Make a session invalid, even if its cookie was copied."""
         now = self._clock()
-        valid = {number: until for number, until in self._ended.items() if until >= now}
-        self._ended = {**valid, session.number: session.until}
-        self._key_values.set(_ENDED, self._ended)
+
+        def add(before: dict[str, float] | None) -> dict[str, float]:
+            valid = {number: until for number, until in (before or {}).items() if until >= now}
+            return {**valid, session.number: session.until}
+
+        self._ended = self._key_values.change(_ENDED, add)
+
+    def refresh(self) -> None:
+        """Read which sessions were ended on other servers."""
+        self._ended = dict(self._key_values.get(_ENDED, {}))
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.new(self._secret, f"{purpose}:{text}".encode(), sha256).hexdigest()
+
+
+def _or_new(secret: str | None) -> str:
+    return secret or secrets.token_hex(32)

@@ -127,16 +127,16 @@ async function loadAll() {
   const minute = Math.floor(Date.now() / 60_000); // "5 min ago" is out of date a minute later
   refreshVersions({ ...versions, minute });
   refreshRecent({ ...questions, minute });
-  await loadSlowly(minute);
+  await loadSlowly(minute, status.annotators);
 }
 
 /** What changes slowly is read every few times only. */
 let rounds = 0;
-async function loadSlowly(minute) {
+async function loadSlowly(minute, annotators) {
   if (rounds++ % 5) return;
   const [audit, people, events] = await Promise.all(["/v1/audit", "/v1/people", "/v1/events?limit=60"].map(get));
   refreshAudit(audit);
-  refreshPeople({ ...people, minute });
+  refreshPeople({ ...people, annotators, minute });
   refreshEvents({ ...events, minute });
 }
 
