@@ -63,7 +63,7 @@ def test_served_and_source_accuracy_stand_side_by_side(busy, visit):
 
 def test_a_time_range_is_chosen(busy, visit):
     page = visit("/", at=busy)
-    page.locator("#charts path.line").first.wait_for()
+    page.locator("#charts path.line").first.wait_for(state="attached")
 
     with page.expect_response(lambda one: "seconds=3600" in one.url) as sent:
         page.locator("#range").select_option("3600")
