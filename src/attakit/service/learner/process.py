@@ -50,7 +50,11 @@ def run_learner(
     `decode` turns a stored content into an input.
     """
     limit_cpu(settings)
-    with open_service(settings, clock=clock) as storage, ending_on_sigterm() as signalled:
+    # The server has made the database. If it is gone now, a new one would spoil what is left of it.
+    with (
+        open_service(settings, clock=clock, new=False) as storage,
+        ending_on_sigterm() as signalled,
+    ):
 
         def is_over() -> bool:
             return signalled.is_set() or _is_over(stop, parent)
