@@ -96,6 +96,12 @@ def _learn() -> typer.Typer:
     return _single(learn)
 
 
+def _rebuild() -> typer.Typer:
+    from attakit.cli.rebuild import rebuild
+
+    return _single(rebuild)
+
+
 def _export() -> typer.Typer:
     from attakit.cli.export import export
 
@@ -167,6 +173,11 @@ COMMANDS = {
     "learn": Command(
         "Learn for servers that run elsewhere with `attakit serve --no-learner`.",
         _learn,
+        "service",
+    ),
+    "rebuild": Command(
+        "Rebuild a learner whose checkpoint is lost or damaged, from the log of turns.",
+        _rebuild,
         "service",
     ),
     "export": Command(

@@ -32,7 +32,8 @@ POLL_SECONDS = 0.25  # answers that settle at once are found no other way
 CLEAN_SECONDS = 60.0
 _STOPPED = (  # the error itself may name a file, which is not for everybody who sees the alarm
     "Learning has stopped; the log says why. If training diverged, lower the learning rate of "
-    "[method]; if [method] was changed, change it back. Then start the service again."
+    "[method]; if [method] was changed, change it back; if the checkpoint is lost or damaged, run "
+    "`attakit rebuild`. Then start the service again."
 )
 
 
