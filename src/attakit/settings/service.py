@@ -168,6 +168,14 @@ class ServerTable(Table):
     body_kilobytes_per_second: Annotated[float, Field(gt=0)] = 10.0
 
 
+class RayTable(Table):
+    """[ray]: how a service spreads over a Ray cluster."""
+
+    min_replicas: Positive = 2
+    max_replicas: Positive = 10
+    requests_per_replica: Positive = 16  # at the same time, before there is another replica
+
+
 class ServiceSettings(Table):
     """A service: a model, a method, people to ask, and a folder for what it remembers.
 
@@ -191,3 +199,4 @@ class ServiceSettings(Table):
     drift: DriftTable = DriftTable()
     retention: RetentionTable = RetentionTable()
     server: ServerTable = ServerTable()
+    ray: RayTable = RayTable()
