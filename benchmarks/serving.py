@@ -63,6 +63,7 @@ backlog = 200
 [server]
 batch_size = {batch}
 requests_per_minute = 1000000
+open = true
 """
 
 

@@ -46,6 +46,8 @@ audit_needed = 5
 audit_margin = 1.0
 source_margin = 1.0
 trust = 0.0
+[server]
+open = true
 """
 METHODS = {
     "simatta": """name = "simatta"

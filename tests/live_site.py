@@ -79,11 +79,13 @@ def make_model(classes):
 
 
 @contextmanager
-def open_site(folder, *, classes=CLASSES, **rules):
+def open_site(folder, *, is_open=True, classes=CLASSES, **rules):
     """A service in a folder, with rules for its labels."""
     labels = LabelRules(**({"settle_seconds": 60.0, "classes": len(classes)} | rules))
     with ExitStack() as stack:
-        settings = ServiceSettings(folder=folder, classes=classes, input={"size": 8})
+        settings = ServiceSettings(
+            folder=folder, classes=classes, input={"size": 8}, server={"open": is_open}
+        )
         storage = stack.enter_context(open_storage(folder, labels=labels))
         storage.versions.add(Version(0, -1, "source.safetensors", "a", 0, time.time()))
         storage.versions.promote(0, "The source model.", "service")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import sys
 
@@ -13,6 +14,7 @@ from attakit.nn import SmallCNN, save_weights
 from attakit.service import serve as serving
 from attakit.service.lock import exclusive_lock
 from attakit.service.saved_settings import SETTINGS_FILE
+from attakit.service.storage import open_storage
 
 SERVICE = """
 folder = "live"
@@ -104,12 +106,8 @@ MISTAKES = {
         "classes: the service in live has the classes",
     ),
     "open": (
-        ["service.toml", "--host", "0.0.0.0"],
-        "attakit token create NAME --role admin --folder live",
-    ),
-    "open elsewhere": (
-        ["service.toml", "--host", "0.0.0.0", "--set", "database=sqlite:///apart.sqlite"],
-        "attakit token create NAME --role admin --database URL",
+        ["service.toml", "--open", "--host", "0.0.0.0"],
+        "server.open: 0.0.0.0 can be reached from other machines",
     ),
     "source": (["service.toml", "--set", "model.weights=again.safetensors"], "Give the same"),
 }
@@ -151,6 +149,46 @@ def test_the_log_does_not_warn_of_a_folder_that_the_service_made(work, monkeypat
         main()
 
     assert "chmod" not in capsys.readouterr().err
+
+
+@pytest.fixture
+def started(work, monkeypatch, capsys):
+    """Starts a service as far as its greeting, and returns what it prints."""
+
+    def answer(server, sockets):
+        server._on_started()
+        raise ServedSample
+
+    monkeypatch.setattr(serving._Server, "run", answer)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["attakit", "serve", "service.toml", *arguments])
+        with pytest.raises(ServedSample):
+            main()
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"], ["--host", "0.0.0.0"]])
+def test_a_first_start_prints_an_address_to_log_in_with(started, work, quiet):
+    printed = " ".join(started(*quiet).split())
+
+    token = re.search(r"/login#token=(atk_[\w-]+)", printed).group(1)
+    with open_storage(work / "live") as storage:
+        assert storage.tokens.check(token) == ("admin", "admin")
+
+
+def test_only_the_first_start_makes_a_token(started):
+    started()
+
+    assert "token=" not in started()
+
+
+def test_an_open_service_makes_no_token(started, work):
+    assert "token=" not in started("--open")
+    with open_storage(work / "live") as storage:
+        assert storage.tokens.all() == ()
 
 
 def test_a_port_that_is_taken_is_told(begun, serve):

@@ -36,6 +36,9 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for any free one.")
     ] = None,
+    is_open: Annotated[
+        bool, typer.Option("--open", help="Need no token for yourself on this machine.")
+    ] = False,
     no_learner: Annotated[
         bool,
         typer.Option("--no-learner", help="Leave learning to `attakit learn`; needs PostgreSQL."),
@@ -59,17 +62,20 @@ def serve(
         "database": database,
         "server.host": host,
         "server.port": port,
+        "server.open": is_open or None,
     }
     settings = service_settings(tables, override, given, where=str(file or "--demo"))
     # The demo is for newcomers, so its log goes to a file and not to the screen.
     log_file = settings.folder / "service.log" if demo or quiet else None
     with interruptible("Stopped."), ExitStack() as stack:
 
-        def greet(address: str) -> None:
+        def greet(address: str, *, token: str | None) -> None:
             if demo:
                 stack.enter_context(simulated_traffic(address))
             if not quiet:
                 say(_greeting(address, log_file))
+            if token is not None:  # also if quiet: it cannot be shown again
+                say(_log_in(address, token))
 
         if ray is not None:
             run_on_ray(settings, address=ray or None, learner=not no_learner, started=greet)
@@ -81,6 +87,14 @@ def _demo_tables(folder: Path | None, *, quiet: bool) -> dict[str, Any]:
     with interruptible("Stopped."), training_bar(quiet=quiet) as training:
         prepare_demo(training)
     return demo_tables(folder or DEMO_FOLDER)
+
+
+def _log_in(address: str, token: str) -> str:
+    # What follows # stays in the browser, so that no server or proxy logs the token.
+    return (
+        f"Log in as administrator: {address}/login#token={token}\n"
+        f"Save this address: it is shown only once. `attakit token create` makes tokens for others."
+    )
 
 
 def _greeting(address: str, log_file: Path | None) -> str:

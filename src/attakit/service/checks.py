@@ -18,10 +18,11 @@ from attakit.service.learner.candidates import check_not_lost
 from attakit.service.models import VERSIONS, live_method, source_model
 from attakit.service.storage import Storage
 from attakit.service.storage.database import database_url
-from attakit.service.web.security import is_loopback
+from attakit.service.web.local import is_loopback
 from attakit.settings.service import ServiceSettings
 
 ID_FILE = "service.id"
+FIRST_TOKEN = "admin"  # name of the token that a first start makes
 _BATCH = 2
 
 
@@ -38,17 +39,23 @@ def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
         _ = method.adapted_model  # one that cannot be served says so here
 
 
-def check_open_address(settings: ServiceSettings, storage: Storage) -> None:
-    """Raise `SettingError` if other machines could reach a service that has no token."""
-    host = settings.server.host
-    if not is_loopback(host) and not storage.tokens.any():
-        elsewhere = settings.database is not None
-        place = "--database URL" if elsewhere else f"--folder {settings.folder}"
-        raise SettingError(
-            f"server.host: {host} can be reached from other machines, and there is no token yet: "
-            f"everybody could do everything. Make one with `attakit token create NAME --role "
-            f"admin {place}`, or listen on 127.0.0.1."
-        )
+def make_first_token(settings: ServiceSettings, storage: Storage) -> str | None:
+    """Return a new token for the administrator if there never was one, and one is needed.
+
+    Raise `SettingError` if other machines could reach a server that needs no token.
+    """
+    server = settings.server
+    if server.open:
+        if not is_loopback(server.host):
+            raise SettingError(
+                f"server.open: {server.host} can be reached from other machines, so everybody "
+                f"could do everything. Listen on 127.0.0.1, or use tokens."
+            )
+        return None
+    with storage.alone("start"):  # of several servers that start together, the first makes it
+        if storage.tokens.any():
+            return None
+        return storage.tokens.create(FIRST_TOKEN, "admin", "service")
 
 
 def check_shareable(settings: ServiceSettings, command: str) -> None:

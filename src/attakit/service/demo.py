@@ -46,6 +46,7 @@ def demo_tables(folder: Path) -> dict[str, Any]:
         "labels": {"budget": 2000, "per_1000": 80, "settle_seconds": 2.0, "audit_share": 0.3},
         "learning": {"batch_size": 50, "batch_seconds": 5.0},
         "gate": {"every": 2},
+        "server": {"open": True},  # a newcomer needs no token
     }
 
 

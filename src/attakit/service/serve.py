@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from stat import S_IMODE
+from typing import Protocol
 
 import uvicorn
 from fastapi import FastAPI
@@ -24,8 +25,8 @@ from attakit.service.blobs import open_blobs
 from attakit.service.checks import (
     check_compatible,
     check_model_fits,
-    check_open_address,
     check_shareable,
+    make_first_token,
 )
 from attakit.service.follower import Follower
 from attakit.service.inputs import Inputs
@@ -55,6 +56,16 @@ _KEEPS_DYING = (
 )
 
 
+class Started(Protocol):
+    """A callback for the start of a server."""
+
+    def __call__(self, address: str, *, token: str | None) -> None: ...
+
+
+def _ignore(address: str, *, token: str | None) -> None:
+    """Do nothing at the start."""
+
+
 class _Server(uvicorn.Server):
     """A server with a callback for the moment it accepts requests."""
 
@@ -71,7 +82,7 @@ class _Server(uvicorn.Server):
 def serve(
     settings: ServiceSettings,
     *,
-    started: Callable[[str], None] = lambda _address: None,
+    started: Started = _ignore,
     log_file: Path | None = None,
     learner: bool = True,
 ) -> None:
@@ -82,7 +93,8 @@ def serve(
     settings
         The service's settings. With port 0 the system chooses a free port.
     started
-        A callback that gets the address once the server accepts requests.
+        A callback for the moment at which the server accepts requests. It gets the address, and
+        at a first start the token of the administrator, which is shown only once.
     log_file
         The log file of the server; the learner writes `LEARNER_LOG` in the same folder. None is
         the error stream for both.
@@ -96,7 +108,7 @@ def serve(
     check_model_fits(settings, source)
     make_service_folder(settings.folder)  # the storage does not if the database is elsewhere
     with open_service(settings) as storage:
-        check_open_address(settings, storage)
+        token = make_first_token(settings, storage)
         # The log is opened with the lock held, because only one process may write to it.
         alone = learner or log_file is not None
         lock = exclusive_lock(settings.folder / LOCK_FILE) if alone else nullcontext()
@@ -106,7 +118,7 @@ def serve(
                 _listening(settings) as listener,
                 running_service(settings, storage, source, log_file, learner=learner) as app,
             ):
-                _serve_app(app, listener, started)
+                _serve_app(app, listener, partial(started, token=token))
 
 
 def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:

@@ -153,6 +153,7 @@ class ServerTable(Table):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    open: bool = False  # to the user who runs it, on loopback, without a token
     threads: Positive = 1
     batch_size: Positive = 32  # inputs of concurrent requests that share one forward pass
     batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0

@@ -134,6 +134,8 @@ def start(tmp_path):
         **tables,
     ):
         tables.setdefault("input", {"size": 8})
+        server = tables.get("server", {})
+        tables["server"] = {"open": "host" not in server, **server}
         settings = ServiceSettings(folder=tmp_path, classes=CLASSES, **tables)
         clock = Clock()
         labels = rules or LabelRules(settle_seconds=5, classes=len(CLASSES))

@@ -1,5 +1,7 @@
 """Tokens, sessions, cross-site requests and foreign names of the host."""
 
+import socket
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -7,6 +9,7 @@ from attakit.errors import StateError
 from attakit.service.serve import uvicorn_config
 from attakit.service.web.sessions import COOKIE, Sessions
 from attakit.settings.service import ServerTable
+from live_site import serving
 
 
 @pytest.fixture
@@ -256,7 +259,7 @@ def test_logging_in_leads_to_no_other_site(guarded):
     assert response.headers["location"] == "/"
 
 
-def test_on_loopback_without_tokens_everything_is_open(live):
+def test_an_open_server_lets_its_user_do_everything(live):
     assert live.client.get("/v1/status").status_code == 200
     assert live.client.post("/v1/learning", json={"paused": True}).status_code == 200
 
@@ -298,7 +301,37 @@ def test_an_open_server_answers_nobody_from_elsewhere(start, peer):
     response = start(peer=peer).client.get("/v1/status")
 
     assert response.status_code == 403
-    assert "attakit token create NAME --role ROLE --folder FOLDER" in response.json()["error"]
+    assert "Log in with a token" in response.json()["error"]
+
+
+@pytest.fixture
+def real(live):
+    """The address of an open service: host and port."""
+    config = uvicorn_config(live.client.app, ServerTable())
+    config.lifespan = "off"
+    with serving(config) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        yield host, int(port)
+
+
+def first_line(address, version):
+    """What a server answers a program that names it by its address, as nginx does by default."""
+    with socket.create_connection(address) as connection:
+        head = f"GET /v1/status HTTP/{version}\r\nHost: {address[0]}\r\nConnection: close\r\n\r\n"
+        connection.sendall(head.encode())
+        return connection.recv(12)
+
+
+def test_an_open_server_does_not_answer_a_proxy_of_another_user(real, monkeypatch):
+    assert first_line(real, "1.1") == b"HTTP/1.1 200"
+
+    monkeypatch.setattr("attakit.service.web.local.is_other_user", lambda *_: True)
+
+    assert first_line(real, "1.1") == b"HTTP/1.1 403"
+
+
+def test_an_open_server_does_not_answer_a_proxy_that_speaks_as_nginx_does(real):
+    assert first_line(real, "1.0") == b"HTTP/1.1 403"
 
 
 def test_an_open_server_shows_a_person_behind_a_proxy_a_page(live):
@@ -307,7 +340,7 @@ def test_an_open_server_shows_a_person_behind_a_proxy_a_page(live):
     response = live.client.get("/", headers=headers)
 
     assert response.status_code == 403
-    assert "Create a token with" in response.text
+    assert "Log in with a token" in response.text
 
 
 def test_with_a_token_a_proxy_may_stand_in_between(live):
@@ -340,11 +373,16 @@ def test_an_open_server_takes_changes_from_its_own_pages(live):
     assert live.client.post("/v1/learning", json={"paused": True}, headers=headers).is_success
 
 
-def test_a_first_token_closes_an_open_server(live):
-    assert live.client.get("/v1/status").status_code == 200
+def test_an_open_server_takes_tokens_too(live):
+    token = live.storage.tokens.create("ann", "label")
 
-    live.storage.tokens.create("ann", "admin")
-    live.forget_what_was_seen()
+    assert live.client.get("/v1/status", headers=bearer(token)).status_code == 200
+    assert live.client.post("/v1/learning", headers=bearer(token)).status_code == 403
+    assert live.client.get("/v1/status", headers=bearer("wrong")).status_code == 401
+
+
+def test_on_loopback_too_a_token_is_needed(start):
+    live = start(server={"open": False})
 
     assert live.client.get("/v1/status").status_code == 401
 

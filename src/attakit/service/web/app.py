@@ -128,7 +128,7 @@ def _make_state(
         guard=Guard(
             storage.tokens,
             storage.key_values,
-            host=settings.server.host,
+            is_open=settings.server.open,
             shared=storage.is_shared,
             clock=clock,
         ),

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LONGEST_HEAD = 64_000  # bytes of an address and its headers
 CALLER = "caller"  # who sent a request, in the state of its scope
+CONNECTION = "connection"  # what was found out about its connection
 _SWEEP_SECONDS = 1.0
 
 
@@ -100,6 +101,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unused = 0  # bytes that have not led to a head, a body or an end yet
         self._head = 0  # bytes of the head, or of the trailers after a body
         self._stalled = False
+        self._notes: dict[str, Any] = {}
 
     @property
     def has_known_caller(self) -> bool:
@@ -132,6 +134,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._head = 0
         super().on_message_begin()
+        self.scope["state"][CONNECTION] = self._notes
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))

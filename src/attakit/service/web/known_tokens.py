@@ -25,7 +25,6 @@ _RETRY_SECONDS = 5.0
 class _Snapshot:
     at: float
     owners: Mapping[str, tuple[str, Role]]  # by the hash of the token
-    any: bool  # whether there ever was a token
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -70,7 +69,7 @@ class KnownTokens:
         """Copy the tokens. If that fails, keep the last copy; raise if there is none."""
         now = self._ticks()
         try:
-            copied = _Snapshot(now, self._store.valid(), self._store.any())
+            copied = _Snapshot(now, self._store.valid())
             self._also()
         except StateError as error:
             if self._copy is None:
@@ -84,10 +83,6 @@ class KnownTokens:
     def forget(self) -> None:
         """Drop the copy, so that a change of tokens counts at once."""
         self._copy = None
-
-    def any(self) -> bool:
-        """Whether there ever was a token; True if that is not known."""
-        return self._copy is None or self._copy.any
 
     def find(self, token: str) -> tuple[str, Role] | None:
         """Return a token's owner and role; None if it is not valid."""

@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from attakit.service.web.local import check_origin
 from attakit.service.web.pages import Pages, local_path, login_page
-from attakit.service.web.security import Caller, check_origin, find_caller
+from attakit.service.web.security import Caller, find_caller
 from attakit.service.web.sessions import COOKIE, LASTING
 from attakit.service.web.state import Service
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from anyio import to_thread
 from fastapi import Depends, Security
@@ -21,6 +20,7 @@ from attakit.service.storage.tokens import TokenStore
 from attakit.service.web.connections import CALLER
 from attakit.service.web.errors import refuse
 from attakit.service.web.known_tokens import KnownTokens
+from attakit.service.web.local import SAFE_METHODS, check_local, check_origin
 from attakit.service.web.sessions import COOKIE, Sessions
 from attakit.service.web.wrong_tokens import WrongTokens
 
@@ -31,9 +31,7 @@ REFUSAL = "refusal"  # the error of a request that must not be answered, in the 
 NEEDS_TOKEN = "This needs a token: send 'Authorization: Bearer TOKEN', or log in."
 
 _UNKNOWN_TOKEN = "The token is not known or was revoked. Ask for a new one."
-_SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_NAME = 60
-_PROXY_HEADERS = {"forwarded", "via", "x-real-ip"}  # or any X-Forwarded-…
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +50,15 @@ class Caller:
 
 
 class Guard:
-    """Identifies callers.
+    """Identifies callers, by a token or a session.
 
-    If no token exists and the server listens on loopback, every local user may do everything. Then
-    a request must come from this machine without a proxy, because behind a proxy it could come
-    from anywhere. Its host must be this machine, so that no web page elsewhere can reach the server
-    under its own name (DNS rebinding).
+    An `is_open` server also lets the user whose server it is do everything without a token. Then a
+    request must come from that user on this machine without a proxy, because behind a proxy it
+    could come from anywhere. Its host must be this machine, so that no web page elsewhere can reach
+    the server under its own name (DNS rebinding).
 
-    `host` is the address that the server listens on. `shared` says that other servers use the same
-    database and count wrong tokens together with this one. `clock` returns the time of day for
-    sessions, `ticks` monotonic seconds for limits.
+    `shared` says that other servers use the same database and count wrong tokens together with this
+    one. `clock` returns the time of day for sessions, `ticks` monotonic seconds for limits.
     """
 
     def __init__(
@@ -69,14 +66,14 @@ class Guard:
         tokens: TokenStore,
         key_values: KeyValueStore,
         *,
-        host: str,
+        is_open: bool,
         shared: bool = False,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self.sessions = Sessions(key_values, clock=clock)
         self._tokens = KnownTokens(tokens, ticks, also=self.sessions.refresh)
-        self._is_loopback = is_loopback(host)
+        self._is_open = is_open
         self._wrong = WrongTokens(key_values if shared else None, clock=clock, ticks=ticks)
 
     async def identify(self, request: HTTPConnection) -> Caller | None:
@@ -84,15 +81,16 @@ class Guard:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         bearer = token.strip() if scheme.lower() == "bearer" else None
         await self._tokens.update(bearer)
-        if self._is_loopback and not self._tokens.any():
-            _check_local(request)
-            return Caller(_annotator(request), "admin", "local")
         if bearer is not None:
             found = self._tokens.find(bearer)
             if found is None:
                 raise refuse(401, _UNKNOWN_TOKEN)
             return Caller(*found, "token")
-        return self._visitor(request)
+        visitor = self._visitor(request)
+        if visitor is None and self._is_open:
+            check_local(request)
+            return Caller(_annotator(request), "admin", "local")
+        return visitor
 
     def forget(self) -> None:
         """Forget the tokens, so that a change counts at once."""
@@ -118,25 +116,11 @@ class Guard:
         role = None if session is None else self._tokens.role(session.name)
         if session is None or role is None:
             return None
-        if request.scope["method"] not in _SAFE:
+        if request.scope["method"] not in SAFE_METHODS:
             check_origin(request)
             if not self.sessions.is_csrf(session, request.headers.get(CSRF_HEADER, "")):
                 raise refuse(403, f"The header {CSRF_HEADER} is missing or wrong. Reload the page.")
         return Caller(session.name, role, "session", self.sessions.csrf(session))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only.
-
-    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def find_caller(scope: Scope) -> Caller | None:
@@ -185,49 +169,3 @@ def _annotator(request: HTTPConnection) -> str:
     name = unquote(request.headers.get(ANNOTATOR_HEADER, "")).strip()
     fits = 0 < len(name) <= _LONGEST_NAME and name.isprintable()
     return f"local:{name}" if fits else "local"
-
-
-def _check_local(request: HTTPConnection) -> None:
-    if not _is_direct(request):
-        raise refuse(
-            403,
-            "No tokens exist, so only direct local connections are accepted. This request came "
-            "from another machine or through a proxy. Create a token with `attakit token create "
-            "NAME --role ROLE --folder FOLDER`, or connect directly.",
-        )
-    host = _host_name(request.headers.get("host", ""))
-    if not is_loopback(host):
-        raise refuse(
-            403,
-            "No tokens exist, so this server answers only under a local name such as localhost. "
-            "Create a token to use another name.",
-        )
-    if request.scope["method"] not in _SAFE:
-        check_origin(request)
-
-
-def _is_direct(request: HTTPConnection) -> bool:
-    """Whether a request came from this machine; through a proxy it could come from anywhere."""
-    peer = request.client.host if request.client else ""
-    names = request.headers.keys()
-    proxied = any(name in _PROXY_HEADERS or name.startswith("x-forwarded-") for name in names)
-    return is_loopback(peer) and not proxied
-
-
-def check_origin(request: HTTPConnection) -> None:
-    """Reject a request that a page of another site sent."""
-    origin = request.headers.get("origin")
-    # Compared as text, so that a value that is no address is foreign too.
-    own = {f"{scheme}://{request.headers.get('host')}" for scheme in ("http", "https")}
-    if (origin is not None and origin not in own) or request.headers.get("sec-fetch-site") in (
-        "cross-site",
-        "same-site",
-    ):
-        raise refuse(403, "The request comes from another site. Use the pages of this server.")
-
-
-def _host_name(host: str) -> str:
-    try:
-        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return ""
