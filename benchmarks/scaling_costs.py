@@ -46,7 +46,7 @@ class Costs:
     insert_seconds: float  # of the database, for each sample in a bulk write
     write_seconds: float  # of the database, for a small exclusive transaction
     lock_seconds: float  # on the clock, for which such a transaction keeps others waiting
-    label_transactions: float  # for a question that is leased, answered and settled
+    label_transactions: float  # of a server, for a question that is leased and answered
     turn_seconds: float  # of the learner, without labels
     label_seconds: float  # of the learner, for each label
     sample_bytes: float  # in the database without the content
@@ -178,7 +178,7 @@ def answer_all(server: Server) -> int:
 
 
 def measure_labels(server: Server, idle: float) -> float:
-    """Transactions for each question that waits, with those that the learner makes of it."""
+    """Transactions of the server for each question that waits."""
     time.sleep(1.5)  # PostgreSQL counts with some delay
     before, began = server.transactions(), time.monotonic()
     done = answer_all(server)
@@ -207,7 +207,7 @@ def measure(options: argparse.Namespace) -> Costs:
         folder = Path(place)
         postgres = stack.enter_context(closing(Postgres(folder / "postgres")))
         service = str(write_service(folder, postgres.url))
-        serve = ("serve", service, "--no-learner", "--port", "0")
+        serve = ("serve", service, "--no-learner", "--open", "--port", "0")
         pid, line = stack.enter_context(command(folder / "server", *serve))
         server = Server(pid, line.removeprefix("Serving on "), postgres.url)
         files = make_files(SIZE, 1)
@@ -215,11 +215,12 @@ def measure(options: argparse.Namespace) -> Costs:
         one = server.request_seconds(files[:1], options.requests)
         many = server.request_seconds(files[:33], options.requests // 8)
         idle, idle_transactions = server.idle(options.seconds)
-        learner, _ = stack.enter_context(command(folder / "learner", "learn", service))
         spans = options.seconds * 2
-        turns, _, spent = measure_learner(server, learner, files, spans, answering=False)
-        per_label = measure_labels(server, 2 * idle_transactions)
-        more, labels, spent_more = measure_learner(server, learner, files, spans, answering=True)
+        with command(folder / "first", "learn", service) as (learner, _):
+            turns, _, spent = measure_learner(server, learner, files, spans, answering=False)
+        per_label = measure_labels(server, idle_transactions)
+        with command(folder / "second", "learn", service) as (learner, _):
+            more = measure_learner(server, learner, files, spans, answering=True)
         turn_seconds = spent / max(1, turns)
         sizes = measure_sizes(server)
         names = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
@@ -236,7 +237,7 @@ def measure(options: argparse.Namespace) -> Costs:
             lock_seconds=lock,
             label_transactions=per_label,
             turn_seconds=turn_seconds,
-            label_seconds=max(0.0, spent_more - more * turn_seconds) / max(1, labels),
+            label_seconds=max(0.0, more[2] - more[0] * turn_seconds) / max(1, more[1]),
             # Two are the learner's, one is this benchmark's.
             connections=max(1.0, connections - 3),
             **sizes,

@@ -106,9 +106,10 @@ class Deployment:
         yield self.world.timeout(self.draw.uniform(0, 1))
         last = self.world.now
         while True:
-            if self.rate * (self.world.now - last) < 1:
+            came = int(self.draw.poisson(self.rate * (self.world.now - last)))
+            if not came:
                 yield self.world.timeout(self.draw.exponential(1 / self.rate))
-            came = 1 + int(self.draw.poisson(self.rate * (self.world.now - last)))
+                came = 1
             last = began = self.world.now
             if self.waiting >= RetentionTable().images:
                 self.seen.refused += came
@@ -125,6 +126,8 @@ class Deployment:
     def _polls(self) -> Iterator[simpy.Event]:
         """Every server looks for promotions, tokens and the status, in small transactions."""
         rate = self.load.servers * self.costs.idle_transactions
+        if not rate:
+            return
         step = max(0.001, 1 / rate)
         while True:
             yield self.world.timeout(step)

@@ -1,5 +1,7 @@
 """A service on a real Ray cluster of two nodes, of which one is killed under load."""
 
+import os
+import signal
 import socket
 import threading
 import time
@@ -13,7 +15,7 @@ from attakit.service.ray_serve import serve_on_ray
 from attakit.service.storage import LabelRules, open_storage
 from attakit.settings.load import load_service
 from attakit.settings.service import ServiceSettings
-from deployment import Deployment, client_of, wait_for
+from deployment import Deployment, client_of, leader, wait_for
 from live_service import CENTRES, answer_some
 
 LONGEST_OUTAGE = 15.0  # seconds, on a machine that may be busy
@@ -50,6 +52,14 @@ def free_port():
         return server.getsockname()[1]
 
 
+def actors_on(node):
+    """Names of the actors that live on a node."""
+    from ray.util.state import list_actors  # noqa: PLC0415, as above
+
+    alive = list_actors(filters=[("state", "=", "ALIVE")])
+    return sorted(actor.class_name for actor in alive if actor.node_id == node.node_id)
+
+
 class Visitor:
     """Sends points and answers questions, and notes for how long it is refused."""
 
@@ -82,28 +92,35 @@ class Visitor:
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ray itself
-def test_a_node_is_killed_under_load_and_nothing_accepted_is_lost(cluster, tmp_path, postgres_url):
+def test_a_node_and_the_learner_are_killed_under_load_and_nothing_accepted_is_lost(
+    cluster, tmp_path, postgres_url, record_property
+):
     deployment = Deployment(tmp_path, postgres_url, budget=60)
     port = free_port()
-    settings = load_service(deployment.file, [f"server.port={port}", "ray.max_replicas=2"])
+    overrides = [f"server.port={port}", "server.open=true", "ray.max_replicas=2"]
+    settings = load_service(deployment.file, overrides)
     doomed = cluster.add_node(num_cpus=2)
     cluster.wait_for_nodes()
     up, stop, rules = threading.Event(), threading.Event(), LabelRules(settle_seconds=0, classes=3)
     service = threading.Thread(
         target=serve_on_ray,
         args=(settings,),
-        kwargs={"started": lambda _address: up.set(), "stop": stop},
+        kwargs={"started": lambda _address, token: up.set(), "stop": stop},
     )
     with open_storage(tmp_path, postgres_url, labels=rules) as storage:
         service.start()
         assert up.wait(180)
         visitor = Visitor(f"http://127.0.0.1:{port}")
         visitor.visit_until(lambda: len(visitor.accepted) >= 5)
+        lost = actors_on(doomed)
         cluster.remove_node(doomed, allow_graceful=False)
         turn, accepted = storage.turns.last(), len(visitor.accepted)
         visitor.visit_until(
             lambda: storage.turns.last() > turn + 1 and len(visitor.accepted) >= accepted + 5
         )
+        killed, turn = leader(storage), storage.turns.last()
+        os.kill(killed, signal.SIGKILL)
+        visitor.visit_until(lambda: leader(storage) != killed and storage.turns.last() > turn)
         wait_for(lambda: not storage.questions.settled())
         visitor.client.close()
         stop.set()
@@ -116,6 +133,9 @@ def test_a_node_is_killed_under_load_and_nothing_accepted_is_lost(cluster, tmp_p
         }
         counts = storage.questions.counts()
 
+    record_property("longest_outage", round(visitor.longest_outage, 1))
+    record_property("lost", lost)
+    assert any("ServeReplica" in name or "Learner" in name for name in lost)
     assert not service.is_alive()
     assert dict(visitor.accepted).items() <= kept.items()
     assert visitor.longest_outage < LONGEST_OUTAGE

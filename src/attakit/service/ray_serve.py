@@ -5,18 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI
 
 from attakit.processes.interrupt import stoppable
 from attakit.processes.ray_cluster import connect, import_ray
-from attakit.service.checks import check_model_fits, check_open_address, check_shareable
+from attakit.service.checks import check_model_fits, check_shareable, make_first_token
 from attakit.service.inputs import Inputs
 from attakit.service.models import source_model
 from attakit.service.saved_settings import open_service, with_saved_method
-from attakit.service.serve import prepare_files
+from attakit.service.serve import Started, ignore, prepare_files
 from attakit.service.storage.storage import make_service_folder
 from attakit.service.supervisor import GAVE_UP, PATIENCE
 from attakit.service.whole_app import whole_app
@@ -34,7 +33,7 @@ def serve_on_ray(
     *,
     address: str | None = None,
     learner: bool = True,
-    started: Callable[[str], None] = lambda _address: None,
+    started: Started = ignore,
     stop: threading.Event | None = None,
 ) -> None:
     """Run a service on a Ray cluster until Ctrl-C or SIGTERM.
@@ -51,14 +50,14 @@ def serve_on_ray(
     learner
         Whether the cluster runs the learner too.
     started
-        A callback that gets the address once the service answers requests.
+        A callback for the moment at which the service answers requests, as that of `serve`.
     stop
         An event that ends the service, for programs without signals.
     """
     check_shareable(settings, "serve --ray")
     serve = import_ray("ray.serve")
     ray = import_ray()
-    settings = _prepared(settings)
+    settings, token = _prepared(settings)
     ours = not ray.is_initialized()
     if ours:
         connect(ray, address)
@@ -68,7 +67,7 @@ def serve_on_ray(
     try:
         serve.run(_deployment(serve, settings).bind(), name=NAME, route_prefix="/")
         with stoppable("Stopped.") as asked:
-            started(f"http://{host}:{port}")
+            started(f"http://{host}:{port}", token=token)
             while not (asked.is_set() or (stop is not None and stop.is_set())):
                 asked.wait(_POLL_SECONDS)
     finally:
@@ -80,16 +79,20 @@ def serve_on_ray(
             ray.shutdown()
 
 
-def _prepared(settings: ServiceSettings) -> ServiceSettings:
-    """Check everything here, where an error reaches the person who started the service."""
+def _prepared(settings: ServiceSettings) -> tuple[ServiceSettings, str | None]:
+    """Check everything here, where an error reaches the person who started the service.
+
+    Return the settings, and the token of the administrator if there was none yet.
+    """
     settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
     make_service_folder(settings.folder)
     with open_service(settings) as storage:
-        check_open_address(settings, storage)
+        with storage.alone("start"):
+            token = make_first_token(settings, storage)
         prepare_files(settings, storage, source)
-    return settings
+    return settings, token
 
 
 def _deployment(serve: Any, settings: ServiceSettings) -> Any:

@@ -104,6 +104,7 @@ class LearningTable(Table):
 
     batch_size: Positive = 50
     batch_seconds: Seconds = 30.0  # a smaller batch is taken after this time
+    keep: Rate = 1.0  # share of the inputs that is stored for the learner
     backlog: Positive = 1000  # if more samples wait, a batch is drawn and the others passed over
     checkpoint_every: Positive = 5  # turns
     threads: Positive = 1
