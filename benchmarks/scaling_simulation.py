@@ -16,7 +16,7 @@ import argparse
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from attakit.settings.service import LearningTable, RetentionTable
 
 LARGEST_WRITE = 500  # samples in one transaction
 ANSWERS_PER_HOUR = 600  # of one person
+LABEL_WRITES = 2  # exclusive transactions of a lease and an answer; the others only read
 LEARNER_WRITES = 6  # exclusive transactions of a turn
 DAY = 86_400
 
@@ -138,8 +139,10 @@ class Deployment:
         while True:
             yield self.world.timeout(self.draw.exponential(3600 / ANSWERS_PER_HOUR))
             began = self.world.now
-            for _ in range(max(1, round(self.costs.label_transactions))):
+            for _ in range(LABEL_WRITES):
                 yield from self._exclusive()
+            reads = max(0.0, self.costs.label_transactions - LABEL_WRITES)
+            yield from self._compute(reads * self.costs.write_seconds)
             self.seen.answers.append(self.world.now - began)
             self.unlearned += 1
 
@@ -196,6 +199,7 @@ def read_costs(path: Path) -> Costs:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--costs", type=Path, default=COSTS)
+    parser.add_argument("--lock-seconds", type=float, help="in place of the measured ones")
     parser.add_argument("--servers", type=int, nargs="+", default=[10, 100, 1000])
     parser.add_argument("--load", type=float, default=0.5)
     parser.add_argument("--keep", type=float, default=1.0)
@@ -204,6 +208,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
     costs = read_costs(options.costs)
+    if options.lock_seconds is not None:
+        costs = replace(costs, lock_seconds=options.lock_seconds)
     rows = [
         describe(
             Load(servers, options.load, options.keep, options.people, options.cores),

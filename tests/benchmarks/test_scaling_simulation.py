@@ -37,7 +37,7 @@ def test_a_quiet_deployment_stores_all_and_lets_nobody_wait():
 def test_the_lock_is_busy_for_as_long_as_its_transactions_take():
     seen = Deployment(replace(QUIET, servers=0), PLAIN).run(600.0)
 
-    writes = 3 * len(seen.answers) + 7 * seen.turns
+    writes = 2 * len(seen.answers) + 7 * seen.turns
     assert seen.lock_seconds == pytest.approx(0.002 * writes, rel=0.1)
 
 

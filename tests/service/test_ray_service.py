@@ -5,17 +5,19 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from attakit.client import Client
 from attakit.errors import ServiceError, SettingError
 from attakit.randomness import generator
 from attakit.service.ray_serve import serve_on_ray
 from attakit.service.storage import LabelRules, open_storage
 from attakit.settings.load import load_service
 from attakit.settings.service import ServiceSettings
-from deployment import Deployment, client_of, leader, wait_for
+from deployment import Deployment, leader, wait_for
 from live_service import CENTRES, answer_some
 
 LONGEST_OUTAGE = 15.0  # seconds, on a machine that may be busy
@@ -64,26 +66,29 @@ class Visitor:
     """Sends points and answers questions, and notes for how long it is refused."""
 
     def __init__(self, address):
-        self.client = client_of(address)
+        self.client = Client(address, annotator="Ada", pauses=())  # it tells every refusal
         self.accepted, self.seen, self.sent = [], set(), 0
-        self.last_success, self.longest_outage = time.monotonic(), 0.0
+        self.refused_since, self.longest_outage = None, 0.0
 
     def visit(self):
         draw = generator(0, "points of a test", self.sent)
         self.sent += 1
         points = CENTRES[draw.integers(3, size=10)] + draw.normal(size=(10, 2))
+        began = time.monotonic()
         try:
             self.client.predict(list(points))
-            answer_some(self.client, self.accepted, self.seen)
         except ServiceError:
+            self.refused_since = self.refused_since or began
             return
-        now = time.monotonic()
-        self.longest_outage = max(self.longest_outage, now - self.last_success)
-        self.last_success = now
+        if self.refused_since is not None:
+            outage = time.monotonic() - self.refused_since
+            self.longest_outage = max(self.longest_outage, outage)
+            self.refused_since = None
+        with suppress(ServiceError):
+            answer_some(self.client, self.accepted, self.seen)
 
     def visit_until(self, condition, seconds=240.0):
         deadline = time.monotonic() + seconds
-        self.last_success = time.monotonic()
         while not condition():
             assert time.monotonic() < deadline
             self.visit()
