@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo serve test test-ray soak check format pacs figures leaderboard wheel benchmark clean
+.PHONY: help demo serve test docs test-ray soak check format pacs figures leaderboard wheel benchmark clean
 
 help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
@@ -12,7 +12,8 @@ help:
 	@echo "make test       run the test suite"
 	@echo "make test-ray   run suites and a service on two Ray nodes, one of which is killed"
 	@echo "make soak       simulate an hour of a live service (takes a few minutes)"
-	@echo "make check      check style, types and import rules"
+	@echo "make docs       build the documentation site into site/"
+	@echo "make check      check style, types, import rules and the documentation site"
 	@echo "make format     format the code"
 	@echo "make benchmark  measure time and memory of SimATTA (on PACS if present), Tent and start-up"
 	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
@@ -36,11 +37,15 @@ test-ray: $(VENV)/.dev
 soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py
 
-check: $(VENV)/.dev
+check: $(VENV)/.dev docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# A broken link or a name that does not exist fails the build.
+docs: $(VENV)/.dev
+	$(BIN)/zensical build --strict
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix-only .
@@ -70,6 +75,7 @@ leaderboard: $(VENV)/.dev
 	$(BIN)/attakit bench experiments/leaderboard/grid.toml experiments/leaderboard/published.toml --quiet
 	$(BIN)/python benchmarks/leaderboard_grid.py choose
 	$(BIN)/attakit bench experiments/leaderboard/*.toml --quiet
+	$(BIN)/python benchmarks/slim_results.py results/leaderboard results/leaderboard-grid results/leaderboard-tuned
 	$(BIN)/python benchmarks/leaderboard_page.py
 
 # The environment has the build tools already, so the build needs no second one.
@@ -77,7 +83,7 @@ wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) dist build site .cache
 
 # pip needs the torch pin in the same command as everything that depends on torch.
 $(VENV)/.run: pyproject.toml constraints.txt

@@ -8,7 +8,7 @@ from attakit.nn import Classifier
 from attakit.nn.share_search import SHARES
 from attakit.queries import Answer, Query
 
-HOME, AWAY = 0.0, 6.0  # means of source samples and of the stream's
+HOME, AWAY = 0.0, 2.0  # means of source samples and of the stream's
 
 
 class Halves(nn.Module):
@@ -54,6 +54,12 @@ def test_a_shifted_stream_gets_the_share_that_spreads_its_answers_over_the_class
     classifier = searching()
     follow(classifier, [stream(64, AWAY)])
     assert classifier.stream.share.value == min(SHARES)
+
+
+def test_the_source_s_statistics_stay_where_mixing_brings_little():
+    classifier = searching()
+    follow(classifier, [stream(64, 0.1)])
+    assert classifier.stream.share.value == 1.0
 
 
 def test_the_batch_that_the_share_was_found_on_is_answered_with_it():

@@ -3,7 +3,7 @@
 Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
 Applied Statistics 28, 1979. Every annotator has a confusion matrix. With few answers a full matrix
 says little, so its rows are shrunk: towards an annotator who is right at one rate and errs evenly,
-and that rate towards the team's.
+and that rate towards the team's. crowd-kit has the estimate too, but needs transformers.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from attakit.nn.shapes import as_logits
 from attakit.queries import Answer, SampleId
 from attakit.targets import Targets
 
-SHARES = (0.25, 0.45, 0.65, 0.8)  # each costs a pass over the samples that it is tried on
+SHARES = (0.25, 0.5, 0.75, 1.0)  # each costs a pass over the samples that it is tried on
 _SAMPLES = 32  # that every share is tried on
 _FEWEST = 16  # samples before a share is chosen
 _LABELS = 16  # labelled samples that every share is tried on at most
@@ -22,6 +22,7 @@ _ENOUGH = 8  # of them end the search
 _SURENESS = 0.2  # weight of the mean entropy against the entropy of the mean answer
 _WORTH = 48  # labelled samples that the unlabelled ones count for
 _CLEAR = 6.0  # nats by which labels must prefer another share: a change unsettles old anchors
+_HARMLESS = 3.0  # nats that the source's statistics are ahead: mixing must earn its place
 _SMALLEST = 1e-9
 
 _SAVED = ("chosen", "seen", "answers", "entropies", "held", "learned")
@@ -182,6 +183,7 @@ class ShareSearch(nn.Module):
             return self.chosen
         balance = softmax_entropy((answers / seen).clamp(min=_SMALLEST).log())
         scores = (_WORTH * (balance - _SURENESS * entropies / seen)).nan_to_num(nan=-torch.inf)
+        scores[SHARES.index(1.0)] += _HARMLESS
         unlabelled = int(scores.argmax())
         for logs in self.learned.values():
             scores = scores + logs
