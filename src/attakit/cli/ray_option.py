@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from typer.core import TyperCommand
@@ -12,7 +13,7 @@ class RayCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = []
-        for word, after in zip(args, [*args[1:], "--"], strict=True):
+        for word, after in pairwise([*args, "--"]):
             given.append(word)
             if word == "--ray" and (after.startswith("-") or after.endswith(".toml")):
                 given.append("")
