@@ -75,9 +75,10 @@ def _run() -> typer.Typer:
 
 
 def _bench() -> typer.Typer:
-    from attakit.cli.bench import BenchCommand, bench
+    from attakit.cli.bench import bench
+    from attakit.cli.ray_option import RayCommand
 
-    return _single(bench, BenchCommand)
+    return _single(bench, RayCommand)
 
 
 def _corrupt() -> typer.Typer:
@@ -87,9 +88,10 @@ def _corrupt() -> typer.Typer:
 
 
 def _serve() -> typer.Typer:
+    from attakit.cli.ray_option import RayCommand
     from attakit.cli.serve import serve
 
-    return _single(serve)
+    return _single(serve, RayCommand)
 
 
 def _learn() -> typer.Typer:
