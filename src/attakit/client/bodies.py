@@ -278,7 +278,7 @@ class AlarmBody(ResponseBody):
     at: float
     what: str
     text: str
-    rose: bool = Field(True, description="False: it fell, which is only noted")
+    rose: bool = Field(default=True, description="False: it fell, which is only noted")
 
 
 class TrafficBody(ResponseBody):
@@ -403,7 +403,8 @@ class SeriesBody(ResponseBody):
 
 
 class HealthBody(ResponseBody):
-    status: Literal["ok"]
+    status: Literal["ok", "degraded"]
+    problems: list[str] = Field(default=[], description="What cannot be stored at present")
 
 
 class ImportBody(ResponseBody):

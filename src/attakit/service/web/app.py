@@ -30,6 +30,7 @@ from attakit.service.web import (
 )
 from attakit.service.web.buckets import TokenBuckets
 from attakit.service.web.examples import Examples
+from attakit.service.web.health import Health
 from attakit.service.web.limits import BodyLimits, ByteLimit, Limits
 from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
@@ -38,6 +39,7 @@ from attakit.service.web.overview import Overview
 from attakit.service.web.pages import Pages, error_page, pages_router
 from attakit.service.web.security import Guard
 from attakit.service.web.state import AppState
+from attakit.service.web.storage_watch import StorageWatch
 from attakit.service.web.uploads import describe_upload
 from attakit.service.web.writer import SampleWriter
 from attakit.service.webhook import Webhook
@@ -133,6 +135,9 @@ def _make_state(
         answering=lambda: predictor.version if predictor.ready else None,
         traffic=measured.traffic.body,
     )
+    health = Health(clock)
+    writer = SampleWriter(storage.samples, health=health)
+    measured.include_storage(health, lambda: writer.waiting)
     measured.include_status(overview)
     predictor.on_batch = measured.count_batch
     return AppState(
@@ -141,7 +146,7 @@ def _make_state(
         settings=settings,
         clock=clock,
         inputs=Inputs(settings.input, pixels=settings.server.pixels),
-        writer=SampleWriter(storage.samples),
+        writer=writer,
         guard=Guard(
             storage.tokens,
             storage.key_values,
@@ -152,6 +157,7 @@ def _make_state(
         overview=overview,
         metrics=measured,
         examples=Examples(settings.labelling, settings.classes),
+        health=health,
         predicting=CapacityLimiter(_PREDICTING),
     )
 
@@ -159,7 +165,8 @@ def _make_state(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: AppState = app.state.service
-    workers: list[Worker] = [service.overview, service.writer]
+    watch = StorageWatch(service.storage, service.settings.folder, service.health, service.clock)
+    workers: list[Worker] = [service.overview, service.writer, watch]
     if url := service.settings.labels.webhook:
         storage = service.storage
         sender = storage.claim("webhook")  # one of the servers sends

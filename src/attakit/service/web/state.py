@@ -14,6 +14,7 @@ from attakit.service.inputs import Inputs
 from attakit.service.predictor import Predictor
 from attakit.service.storage import Storage
 from attakit.service.web.examples import Examples
+from attakit.service.web.health import Health
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.overview import Overview
 from attakit.service.web.security import Guard
@@ -35,6 +36,7 @@ class AppState:
     overview: Overview
     metrics: Metrics
     examples: Examples
+    health: Health
     predicting: CapacityLimiter  # limits the requests that are decoded or answered at a time
 
 
