@@ -4,15 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo serve test test-ray soak check format pacs figures leaderboard wheel benchmark clean
+.PHONY: help demo serve test docs test-ray soak check format pacs figures leaderboard wheel benchmark clean
 
 help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
 	@echo "make serve      start a live service on digits, to watch and teach in the browser"
 	@echo "make test       run the test suite"
-	@echo "make test-ray   run suites on a cluster of two Ray nodes, one of which is killed"
+	@echo "make test-ray   run suites and a service on two Ray nodes, one of which is killed"
 	@echo "make soak       simulate an hour of a live service (takes a few minutes)"
-	@echo "make check      check style, types and import rules"
+	@echo "make docs       build the documentation site into site/"
+	@echo "make check      check style, types, import rules and the documentation site"
 	@echo "make format     format the code"
 	@echo "make benchmark  measure time and memory of SimATTA (on PACS if present), Tent and start-up"
 	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
@@ -31,16 +32,20 @@ test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -rs -m "not ray"
 
 test-ray: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ray tests/bench
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ray tests/bench tests/service/test_ray_service.py
 
 soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py
 
-check: $(VENV)/.dev
+check: $(VENV)/.dev docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# A broken link or a name that does not exist fails the build.
+docs: $(VENV)/.dev
+	$(BIN)/zensical build --strict
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix-only .
@@ -78,7 +83,7 @@ wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) dist build site .cache
 
 # pip needs the torch pin in the same command as everything that depends on torch.
 $(VENV)/.run: pyproject.toml constraints.txt

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -92,3 +93,38 @@ def test_an_unknown_command_names_the_nearest():
 
     assert told.exit_code == 2
     assert "Did you mean 'run'?" in told.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_that_it_understands(name):
+    program, command, *arguments = COMMANDS[name].example.split()
+    parser = get_command(load_command(name))
+
+    assert (program, command) == ("attakit", name)
+    context = parser.make_context(name, list(arguments))
+    if isinstance(parser, TyperGroup):
+        called, subcommand, rest = parser.resolve_command(context, arguments)
+        subcommand.make_context(called, rest, parent=context)
+
+
+def test_the_example_stands_at_the_end_of_the_help():
+    shown = CliRunner().invoke(app, ["table", "--help"]).output
+
+    assert shown.rstrip().endswith(f"Example: {COMMANDS['table'].example}")
+
+
+def test_help_groups_commands_by_purpose():
+    shown = CliRunner().invoke(app, ["--help"]).output
+
+    places = [shown.index(command.purpose) for command in COMMANDS.values()]
+    assert places == sorted(places)
+
+
+def test_the_shell_completes_commands():
+    found = CliRunner().invoke(
+        app,
+        env={"_ATTAKIT_COMPLETE": "complete_bash", "COMP_WORDS": "attakit be", "COMP_CWORD": "1"},
+        prog_name="attakit",
+    )
+
+    assert found.output.split() == ["bench"]

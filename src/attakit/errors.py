@@ -89,6 +89,8 @@ class MissingExtra(AttaError, ImportError):
 def needs_extra(what: str, extra: str) -> Iterator[None]:
     """Turn a failed import of another package into the pip command that installs it.
 
+    Examples
+    --------
     >>> with needs_extra("Drawing", "report"):
     ...     import no_such_package
     Traceback (most recent call last):
@@ -119,6 +121,8 @@ def check_range(
 ) -> None:
     """Raise `SettingError` unless a number lies within its bounds.
 
+    Examples
+    --------
     >>> check_range("Tent", "updates", 0, at_least=1)
     Traceback (most recent call last):
         ...
@@ -143,6 +147,8 @@ def check_count(
 ) -> None:
     """Raise `SettingError` unless a value is a whole number within its bounds.
 
+    Examples
+    --------
     >>> check_count("Stream", "batch_size", 0.5)
     Traceback (most recent call last):
         ...
@@ -156,6 +162,8 @@ def check_count(
 def check_choice(who: str, name: str, value: object, choices: Iterable[str]) -> None:
     """Raise `SettingError` unless a value is one of the allowed words.
 
+    Examples
+    --------
     >>> check_choice("SimATTA", "kmeans", "sklear", ("sklearn", "torch"))
     Traceback (most recent call last):
         ...
@@ -169,6 +177,8 @@ def check_choice(who: str, name: str, value: object, choices: Iterable[str]) -> 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     """Build the error for a name that is not in a table, with the nearest one that is.
 
+    Examples
+    --------
     >>> print(unknown_name("method", "simata", ["simatta", "tent"]))
     Unknown method 'simata'. Did you mean 'simatta'? Known: simatta, tent.
     """
@@ -181,6 +191,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
 def unknown_setting(who: str, name: str, known: Iterable[str]) -> SettingError:
     """Build the error for a setting that does not exist, with the nearest one that does.
 
+    Examples
+    --------
     >>> print(unknown_setting("Tent", "upates", ["lr", "updates"]))
     Tent: unknown setting 'upates'. Did you mean 'updates'? Known: lr, updates.
     """
@@ -194,6 +206,8 @@ def unknown_setting(who: str, name: str, known: Iterable[str]) -> SettingError:
 def nearest_hint(name: str, known: Iterable[str], count: int = 1) -> str:
     """Say which known names may have been meant, with a space in front; nothing if none is near.
 
+    Examples
+    --------
     >>> nearest_hint("simata", ["simatta", "tent"])
     " Did you mean 'simatta'?"
     """

@@ -58,6 +58,8 @@ class Query:
         States of earlier versions may have a number as third value, which numbered repeated
         questions. It is ignored.
 
+        Examples
+        --------
         >>> Query.unpacked(["cat.png", 3, 0])
         Query(sample='cat.png', step=3, proposed=None)
         """
@@ -130,6 +132,8 @@ class Answer:
     def knowing(query: Query, label: int, annotator: str) -> Answer:
         """What somebody who knows the class answers: the class, or yes or no if that is asked.
 
+        Examples
+        --------
         >>> Answer.knowing(Query("cat.png", 3, proposed=1), 0, "truth").kind
         'no'
         """
@@ -225,6 +229,8 @@ class Allowance:
     def of(self, kind: QuestionKind) -> Allowance:
         """The allowance of a step that asks questions of one kind only, with their `count`.
 
+        Examples
+        --------
         >>> Allowance(3, yes_no=12).of("yes_no").count
         12
         """

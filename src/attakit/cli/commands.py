@@ -22,7 +22,9 @@ from attakit.errors import needs_extra
 class Command:
     """A command that is not imported yet."""
 
+    purpose: str  # the heading above it in `attakit --help`
     help: str  # the first line of the command's own help
+    example: str  # at the end of the command's own help
     load: Callable[[], typer.Typer]
     extra: str | None = None  # optional dependencies without which it cannot be imported
 
@@ -73,9 +75,10 @@ def _run() -> typer.Typer:
 
 
 def _bench() -> typer.Typer:
-    from attakit.cli.bench import BenchCommand, bench
+    from attakit.cli.bench import bench
+    from attakit.cli.ray_option import RayCommand
 
-    return _single(bench, BenchCommand)
+    return _single(bench, RayCommand)
 
 
 def _corrupt() -> typer.Typer:
@@ -85,15 +88,22 @@ def _corrupt() -> typer.Typer:
 
 
 def _serve() -> typer.Typer:
+    from attakit.cli.ray_option import RayCommand
     from attakit.cli.serve import serve
 
-    return _single(serve)
+    return _single(serve, RayCommand)
 
 
 def _learn() -> typer.Typer:
     from attakit.cli.learn import learn
 
     return _single(learn)
+
+
+def _rebuild() -> typer.Typer:
+    from attakit.cli.rebuild import rebuild
+
+    return _single(rebuild)
 
 
 def _export() -> typer.Typer:
@@ -150,42 +160,115 @@ def _token() -> typer.Typer:
     return app
 
 
+START, ADAPT, COMPARE = "Start here", "Adapt a model", "Compare methods"
+PAPER, SERVE = "The paper", "Run a live service"
+
 COMMANDS = {
-    "demo": Command("Compare six methods on digits from three shifted domains.", _demo),
-    "pretrain": Command("Train the source model that an experiment file describes.", _pretrain),
-    "card": Command("Describe source data in a small file next to a model's weights.", _card),
-    "run": Command("Adapt a model along a stream, as described by an experiment file.", _run),
+    "demo": Command(
+        START, "Compare six methods on digits from three shifted domains.", "attakit demo", _demo
+    ),
+    "list": Command(
+        START, "List methods, selectors, data sets and stream orders.", "attakit list", _list
+    ),
+    "pretrain": Command(
+        ADAPT,
+        "Train the source model that an experiment file describes.",
+        "attakit pretrain experiment.toml --set training.updates=500",
+        _pretrain,
+    ),
+    "card": Command(
+        ADAPT,
+        "Describe source data in a small file next to a model's weights.",
+        "attakit card experiment.toml",
+        _card,
+    ),
+    "run": Command(
+        ADAPT,
+        "Adapt a model along a stream, as described by an experiment file.",
+        "attakit run experiment.toml --set labels.budget=100",
+        _run,
+    ),
+    "export": Command(
+        ADAPT,
+        "Write an adapted model to a file for other programs, and check its answers.",
+        "attakit export runs/mine adapted.onnx",
+        _export,
+    ),
     "bench": Command(
-        "Run grids of methods, streams, budgets and seeds; skip finished cells.", _bench
+        COMPARE,
+        "Run grids of methods, streams, budgets and seeds; skip finished cells.",
+        "attakit bench experiments/digits/suite.toml --workers 2",
+        _bench,
     ),
     "corrupt": Command(
-        "Make a data set like ImageNet-C from clean images; can be resumed.", _corrupt
+        COMPARE,
+        "Make a data set like ImageNet-C from clean images; can be resumed.",
+        "attakit corrupt my-images my-images-c --severities 3,5",
+        _corrupt,
+    ),
+    "table": Command(
+        COMPARE,
+        "Print the results of runs as tables, one per stream.",
+        "attakit table results/digits --format markdown",
+        _table,
+    ),
+    "plot": Command(
+        COMPARE,
+        "Plot accuracy against labels or seconds, an ablation, or average ranks.",
+        "attakit plot results/digits --kind seconds --out plot.png",
+        _plot,
+    ),
+    "report": Command(
+        COMPARE,
+        "Write the results of runs to one self-contained HTML page.",
+        "attakit report runs/mine --out report.html",
+        _report,
+    ),
+    "analyse": Command(
+        PAPER,
+        "Compare a run with the theory: weights, divergences and bounds.",
+        "attakit analyse runs/mine",
+        _analyse,
+    ),
+    "validate": Command(
+        PAPER,
+        "Repeat the paper's validation experiments: numbers and figures.",
+        "attakit validate entropy",
+        _validate,
     ),
     "serve": Command(
-        "Serve a model over HTTP, ask people for labels and learn from them.", _serve, "service"
+        SERVE,
+        "Serve a model over HTTP, ask people for labels and learn from them.",
+        "attakit serve service.toml --port 9000",
+        _serve,
+        "service",
     ),
     "learn": Command(
+        SERVE,
         "Learn for servers that run elsewhere with `attakit serve --no-learner`.",
+        "attakit learn service.toml",
         _learn,
         "service",
     ),
-    "export": Command(
-        "Write an adapted model to a file for other programs, and check its answers.", _export
-    ),
-    "table": Command("Print the results of runs as tables, one per stream.", _table),
-    "plot": Command(
-        "Plot accuracy against labels or seconds, an ablation, or average ranks.", _plot
-    ),
-    "report": Command("Write the results of runs to one self-contained HTML page.", _report),
-    "analyse": Command("Compare a run with the theory: weights, divergences and bounds.", _analyse),
-    "list": Command("List methods, selectors, data sets and stream orders.", _list),
-    "validate": Command(
-        "Repeat the paper's validation experiments: numbers and figures.", _validate
+    "rebuild": Command(
+        SERVE,
+        "Rebuild a learner whose checkpoint is lost or damaged, from the log of turns.",
+        "attakit rebuild live",
+        _rebuild,
+        "service",
     ),
     "questions": Command(
+        SERVE,
         "Export a service's questions to other tools, and import the answers.",
+        "attakit questions export live --out questions.csv",
         _questions,
         "service",
     ),
-    "token": Command("Create, list and revoke the access tokens of a service.", _token, "service"),
+    "token": Command(
+        SERVE,
+        "Create, list and revoke the access tokens of a service.",
+        "attakit token create Ada --role label --folder live",
+        _token,
+        "service",
+    ),
 }

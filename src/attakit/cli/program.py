@@ -27,13 +27,14 @@ class LazyGroup(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, command in COMMANDS.items():
-            self.add_command(TyperCommand(name, help=command.help))
+            self.add_command(TyperCommand(name, help=command.help, rich_help_panel=command.purpose))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None:
             command = get_command(load_command(name))
             command.help = command.help or COMMANDS[name].help
+            command.epilog = f"Example: {COMMANDS[name].example}"
         return name, command, rest
 
 
@@ -41,7 +42,6 @@ app = typer.Typer(
     cls=LazyGroup,
     help="Keep a deployed classifier up to date on a shifting stream for a few labels.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -266,7 +266,8 @@ class SeriesBody(ResponseBody):
 
 
 class HealthBody(ResponseBody):
-    status: Literal["ok"]
+    status: Literal["ok", "degraded"]
+    problems: list[str] = Field(default=[], description="What cannot be stored at present")
 
 
 class ImportBody(ResponseBody):

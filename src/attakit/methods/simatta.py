@@ -149,6 +149,8 @@ class SimATTA(AskingMethod):
     def as_in_paper(cls, model: nn.Module, *, seed: int = 0, **settings: Any) -> Self:
         """SimATTA with the paper's settings on PACS; `settings` replace some of them.
 
+        Examples
+        --------
         >>> from attakit.testing import tiny_classifier
         >>> SimATTA.as_in_paper(tiny_classifier()).model.norm
         'frozen'

@@ -33,6 +33,8 @@ _INPUT_FAULTS = (AssertionError, IndexError, RuntimeError, TypeError, ValueError
 class EncoderHead(nn.Module):
     """A classifier given as two parts.
 
+    Examples
+    --------
     >>> EncoderHead(nn.Flatten(), nn.Linear(4, 2))(torch.zeros(3, 2, 2)).shape
     torch.Size([3, 2])
     """

@@ -17,6 +17,8 @@ _NAME = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 def available_devices() -> list[str]:
     """Names of the devices of this machine, the one that "auto" takes first.
 
+    Examples
+    --------
     >>> available_devices()[-1]
     'cpu'
     """
@@ -28,6 +30,8 @@ def available_devices() -> list[str]:
 def choose_device(name: str = "auto") -> torch.device:
     """The device of that name; "auto" takes CUDA, else MPS, else the CPU.
 
+    Examples
+    --------
     >>> choose_device("cpu")
     device(type='cpu')
     """
@@ -48,6 +52,8 @@ def place(inputs: Tensor, device: torch.device) -> Tensor:
 
     What is already in place is returned as it is, so placing twice costs nothing.
 
+    Examples
+    --------
     >>> place(torch.zeros(2, 3, 8, 8), torch.device("cpu")).stride()
     (192, 1, 24, 3)
     """
@@ -61,6 +67,8 @@ def place(inputs: Tensor, device: torch.device) -> Tensor:
 def prepare(module: _Module, device: torch.device) -> _Module:
     """Move a module to a device, its convolutions in channels-last order, in place.
 
+    Examples
+    --------
     >>> prepare(nn.Conv2d(2, 2, 3), torch.device("cpu")).weight.stride()
     (18, 1, 6, 2)
     """

@@ -11,6 +11,8 @@ def softmax_entropy(logits: Tensor) -> Tensor:
 
     H(ŷ) = -Σ_c p(ŷ_c) log p(ŷ_c) (SimATTA, section 3.2).
 
+    Examples
+    --------
     >>> softmax_entropy(torch.zeros(1, 3))
     tensor([1.0986])
     """
@@ -25,6 +27,8 @@ def symmetric_cross_entropy(one: Tensor, other: Tensor) -> Tensor:
     -½ Σ_c p_c log q_c - ½ Σ_c q_c log p_c, with gradients into both (Wang et al., "Symmetric cross
     entropy for robust learning with noisy labels", ICCV 2019, with both weights ½).
 
+    Examples
+    --------
     >>> symmetric_cross_entropy(torch.zeros(1, 3), torch.zeros(1, 3))
     tensor([1.0986])
     """

@@ -35,6 +35,8 @@ _NORM_NAME = re.compile(r"Norm(Act)?(\d\w*)?$")
 def is_norm_layer(layer: nn.Module) -> bool:
     """Whether a layer normalises, by its type or by its name.
 
+    Examples
+    --------
     >>> is_norm_layer(nn.GroupNorm(1, 4)), is_norm_layer(nn.Linear(4, 4))
     (True, False)
     """
@@ -44,6 +46,8 @@ def is_norm_layer(layer: nn.Module) -> bool:
 def norm_parameters(model: nn.Module) -> list[nn.Parameter]:
     """Scales and shifts of all normalisation layers, each once, in model order.
 
+    Examples
+    --------
     >>> len(norm_parameters(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.LayerNorm(3))))
     4
     """
@@ -85,6 +89,8 @@ def use_batch_statistics(model: nn.Module, *, source_samples: float = 0.0) -> No
 def use_stored_statistics(model: nn.Module) -> None:
     """Undo `use_batch_statistics`: every batch-norm layer goes by its stored statistics again.
 
+    Examples
+    --------
     >>> import torch
     >>> layer = nn.BatchNorm1d(1).eval()
     >>> use_batch_statistics(layer)
@@ -101,6 +107,8 @@ def use_stored_statistics(model: nn.Module) -> None:
 def uses_batch_statistics(model: nn.Module) -> bool:
     """Whether what a model says of one sample depends on the others in its batch.
 
+    Examples
+    --------
     >>> layer = nn.BatchNorm1d(1).eval()
     >>> use_batch_statistics(layer)
     >>> uses_batch_statistics(layer), uses_batch_statistics(nn.LayerNorm(1))

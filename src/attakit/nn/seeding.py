@@ -18,6 +18,8 @@ def seeded(
 ) -> Iterator[None]:
     """Inside, torch's generators depend only on (seed, purpose, step); after, they are as before.
 
+    Examples
+    --------
     >>> with seeded(1, "weights"):
     ...     first = torch.rand(2)
     >>> with seeded(1, "weights"):
@@ -39,6 +41,8 @@ def torch_generator(
 ) -> torch.Generator:
     """Make a torch generator for one purpose at one step.
 
+    Examples
+    --------
     >>> first, second = (torch_generator(1, "views", 3) for _ in range(2))
     >>> bool((torch.rand(2, generator=first) == torch.rand(2, generator=second)).all())
     True

@@ -96,6 +96,8 @@ def find_stages(
     `container_share`) is opened up. What a container holds besides its children (position
     embeddings) goes with its first stage.
 
+    Examples
+    --------
     >>> [len(stage) for stage in find_stages(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)))]
     [2, 2]
     """

@@ -27,6 +27,8 @@ def import_torchvision() -> ModuleType:
     compiled operators do not load, and the import dies on the first of them. Models and transforms
     need none, so declaring their names is enough. Box operators stay unusable.
 
+    Examples
+    --------
     >>> import_torchvision().__name__
     'torchvision'
     """
@@ -44,6 +46,8 @@ def import_torchvision() -> ModuleType:
 def import_timm() -> ModuleType:
     """Import timm, which needs a working torchvision.
 
+    Examples
+    --------
     >>> import_timm().__name__
     'timm'
     """

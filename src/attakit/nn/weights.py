@@ -54,6 +54,8 @@ def save_weights(module: nn.Module, path: Path | str, *, sync: bool = False) -> 
 
     With `sync`, the file is on disk when this returns: it survives a loss of power.
 
+    Examples
+    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     save_weights(nn.Linear(2, 1), Path(folder, "model.safetensors"))
@@ -100,6 +102,8 @@ def make_room(path: Path) -> None:
 def weights_hash(module: nn.Module) -> str:
     """A short name for a module's weights: equal weights, and no others, have equal names.
 
+    Examples
+    --------
     >>> weights_hash(nn.ReLU()) == weights_hash(nn.Tanh())
     True
     """

@@ -106,6 +106,8 @@ class IncrementalClustering:
     def cluster_count(self, step: int, known: int = 0, limit: int = 1) -> int:
         """NC(t): how many clusters to make at a step.
 
+        Examples
+        --------
         >>> selector = IncrementalClustering(cluster_growth=0.5)
         >>> [selector.cluster_count(step) for step in range(4)]
         [10, 10, 11, 11]

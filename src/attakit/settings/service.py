@@ -104,6 +104,7 @@ class LearningTable(Table):
 
     batch_size: Positive = 50
     batch_seconds: Seconds = 30.0  # a smaller batch is taken after this time
+    keep: Rate = 1.0  # share of the inputs that is stored for the learner
     backlog: Positive = 1000  # if more samples wait, a batch is drawn and the others passed over
     checkpoint_every: Positive = 5  # turns
     threads: Positive = 1
@@ -169,6 +170,14 @@ class ServerTable(Table):
     body_kilobytes_per_second: Annotated[float, Field(gt=0)] = 10.0
 
 
+class RayTable(Table):
+    """[ray]: how a service spreads over a Ray cluster."""
+
+    min_replicas: Positive = 2
+    max_replicas: Positive = 10
+    requests_per_replica: Positive = 16  # at the same time, before there is another replica
+
+
 class ServiceSettings(Table):
     """A service: a model, a method, people to ask, and a folder for what it remembers.
 
@@ -192,3 +201,4 @@ class ServiceSettings(Table):
     drift: DriftTable = DriftTable()
     retention: RetentionTable = RetentionTable()
     server: ServerTable = ServerTable()
+    ray: RayTable = RayTable()

@@ -110,6 +110,8 @@ def waiting_rows(
 ) -> LabelledRows:
     """The samples of a batch, each with weight 1 and a label that is not known yet.
 
+    Examples
+    --------
     >>> import torch
     >>> batch = Batch(0, ("tabby",), torch.zeros(1, 2))
     >>> waiting_rows(batch, Prediction(torch.zeros(1, 3), torch.zeros(1, 2))).labels

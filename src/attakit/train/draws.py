@@ -10,6 +10,8 @@ import numpy as np
 def draw_batches(count: int, batch_size: int, random: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield positions below `count`, for ever: all of them before any comes again.
 
+    Examples
+    --------
     >>> batches = draw_batches(3, 2, np.random.default_rng(0))
     >>> sorted(np.concatenate([next(batches) for _ in range(3)]).tolist())
     [0, 0, 1, 1, 2, 2]

@@ -46,6 +46,8 @@ def read_labels(samples: LabelledSamples) -> Tensor:
 def split_positions(count: int, held_out: float, seed: int) -> tuple[list[int], list[int]]:
     """Positions to train on and positions to hold out, both sorted.
 
+    Examples
+    --------
     >>> [len(part) for part in split_positions(10, 0.2, seed=0)]
     [8, 2]
     """

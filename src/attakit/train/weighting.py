@@ -12,6 +12,8 @@ from attakit.train.optimal_weight import optimal_low_weight
 def low_share(low_count: int, high_count: int) -> float:
     """λ₀ = |D_l| / (|D_l| + |D_h|) (SimATTA, Algorithm 1, line 6).
 
+    Examples
+    --------
     >>> low_share(3, 1)
     0.75
     """

@@ -26,6 +26,7 @@ from attakit.service.web import (
     versions,
 )
 from attakit.service.web.buckets import TokenBuckets
+from attakit.service.web.health import Health
 from attakit.service.web.limits import BodyLimits, ByteLimit, Limits
 from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
@@ -34,6 +35,7 @@ from attakit.service.web.overview import Overview
 from attakit.service.web.pages import Pages, error_page, pages_router
 from attakit.service.web.security import Guard
 from attakit.service.web.state import AppState
+from attakit.service.web.storage_watch import StorageWatch
 from attakit.service.web.uploads import describe_upload
 from attakit.service.web.writer import SampleWriter
 from attakit.service.webhook import Webhook
@@ -115,7 +117,10 @@ def _make_state(
         learning=learning,
         answering=lambda: predictor.version if predictor.ready else None,
     )
+    health = Health(clock)
+    writer = SampleWriter(storage.samples, health=health)
     measured = Metrics()
+    measured.include_storage(health, lambda: writer.waiting)
     measured.include_status(overview)
     predictor.on_batch = measured.count_batch
     return AppState(
@@ -124,7 +129,7 @@ def _make_state(
         settings=settings,
         clock=clock,
         inputs=Inputs(settings.input, pixels=settings.server.pixels),
-        writer=SampleWriter(storage.samples),
+        writer=writer,
         guard=Guard(
             storage.tokens,
             storage.key_values,
@@ -134,6 +139,7 @@ def _make_state(
         ),
         overview=overview,
         metrics=measured,
+        health=health,
         predicting=CapacityLimiter(_PREDICTING),
     )
 
@@ -141,7 +147,8 @@ def _make_state(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: AppState = app.state.service
-    workers: list[Worker] = [service.overview, service.writer]
+    watch = StorageWatch(service.storage, service.settings.folder, service.health, service.clock)
+    workers: list[Worker] = [service.overview, service.writer, watch]
     if url := service.settings.labels.webhook:
         storage = service.storage
         sender = storage.claim("webhook")  # one of the servers sends

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
+from attakit.errors import StateError
 from attakit.service.web.errors import documented
+from attakit.service.web.health import Health
 from attakit.service.web.overview import Overview
 from attakit.service.web.security import Known
 
@@ -68,8 +70,30 @@ class Metrics:
         """Add the numbers of the status, read from the database on each request for metrics."""
         self.registry.register(_StatusCollector(overview))
 
+    def include_storage(self, health: Health, waiting: Callable[[], int]) -> None:
+        """Add the faults of the storage; `waiting` returns how many samples are not written."""
+        self.registry.register(_StorageCollector(health, waiting))
+
     def text(self) -> bytes:
         return generate_latest(self.registry)
+
+
+class _StorageCollector(Collector):
+    def __init__(self, health: Health, waiting: Callable[[], int]) -> None:
+        self._health = health
+        self._waiting = waiting
+
+    def collect(self) -> Iterable[Metric]:
+        failures = CounterMetricFamily(
+            "attakit_storage_failures", "Failed attempts to write", labels=("what",)
+        )
+        for what in ("samples", "folder", "database"):
+            failures.add_metric([what], self._health.failures[what])
+        yield failures
+        words = "Samples that are answered and not stored yet"
+        yield GaugeMetricFamily("attakit_samples_waiting", words, value=self._waiting())
+        faults = len(self._health.faults())
+        yield GaugeMetricFamily("attakit_storage_faults", "Faults that last now", value=faults)
 
 
 class _StatusCollector(Collector):
@@ -80,7 +104,10 @@ class _StatusCollector(Collector):
         return []  # so that registering does not read the database
 
     def collect(self) -> Iterable[Metric]:
-        status = self._overview.status()
+        try:
+            status = self._overview.status()
+        except StateError:  # the other numbers are worth having
+            return
         labels = status.labels
         questions = GaugeMetricFamily("attakit_questions", "Questions by state", labels=("state",))
         for state in ("open", "answered", "skipped", "expired"):

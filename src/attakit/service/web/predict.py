@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import torch
 from anyio import to_thread
@@ -55,11 +55,22 @@ def _answer(service: AppState, upload: Upload) -> bytes:
     except StateError as error:  # no model yet, or none any more
         raise refuse(503, str(error), retry_after=1) from error
     served, probabilities = _judge(service, answered, contents)
-    may_ask = service.overview.may_keep() and service.writer.put(served)
+    kept = [one for one in served if is_drawn(one.sample, service.settings.learning.keep)]
+    may_ask = service.overview.may_keep() and service.writer.put(kept)
     may_ask = may_ask and service.overview.may_ask()
     service.metrics.count_inputs(len(served))
     service.overview.count_served(len(served))
-    return _encode_response(service.settings.classes, served, probabilities, asked=may_ask)
+    asked = {one.sample for one in kept} if may_ask else set()
+    return _encode_response(service.settings.classes, served, probabilities, asked=asked)
+
+
+def is_drawn(sample: str, share: float) -> bool:
+    """Whether a sample belongs to the share that is stored. Its random name decides.
+
+    >>> is_drawn("7fffffff00", 0.5), is_drawn("8000000000", 0.5), is_drawn("ffffffff00", 1.0)
+    (True, False, True)
+    """
+    return int(sample[:8], 16) < share * 2**32
 
 
 def _decode(service: AppState, upload: Upload) -> tuple[list[Tensor], list[bytes]]:
@@ -95,7 +106,11 @@ def _judge(
 
 
 def _encode_response(
-    classes: Sequence[str], served: Sequence[ServedSample], probabilities: Tensor, *, asked: bool
+    classes: Sequence[str],
+    served: Sequence[ServedSample],
+    probabilities: Tensor,
+    *,
+    asked: Container[str],
 ) -> bytes:
     """Encode a `Predictions` body; validating it would cost more than predicting."""
     predictions = [
@@ -106,7 +121,7 @@ def _encode_response(
             "probabilities": dict(zip(classes, row, strict=True)),
             "entropy": max(0.0, one.entropy),
             "version": one.version,
-            "asked": "undecided" if asked else "no",
+            "asked": "undecided" if one.sample in asked else "no",
         }
         for one, row in zip(served, probabilities.tolist(), strict=True)
     ]
