@@ -10,7 +10,7 @@ help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
 	@echo "make serve      start a live service on digits, to watch and teach in the browser"
 	@echo "make test       run the test suite"
-	@echo "make test-ray   run suites on a cluster of two Ray nodes, one of which is killed"
+	@echo "make test-ray   run suites and a service on two Ray nodes, one of which is killed"
 	@echo "make soak       simulate an hour of a live service (takes a few minutes)"
 	@echo "make docs       build the documentation site into site/"
 	@echo "make check      check style, types, import rules and the documentation site"
@@ -32,7 +32,7 @@ test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -rs -m "not ray"
 
 test-ray: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ray tests/bench
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ray tests/bench tests/service/test_ray_service.py
 
 soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py

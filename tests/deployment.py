@@ -69,7 +69,7 @@ class Deployment:
             process.ensure_ended()
 
     def server(self):
-        return self._start("serve", str(self.file), "--no-learner", "--port", "0")
+        return self._start("serve", str(self.file), "--no-learner", "--open", "--port", "0")
 
     def learner(self):
         return self._start("learn", str(self.file))
@@ -94,6 +94,12 @@ def wait_for(condition, seconds=PATIENCE):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return found
+
+
+def leader(storage):
+    """Process number of the learner that leads, or led last."""
+    (newest,) = storage.events.recent(1, kind="learner") or (None,)
+    return newest and newest.details["pid"]
 
 
 def _python_path(folder):

@@ -61,6 +61,13 @@ def test_an_ablation_with_one_budget_goes_along_the_stream(ablation):
     assert source.is_empty  # these runs did not measure it on the way
 
 
+def test_accuracy_along_the_stream_has_a_panel_per_order_and_the_domains_as_bands(ablation):
+    (panel,), (_,) = plot_panels("stream", ablation((300,)))
+
+    assert (panel.x_title, len(panel.traces)) == ("samples seen", 4)
+    assert [band.name for band in panel.bands] == ["art_painting", "cartoon", "sketch"]
+
+
 def test_the_mean_of_splits_needs_all_of_them(make_suite_run):
     run = make_suite_run("EATA", segments={"art_painting": 50.0, "cartoon": 70.0})
     torn = make_suite_run("EATA", segments={"art_painting": 50.0, "cartoon": None})

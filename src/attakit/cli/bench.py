@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from typer.core import TyperCommand
 
 from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
 from attakit.bench.suites.grid import Grid, summarise_grid, with_partners
@@ -37,18 +36,6 @@ from attakit.settings.suite import LEADERBOARD, Protocol, Suite, load_suite
 
 SOME_FAILED = 1
 STOPPED = "Stopped. Running cells are saved. Run the same command to continue."
-
-
-class BenchCommand(TyperCommand):
-    """Accepts `--ray` without an address, which Typer cannot declare."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        given = []
-        for word, after in zip(args, [*args[1:], "--"], strict=True):
-            given.append(word)
-            if word == "--ray" and (after.startswith("-") or after.endswith(".toml")):
-                given.append("")
-        return super().parse_args(ctx, given)
 
 
 def bench(

@@ -75,9 +75,10 @@ def _run() -> typer.Typer:
 
 
 def _bench() -> typer.Typer:
-    from attakit.cli.bench import BenchCommand, bench
+    from attakit.cli.bench import bench
+    from attakit.cli.ray_option import RayCommand
 
-    return _single(bench, BenchCommand)
+    return _single(bench, RayCommand)
 
 
 def _corrupt() -> typer.Typer:
@@ -87,15 +88,22 @@ def _corrupt() -> typer.Typer:
 
 
 def _serve() -> typer.Typer:
+    from attakit.cli.ray_option import RayCommand
     from attakit.cli.serve import serve
 
-    return _single(serve)
+    return _single(serve, RayCommand)
 
 
 def _learn() -> typer.Typer:
     from attakit.cli.learn import learn
 
     return _single(learn)
+
+
+def _rebuild() -> typer.Typer:
+    from attakit.cli.rebuild import rebuild
+
+    return _single(rebuild)
 
 
 def _export() -> typer.Typer:
@@ -206,7 +214,7 @@ COMMANDS = {
     ),
     "plot": Command(
         COMPARE,
-        "Plot accuracy against labels or seconds, an ablation, or average ranks.",
+        "Plot accuracy along the stream, against labels or seconds, an ablation, or ranks.",
         "attakit plot results/digits --kind seconds --out plot.png",
         _plot,
     ),
@@ -240,6 +248,13 @@ COMMANDS = {
         "Learn for servers that run elsewhere with `attakit serve --no-learner`.",
         "attakit learn service.toml",
         _learn,
+        "service",
+    ),
+    "rebuild": Command(
+        SERVE,
+        "Rebuild a learner whose checkpoint is lost or damaged, from the log of turns.",
+        "attakit rebuild live",
+        _rebuild,
         "service",
     ),
     "questions": Command(

@@ -15,6 +15,7 @@ from attakit.cli.output import interruptible, say
 from attakit.cli.service_file import ServiceFolder, service_settings
 from attakit.errors import SettingError
 from attakit.service.demo import demo_tables, simulated_traffic
+from attakit.service.ray_serve import serve_on_ray as run_on_ray
 from attakit.service.serve import serve as run_service
 from attakit.settings.load import read_tables
 
@@ -42,6 +43,13 @@ def serve(
         bool,
         typer.Option("--no-learner", help="Leave learning to `attakit learn`; needs PostgreSQL."),
     ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Serve and learn on a Ray cluster; without an address, on the one that Ray finds.",
+        ),
+    ] = None,
     override: Overrides = None,
     quiet: Quiet = False,
 ) -> None:
@@ -69,7 +77,10 @@ def serve(
             if token is not None:  # also if quiet: it cannot be shown again
                 say(_log_in(address, token))
 
-        run_service(settings, started=greet, log_file=log_file, learner=not no_learner)
+        if ray is not None:
+            run_on_ray(settings, address=ray or None, learner=not no_learner, started=greet)
+        else:
+            run_service(settings, started=greet, log_file=log_file, learner=not no_learner)
 
 
 def _demo_tables(folder: Path | None, *, quiet: bool) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def plot(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Plot accuracy against labels or seconds, an ablation, or average ranks."""
+    """Plot accuracy along the stream, against labels or seconds, an ablation, or ranks."""
     runs = [read_run(folder) for folder in find_runs(folders)]
     draw_plot([run for run in runs if not run.inapplicable], kind, out)
     if as_json:

@@ -193,8 +193,15 @@ def _along(
     return Panel(title, "samples seen", y_title, tuple(traces), bands=tuple(found))
 
 
+def _along_the_stream(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
+    """Accuracy around each moment of the stream."""
+    title = f"{data_set}, {stream_name(order)} stream"
+    return [_along(title, f"{_ALONG},\nsmoothed", order, entrants, smoothed_accuracy)]
+
+
 PLOTS: dict[str, Callable[[str, str, Sequence[Entrant]], list[Panel]]] = {
     "ablation": _ablation,
     "labels": _against_labels,
     "seconds": _against_seconds,
+    "stream": _along_the_stream,
 }

@@ -25,7 +25,7 @@ from attakit.report.panels import PLOTS, Panel, PanelRows, Trace, plot_panels
 from attakit.report.rank_plot import draw_ranks
 from attakit.report.runs import RunRecord
 
-PlotKind = Literal["ablation", "labels", "ranks", "seconds"]
+PlotKind = Literal["ablation", "labels", "ranks", "seconds", "stream"]
 
 _COLOURS = (*COLOURS, "#882255", "#44AA99", "#999933", "#332288")  # more for long lists
 _MARKERS = "osD^vPX*<"
@@ -44,8 +44,8 @@ def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
         What to draw.
     kind
         `ablation` (target and source accuracy of variants, over budgets or along the stream),
-        `labels` or `seconds` (accuracy against what it costs), or `ranks` (average ranks over
-        streams).
+        `labels` or `seconds` (accuracy against what it costs), `stream` (accuracy around each
+        moment of the stream), or `ranks` (average ranks over streams).
     path
         The file to write.
     """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attakit.errors import SettingError, StateError
 from attakit.files import atomic_write, make_private_folder, write_private_text
 from attakit.service.storage import LabelRules, Storage, open_storage
-from attakit.service.storage.database import database_url
+from attakit.service.storage.database import check_database_file, database_url
 
 if TYPE_CHECKING:
     from attakit.settings.service import ServiceSettings
@@ -128,10 +128,16 @@ def open_service(
     database: str | None = None,
     *,
     clock: Callable[[], float] = time.time,
+    new: bool = True,
 ) -> Storage:
-    """Open the storage of a service; `database` is a URL to use instead of that in the settings."""
+    """Open the storage of a service; `database` is a URL to use instead of that in the settings.
+
+    Unless it may be `new`, raise `StateError` if it is a file that is not there.
+    """
     url = database or settings.database
     check_password(url)
+    if not new:
+        check_database_file(database_url(settings.folder, url))
     return open_storage(settings.folder, url, labels=label_rules(settings), clock=clock)
 
 

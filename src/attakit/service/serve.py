@@ -62,7 +62,7 @@ class Started(Protocol):
     def __call__(self, address: str, *, token: str | None) -> None: ...
 
 
-def _ignore(address: str, *, token: str | None) -> None:
+def ignore(address: str, *, token: str | None) -> None:
     """Do nothing at the start."""
 
 
@@ -82,7 +82,7 @@ class _Server(uvicorn.Server):
 def serve(
     settings: ServiceSettings,
     *,
-    started: Started = _ignore,
+    started: Started = ignore,
     log_file: Path | None = None,
     learner: bool = True,
 ) -> None:
@@ -108,7 +108,8 @@ def serve(
     check_model_fits(settings, source)
     make_service_folder(settings.folder)  # the storage does not if the database is elsewhere
     with open_service(settings) as storage:
-        token = make_first_token(settings, storage)
+        with storage.alone("start"):  # of several servers that start together, one makes it
+            token = make_first_token(settings, storage)
         # The log is opened with the lock held, because only one process may write to it.
         alone = learner or log_file is not None
         lock = exclusive_lock(settings.folder / LOCK_FILE) if alone else nullcontext()

@@ -57,12 +57,16 @@ WebAddress = Annotated[str, AfterValidator(_web_address)]
 class InputTable(Table):
     """[input]: what a request holds, and how it becomes a tensor."""
 
-    kind: Literal["image", "array"] = "image"
+    kind: Literal["image", "array", "text"] = "image"
     size: Positive = 224  # images are scaled to size × size
     channels: Literal[1, 3] = 3
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of ImageNet
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
     shape: tuple[Positive, ...] = ()  # of one array, for kind = "array"
+    columns: tuple[str, ...] = ()  # names of the numbers of an array, for people
+    tokenizer: str | None = None  # for kind = "text"
+    vocabulary: Annotated[int, Field(ge=3)] = 4096  # token ids are below this
+    length: Positive = 64  # token ids of a text
 
 
 class LiveMethodTable(MethodTable):
@@ -99,11 +103,20 @@ class ServiceLabelsTable(PacedTable):
         return self.answers if self.policy in _SEVERAL else 1
 
 
+class LabellingTable(Table):
+    """[labelling]: what people see who label."""
+
+    instructions: str = ""
+    about: dict[str, str] = Field(default={})  # a sentence about a class, by its name
+    examples: Path | None = None  # folder with one subfolder of images per class
+
+
 class LearningTable(Table):
     """[learning]: when the learner takes a turn, and how much of the machine it takes."""
 
     batch_size: Positive = 50
     batch_seconds: Seconds = 30.0  # a smaller batch is taken after this time
+    keep: Rate = 1.0  # share of the inputs that is stored for the learner
     backlog: Positive = 1000  # if more samples wait, a batch is drawn and the others passed over
     checkpoint_every: Positive = 5  # turns
     threads: Positive = 1
@@ -169,6 +182,14 @@ class ServerTable(Table):
     body_kilobytes_per_second: Annotated[float, Field(gt=0)] = 10.0
 
 
+class RayTable(Table):
+    """[ray]: how a service spreads over a Ray cluster."""
+
+    min_replicas: Positive = 2
+    max_replicas: Positive = 10
+    requests_per_replica: Positive = 16  # at the same time, before there is another replica
+
+
 class ServiceSettings(Table):
     """A service: a model, a method, people to ask, and a folder for what it remembers.
 
@@ -187,8 +208,10 @@ class ServiceSettings(Table):
     input: InputTable = InputTable()
     method: LiveMethodTable = LiveMethodTable()
     labels: ServiceLabelsTable = ServiceLabelsTable()
+    labelling: LabellingTable = LabellingTable()
     learning: LearningTable = LearningTable()
     gate: GateTable = GateTable()
     drift: DriftTable = DriftTable()
     retention: RetentionTable = RetentionTable()
     server: ServerTable = ServerTable()
+    ray: RayTable = RayTable()

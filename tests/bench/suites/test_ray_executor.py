@@ -10,16 +10,11 @@ import pytest
 from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.suites.cells import cell_state
 from attakit.bench.suites.grid import Grid
-from attakit.bench.suites.ray_executor import (
-    ADDRESS_VARIABLE,
-    RayExecutor,
-    check_answers,
-    read_files,
-    write_files,
-)
+from attakit.bench.suites.ray_executor import RayExecutor, read_files, write_files
 from attakit.bench.suites.sources import prepare_sources
 from attakit.bench.suites.work import CellEnd, CellProgress, do_job
 from attakit.errors import MissingExtra, SettingError
+from attakit.processes.ray_cluster import ADDRESS_VARIABLE, check_answers
 from attakit.report.runs import read_run
 
 

@@ -22,7 +22,7 @@ def two(postgres_url, tmp_path):
 
 
 def guards(two, clock):
-    options = {"host": "0.0.0.0", "shared": True, "clock": clock, "ticks": clock}
+    options = {"is_open": False, "shared": True, "clock": clock, "ticks": clock}
     return [Guard(each.tokens, each.key_values, **options) for each in two]
 
 

@@ -119,3 +119,18 @@ def test_a_promoted_model_answers_the_next_request(live, picture, image_model):
     response = live.client.post("/v1/predict", files={"files": picture()})
 
     assert response.json()["predictions"][0]["version"] == 7
+
+
+def test_only_the_share_of_inputs_that_is_kept_is_stored_and_may_be_asked_about(start, picture):
+    live = start(learning={"keep": 0.5})
+    files = [("files", ("a.png", picture(), "image/png"))] * 64
+
+    told = live.client.post("/v1/predict", files=files).json()["predictions"]
+    assert live.state.writer.flush()
+
+    drawn = {one["sample"] for one in told if one["asked"] == "undecided"}
+    assert 10 < len(drawn) < 54
+    assert live.storage.samples.count() == len(drawn)
+    for one in told:
+        known = live.client.get(f"/v1/samples/{one['sample']}").status_code
+        assert known == (200 if one["sample"] in drawn else 404)

@@ -350,12 +350,6 @@ def test_a_sample_that_is_still_being_written_is_not_said_to_be_unknown(live, mo
     assert told == "Samples are still being written. Try again."
 
 
-def test_without_a_database_the_service_is_not_ready(live, monkeypatch):
-    monkeypatch.setattr(live.storage.key_values, "get", lambda *name: 1 / 0)
-
-    assert sentence(live.client.get("/readyz"), 503).startswith("The database does not answer")
-
-
 def test_the_numbers_of_an_odd_status_are_still_json(live):
     """What the learner could not measure is told as null."""
     json.loads(live.client.get("/v1/series").text, parse_constant=pytest.fail)

@@ -6,9 +6,7 @@ gets the source model and what was saved of the run, and hands back the files it
 
 from __future__ import annotations
 
-import importlib
 import os
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,14 +18,12 @@ from attakit.bench.run_folder import RUN_FILES
 from attakit.bench.suites.sources import Source
 from attakit.bench.suites.work import CellEnd, CellEvent, CellProgress, CellResult, Job, do_job
 from attakit.build.sets.places import DATA_VARIABLE
-from attakit.errors import MissingExtra, SettingError, StreamError
+from attakit.errors import StreamError
 from attakit.processes.interrupt import Interrupted
+from attakit.processes.ray_cluster import connect, import_ray
 
 Files = dict[str, bytes]
-ADDRESS_VARIABLE = "RAY_ADDRESS"
 _RETRIES = 3  # of a task whose node dies
-_PATIENCE = 5.0  # seconds until a cluster counts as not there
-_CLIENT = "ray://"  # before the address of a cluster that is spoken to from outside
 
 
 class RayExecutor:
@@ -44,7 +40,7 @@ class RayExecutor:
     has_room = True  # Ray keeps what it has no room for
 
     def __init__(self, sources: Mapping[str, Source], *, address: str | None = None) -> None:
-        self._ray = _import_ray()
+        self._ray = import_ray()
         self._address = address
         self._sources = sources
         self._sent: dict[Path, Any] = {}
@@ -54,7 +50,7 @@ class RayExecutor:
         ray = self._ray
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
-            _connect(ray, self._address)
+            connect(ray, self._address)
         # A fresh process for every cell, so that the peak memory a run reports is its own.
         self._task = ray.remote(max_calls=1, max_retries=_RETRIES)(do_job_away)
         # Here, because a node that dies takes its actors along.
@@ -166,7 +162,7 @@ def do_job_away(
     job: Job, suffix: str, weights: bytes, files: Files, around: _Surroundings, board: Any
 ) -> tuple[CellResult, Files]:
     """Do a job in a temporary folder; return its outcome and the files it wrote."""
-    ray = _import_ray()
+    ray = import_ray()
     around.enter()
 
     def report(step: CellProgress) -> None:
@@ -194,50 +190,3 @@ def write_files(folder: Path, files: Files) -> None:
             (folder / name).write_bytes(files[name])
         else:
             (folder / name).unlink(missing_ok=True)
-
-
-def check_answers(address: str) -> None:
-    """Raise `SettingError` where nothing listens at HOST:PORT; Ray itself would try for minutes.
-
-    Words that Ray knows, such as "auto", are left to Ray.
-    """
-    host, _, port = address.removeprefix(_CLIENT).rpartition(":")
-    if not host or not port.isdecimal():
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
-    except (OSError, OverflowError) as error:
-        raise _no_cluster(address, error) from error
-
-
-def _connect(ray: Any, address: str | None) -> None:
-    named = address or os.environ.get(ADDRESS_VARIABLE)
-    if named:
-        check_answers(named)
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ValueError, ConnectionError, RuntimeError) as error:
-        raise _no_cluster(named, error) from error
-
-
-def _no_cluster(address: str | None, error: Exception) -> SettingError:
-    reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-    if address is None:
-        return SettingError(
-            f"--ray: no cluster was found or could be started here ({reason}). Start one with "
-            f"`ray start --head`, or leave out --ray."
-        )
-    return SettingError(
-        f"--ray: no cluster answers at {address} ({reason}). Start one with `ray start --head`, "
-        f"or leave the address out, also that in ${ADDRESS_VARIABLE}."
-    )
-
-
-def _import_ray() -> Any:
-    try:
-        return importlib.import_module("ray")
-    except ImportError as error:
-        raise MissingExtra(
-            f"--ray needs Ray, which cannot be imported ({error}). Install it with: "
-            f"pip install 'attakit[ray]'"
-        ) from error

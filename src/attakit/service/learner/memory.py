@@ -24,7 +24,7 @@ from attakit.store.tensor_file import load_state, save_state
 
 SAVED_TURN = "saved_turn"
 _NAME = "turn-{:09d}.safetensors"
-_ANY = "turn-*.safetensors"
+ANY_CHECKPOINT = "turn-*.safetensors"
 
 
 @dataclass
@@ -138,13 +138,13 @@ class Checkpoints:
 
     def load(self, memory: Memory) -> bool:
         """Bring the memory to the newest checkpoint; False if there was never one."""
-        files = self.blobs.names(_ANY)
+        files = self.blobs.names(ANY_CHECKPOINT)
         saved = self._key_values.get(SAVED_TURN, -1)
         if not files:
             if saved >= 0:
                 raise UnusableCheckpoint(
                     f"The learner: its checkpoint after turn {saved} is missing in "
-                    f"{self.blobs.place}. Put it back, or start the service in a new folder."
+                    f"{self.blobs.place}. Put it back, or run `attakit rebuild`."
                 )
             return False
         try:
@@ -159,7 +159,7 @@ class Checkpoints:
 
     def _remove_before(self, kept: str) -> None:
         """Later ones stay: they are of a learner that has taken over."""
-        for name in self.blobs.names(_ANY):
+        for name in self.blobs.names(ANY_CHECKPOINT):
             if name < kept:
                 self.blobs.remove(name)
-        self.blobs.remove_drafts(_ANY)
+        self.blobs.remove_drafts(ANY_CHECKPOINT)

@@ -32,7 +32,8 @@ POLL_SECONDS = 0.25  # answers that settle at once are found no other way
 CLEAN_SECONDS = 60.0
 _STOPPED = (  # the error itself may name a file, which is not for everybody who sees the alarm
     "Learning has stopped; the log says why. If training diverged, lower the learning rate of "
-    "[method]; if [method] was changed, change it back. Then start the service again."
+    "[method]; if [method] was changed, change it back; if the checkpoint is lost or damaged, run "
+    "`attakit rebuild`. Then start the service again."
 )
 
 
@@ -50,7 +51,11 @@ def run_learner(
     `decode` turns a stored content into an input.
     """
     limit_cpu(settings)
-    with open_service(settings, clock=clock) as storage, ending_on_sigterm() as signalled:
+    # The server has made the database. If it is gone now, a new one would spoil what is left of it.
+    with (
+        open_service(settings, clock=clock, new=False) as storage,
+        ending_on_sigterm() as signalled,
+    ):
 
         def is_over() -> bool:
             return signalled.is_set() or _is_over(stop, parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,8 +45,10 @@ class Database:
         self._engine = _make_engine(url)
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._writing = self._engine.execution_options(writes=True)
+        self._file: tuple[int, int] | None = None  # of SQLite, once it is there
         try:
             self._prepare()
+            self._file = _identity(url) if self.is_sqlite else None
             newest = select(events.c.at).order_by(events.c.number.desc()).limit(1)
             self.clock = SteadyClock(clock, self.scalar(newest) or 0.0)
         except BaseException:
@@ -64,6 +67,7 @@ class Database:
 
         Other writers wait, unless it is not `exclusive`: new rows can be added at the same time.
         """
+        self._check_there()
         with self._explained(), self._writing.begin() as connection:
             if exclusive:
                 self._wait_for_writers(connection)
@@ -97,6 +101,14 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+    def _check_there(self) -> None:
+        """Raise `StateError` if the file was moved away: what is written to it would be lost."""
+        if self._file is not None and self._file != _identity(self._url):
+            raise StateError(
+                f"Storage: {_describe(self._url)} was moved, deleted or replaced while it was in "
+                f"use. Put it back; or stop the service first, then replace it."
+            )
 
     def _wait_for_writers(self, connection: Connection) -> None:
         if not self.is_sqlite:  # which never has two writers
@@ -141,6 +153,21 @@ class Database:
                 f"Storage: {_describe(self._url)} cannot be used: {reason}. Look whether it is "
                 f"there, may be written, has room and was made by attakit."
             ) from None
+
+
+def check_database_file(url: URL) -> None:
+    """Raise `StateError` if a database of SQLite is not there."""
+    if url.get_backend_name() == "sqlite" and _identity(url) is None:
+        raise StateError(f"Storage: {_describe(url)} is not there. Put it back.")
+
+
+def _identity(url: URL) -> tuple[int, int] | None:
+    """Which file a database of SQLite is; None if there is none."""
+    try:
+        status = os.stat(url.database or "")
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def database_url(folder: Path, url: str | None = None) -> URL:

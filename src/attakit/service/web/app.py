@@ -16,8 +16,11 @@ from attakit.service.inputs import Inputs
 from attakit.service.predictor import Predictor
 from attakit.service.storage import Storage
 from attakit.service.web import (
+    contents,
     errors,
     exchange,
+    guide,
+    insights,
     metrics,
     predict,
     questions,
@@ -26,6 +29,8 @@ from attakit.service.web import (
     versions,
 )
 from attakit.service.web.buckets import TokenBuckets
+from attakit.service.web.examples import Examples
+from attakit.service.web.health import Health
 from attakit.service.web.limits import BodyLimits, ByteLimit, Limits
 from attakit.service.web.login import login_router, visitor_of
 from attakit.service.web.metrics import Metrics
@@ -34,12 +39,25 @@ from attakit.service.web.overview import Overview
 from attakit.service.web.pages import Pages, error_page, pages_router
 from attakit.service.web.security import Guard
 from attakit.service.web.state import AppState
+from attakit.service.web.storage_watch import StorageWatch
 from attakit.service.web.uploads import describe_upload
 from attakit.service.web.writer import SampleWriter
 from attakit.service.webhook import Webhook
 from attakit.service.worker import Worker
 from attakit.settings.service import ServerTable, ServiceSettings
 
+_ROUTERS = (
+    predict,
+    samples,
+    contents,
+    questions,
+    guide,
+    status,
+    insights,
+    versions,
+    exchange,
+    metrics,
+)
 _DESCRIPTION = (
     "A classifier that answers at once, asks people about the few samples worth asking, learns "
     'from their answers, and promotes what has proven itself. Errors are `{"error": "…"}`.'
@@ -72,7 +90,7 @@ def create_app(
     app.state.service = state
     pages = Pages()
     errors.install(app, partial(error_page, pages))
-    for module in (predict, samples, questions, status, versions, exchange, metrics):
+    for module in _ROUTERS:
         app.include_router(module.router)
     _describe(app, settings)
     app.include_router(login_router(pages))
@@ -108,14 +126,18 @@ def _make_state(
     clock: Callable[[], float],
     learning: Callable[[], bool],
 ) -> AppState:
+    measured = Metrics()
     overview = Overview(
         storage,
         settings,
         clock=clock,
         learning=learning,
         answering=lambda: predictor.version if predictor.ready else None,
+        traffic=measured.traffic.body,
     )
-    measured = Metrics()
+    health = Health(clock)
+    writer = SampleWriter(storage.samples, health=health)
+    measured.include_storage(health, lambda: writer.waiting)
     measured.include_status(overview)
     predictor.on_batch = measured.count_batch
     return AppState(
@@ -124,7 +146,7 @@ def _make_state(
         settings=settings,
         clock=clock,
         inputs=Inputs(settings.input, pixels=settings.server.pixels),
-        writer=SampleWriter(storage.samples),
+        writer=writer,
         guard=Guard(
             storage.tokens,
             storage.key_values,
@@ -134,6 +156,8 @@ def _make_state(
         ),
         overview=overview,
         metrics=measured,
+        examples=Examples(settings.labelling, settings.classes),
+        health=health,
         predicting=CapacityLimiter(_PREDICTING),
     )
 
@@ -141,7 +165,8 @@ def _make_state(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: AppState = app.state.service
-    workers: list[Worker] = [service.overview, service.writer]
+    watch = StorageWatch(service.storage, service.settings.folder, service.health, service.clock)
+    workers: list[Worker] = [service.overview, service.writer, watch]
     if url := service.settings.labels.webhook:
         storage = service.storage
         sender = storage.claim("webhook")  # one of the servers sends

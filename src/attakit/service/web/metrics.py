@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
+from attakit.errors import StateError
 from attakit.service.web.errors import documented
+from attakit.service.web.health import Health
 from attakit.service.web.overview import Overview
 from attakit.service.web.security import Known
+from attakit.service.web.traffic import Traffic
 
 router = APIRouter(tags=["operation"])
 
+_PREDICT = "/v1/predict"
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -35,6 +39,7 @@ class Metrics:
     def __init__(self) -> None:
         registry = CollectorRegistry()
         self.registry = registry
+        self.traffic = Traffic()
         self._requests = Counter(
             "attakit_requests",
             "Requests by what came of them",
@@ -55,6 +60,8 @@ class Metrics:
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         known = method if method in _METHODS else "other"  # clients may send any name
+        if route == _PREDICT:
+            self.traffic.note(status, seconds)
         self._requests.labels(known, route, str(status)).inc()
         self._latency.labels(route).observe(seconds)
 
@@ -68,8 +75,30 @@ class Metrics:
         """Add the numbers of the status, read from the database on each request for metrics."""
         self.registry.register(_StatusCollector(overview))
 
+    def include_storage(self, health: Health, waiting: Callable[[], int]) -> None:
+        """Add the faults of the storage; `waiting` returns how many samples are not written."""
+        self.registry.register(_StorageCollector(health, waiting))
+
     def text(self) -> bytes:
         return generate_latest(self.registry)
+
+
+class _StorageCollector(Collector):
+    def __init__(self, health: Health, waiting: Callable[[], int]) -> None:
+        self._health = health
+        self._waiting = waiting
+
+    def collect(self) -> Iterable[Metric]:
+        failures = CounterMetricFamily(
+            "attakit_storage_failures", "Failed attempts to write", labels=("what",)
+        )
+        for what in ("samples", "folder", "database"):
+            failures.add_metric([what], self._health.failures[what])
+        yield failures
+        words = "Samples that are answered and not stored yet"
+        yield GaugeMetricFamily("attakit_samples_waiting", words, value=self._waiting())
+        faults = len(self._health.faults())
+        yield GaugeMetricFamily("attakit_storage_faults", "Faults that last now", value=faults)
 
 
 class _StatusCollector(Collector):
@@ -80,7 +109,10 @@ class _StatusCollector(Collector):
         return []  # so that registering does not read the database
 
     def collect(self) -> Iterable[Metric]:
-        status = self._overview.status()
+        try:
+            status = self._overview.status()
+        except StateError:  # the other numbers are worth having
+            return
         labels = status.labels
         questions = GaugeMetricFamily("attakit_questions", "Questions by state", labels=("state",))
         for state in ("open", "answered", "skipped", "expired"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -11,8 +10,6 @@ from attakit.client.bodies import HealthBody, Problem, SeriesBody, StatusBody
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Labelling
 from attakit.service.web.state import Service
-
-log = logging.getLogger(__name__)
 
 router = APIRouter(tags=["operation"])
 
@@ -24,7 +21,7 @@ _NOT_READY: dict[int | str, dict[str, Any]] = {
 @router.get("/v1/status", responses=documented(), summary="How the service is doing")
 def status(service: Service, _caller: Labelling) -> StatusBody:
     """Throughput, labels, accuracy with its interval, alarms."""
-    return service.overview.status()
+    return service.health.complete(service.overview.status)
 
 
 @router.get("/v1/series", responses=documented(), summary="Numbers along time")
@@ -32,9 +29,13 @@ def series(
     service: Service,
     _caller: Labelling,
     points: Annotated[int, Query(ge=1, le=2000, description="How many turns at most")] = 200,
+    seconds: Annotated[
+        float | None,
+        Query(gt=0, le=1e10, description="How far back; if not given, the newest turns"),
+    ] = None,
 ) -> SeriesBody:
-    """Entropy, drift, labels and accuracy for each turn of the learner, oldest first."""
-    return service.overview.series(points)
+    """Entropy, drift, labels and accuracy for turns of the learner, oldest first."""
+    return service.overview.series(points, seconds)
 
 
 @router.get("/healthz", summary="Whether the server runs")
@@ -43,14 +44,10 @@ async def healthy() -> HealthBody:
     return HealthBody(status="ok")
 
 
-@router.get("/readyz", responses=_NOT_READY, summary="Whether requests can be answered")
-def ready(service: Service) -> HealthBody:
-    """A model is loaded, and the database answers."""
+@router.get("/readyz", responses=_NOT_READY, summary="Whether predictions can be answered")
+async def ready(service: Service) -> HealthBody:
+    """A model is loaded. `degraded`: predictions are answered, but something cannot be stored."""
     if not service.predictor.ready:
         raise refuse(503, "No model is loaded yet. Try again in a moment.", retry_after=1)
-    try:
-        service.storage.key_values.get("paused", False)
-    except Exception as error:  # whatever the database's driver raises
-        log.exception("the database does not answer")
-        raise refuse(503, "The database does not answer. Look at the log.") from error
-    return HealthBody(status="ok")
+    problems = service.health.problems()
+    return HealthBody(status="degraded" if problems else "ok", problems=problems)

@@ -9,6 +9,7 @@ from itertools import islice
 
 from attakit.service.storage.rows import ServedSample
 from attakit.service.storage.samples import SampleStore
+from attakit.service.web.health import Health
 from attakit.service.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -17,6 +18,11 @@ _CAPACITY = 20_000
 _BYTES = 256_000_000
 _BATCH = 500
 _RETRY_PAUSES = (0.1, 0.5, 2.0)
+_SAMPLES = "samples"
+_WAITING = (
+    "Samples cannot be stored and wait in memory. Predictions continue. The log says why, and "
+    "/metrics says how many wait."
+)
 
 
 class SampleWriter(Worker):
@@ -43,9 +49,11 @@ class SampleWriter(Worker):
         capacity: int = _CAPACITY,
         capacity_bytes: int = _BYTES,
         retry_pauses: Sequence[float] = _RETRY_PAUSES,
+        health: Health | None = None,
     ) -> None:
         super().__init__("sample writer", retry_pauses=retry_pauses)
         self._store = store
+        self._health = health
         self._capacity = capacity
         self._capacity_bytes = capacity_bytes
         self._changed = threading.Condition()
@@ -100,10 +108,14 @@ class SampleWriter(Worker):
         if batch := self._next():
             self._store.add(batch)
             self._remove(batch)
+            if self._health is not None:
+                self._health.recover(_SAMPLES)
 
     def on_failure(self, error: Exception) -> None:
         details = {"samples": self.waiting}
         log.error("samples could not be written", exc_info=error, extra=details)
+        if self._health is not None:
+            self._health.fail(_SAMPLES, _WAITING)
 
     def _next(self) -> list[ServedSample]:
         with self._changed:

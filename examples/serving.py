@@ -1,0 +1,94 @@
+"""A live service and its client: samples go in, questions come out, answers go back.
+
+    python examples/serving.py
+
+Starts a service for the sensors of examples/table.py on a free port. Then it plays the machine that
+sends rows, and the mechanic who answers questions. In real life the mechanic uses the labelling
+page, and everybody has a token (docs/serving.md).
+"""
+
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from table import CLASSES, measure
+
+from attakit.client import Client
+
+SETTINGS = """
+folder = "live"
+classes = ["steady", "worn", "broken"]
+
+[model]
+name = "table:train"  # a function that returns the model
+
+[input]
+kind = "array"
+shape = [4]
+
+[labels]
+budget = 100
+per_1000 = 100
+settle_seconds = 0.0  # an answer counts at once, and cannot be undone
+
+[learning]
+batch_size = 50
+batch_seconds = 1.0
+"""
+
+
+@contextmanager
+def serving(folder):
+    """Inside, `attakit serve` runs; yields its address."""
+    (folder / "service.toml").write_text(SETTINGS)
+    command = [sys.executable, "-m", "attakit", "serve", str(folder / "service.toml")]
+    command += ["--folder", str(folder / "live"), "--open", "--port", "0"]
+    here = Path(__file__).parent  # where the service finds the module `table`
+    with (folder / "log").open("w") as log:
+        service = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            yield next(service.stdout).removeprefix("Serving on ").strip()
+        finally:
+            service.terminate()
+            service.wait()
+
+
+def send_week(client, week, truth):
+    """The machine: send a week of rows, and count right answers. Note what is true of each."""
+    rows, states = measure(seed=week, drift=week / 2)
+    right = 0
+    for place in range(0, len(rows), 50):
+        answers = client.predict(list(rows[place : place + 50]))
+        for answer, state in zip(answers, states[place : place + 50], strict=True):
+            truth[answer.sample] = int(state)
+            right += answer.label == CLASSES[state]
+    return right / len(rows)
+
+
+def answer_questions(client, truth, seconds):
+    """The mechanic: answer whatever the service asks, for some seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        question = client.lease()
+        if question is None:
+            time.sleep(0.2)
+        else:
+            client.answer(question.question, truth[question.sample])
+
+
+if __name__ == "__main__":
+    truth = {}
+    with (
+        TemporaryDirectory() as folder,
+        serving(Path(folder)) as address,
+        Client(address, annotator="mechanic") as client,
+    ):
+        for week in range(1, 5):
+            right = send_week(client, week, truth)
+            answer_questions(client, truth, seconds=4.0)
+            answered = client.status().labels.answered
+            print(f"week {week}: {right:.1%} right; {answered} answers so far")
+        print(f"versions of the model: {len(client.versions())}")
