@@ -40,6 +40,14 @@ def test_late_answers_survive_a_stop(tmp_path):
     assert percents(end)[0] > 70
 
 
+def test_a_service_gets_answers_to_its_questions(tmp_path):
+    *weeks, answering, _ = run_example("serving.py", tmp_path).splitlines()
+
+    assert len(weeks) == 6
+    assert 0 < int(re.search(r"(\d+) answers", weeks[-1])[1]) <= 200
+    assert answering.startswith("version ")
+
+
 def code_of(notebook):
     return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
 

@@ -1,0 +1,73 @@
+"""Pictures of the live service's pages for the README and the documentation.
+
+    python benchmarks/screenshots.py docs/figures
+
+Starts the demo service in a temporary folder, waits until it has promoted a model, and takes a
+picture of the labelling page and of the dashboard. Needs Chromium, as the browser tests do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import Page, sync_playwright
+
+from attakit.client import Client
+
+SIZE = {"width": 1100, "height": 760}
+
+
+@contextmanager
+def demo(folder: Path) -> Iterator[str]:
+    """Inside, the demo service runs; yields its address."""
+    command = [sys.executable, "-m", "attakit", "serve", "--demo", "--port", "0"]
+    command += ["--folder", str(folder)]
+    service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert service.stdout is not None
+    try:
+        yield next(line for line in service.stdout if line.startswith("Serving on")).split()[-1]
+    finally:
+        service.terminate()
+        service.wait()
+
+
+def wait_for_a_promotion(address: str, seconds: float) -> None:
+    """Wait until an adapted model answers, or give up."""
+    end = time.monotonic() + seconds
+    with Client(address) as client:
+        while time.monotonic() < end and not client.status().version:
+            time.sleep(1.0)
+
+
+def take(page: Page, address: str, path: Path) -> None:
+    page.goto(address)
+    page.wait_for_timeout(3000)  # questions and charts are fetched
+    page.screenshot(path=path)
+    print(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="folder for the pictures")
+    parser.add_argument("--seconds", type=float, default=240, help="longest wait for a promotion")
+    options = parser.parse_args()
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    with TemporaryDirectory() as folder, demo(Path(folder)) as address:
+        wait_for_a_promotion(address, options.seconds)
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            page = browser.new_page(viewport=SIZE)
+            take(page, f"{address}/label", options.folder / "labelling.png")
+            take(page, f"{address}/", options.folder / "dashboard.png")
+
+
+if __name__ == "__main__":
+    main()
