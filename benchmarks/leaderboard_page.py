@@ -33,9 +33,10 @@ missing and writes this page from the step lines in `results/leaderboard…`. To
 one entry to `experiments/leaderboard/published.toml` and run the command.
 
 - **Data sets**: handwritten digits (pictures), abalone (a table) and names (texts), each with a
-  small source model. [Data sets](data-sets.md) has more. PACS is missing: all methods on it take
-  days on the machine at hand. [Results](results.md) has PACS runs of fewer methods.
+  small source model. [Data sets](data-sets.md) has more. PACS is missing: not all methods were run
+  on it. [Results](results.md) has PACS runs of fewer methods.
 - **Streams**, in batches of 100: {streams}.
+  Other orders in `published.toml` have not been run yet.
 - **Labels**: a budget of 150 for every method that asks. EATTA, HILTTA and CPATTA ask at their own
   pace, and some spend less. "Enhanced Tent" and "Anchor head, random labels" get theirs at random,
   as many as their partner.
@@ -52,7 +53,7 @@ TUNED_TEXT = """\
 The best of three settings for every method, by the accuracy on the domain-wise stream with seed
 {seed}, which is not reported. The settings are in `benchmarks/leaderboard_grid.py`. Mostly it is
 the learning rate: the published one, a tenth of it and ten times it. Every data set has a choice of
-its own. Here are: {streams}. The others would take hours more.
+its own. Run so far: {streams}.
 """
 
 NO_TUNED = """\

@@ -5,7 +5,15 @@ import tomllib
 
 import leaderboard_grid
 import pytest
-from leaderboard_grid import CHOICES, FILES, as_toml, grid_file, grid_tables, tuned_tables
+from leaderboard_grid import (
+    CHOICES,
+    FILES,
+    as_toml,
+    grid_file,
+    grid_tables,
+    tuned_files,
+    tuned_tables,
+)
 
 from attakit.bench.suites.cells import expand
 from attakit.settings.suite import load_suite, parse_suite
@@ -66,6 +74,11 @@ def test_a_suite_is_written_as_it_is(published):
 
 def test_the_committed_grid_is_what_the_command_writes():
     for path, text in grid_file().items():
+        assert path.read_text(encoding="utf-8") == text
+
+
+def test_the_committed_choices_are_what_the_results_of_the_grid_say():
+    for path, text in tuned_files().items():
         assert path.read_text(encoding="utf-8") == text
 
 

@@ -70,8 +70,9 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         Keep styles that the stream does not have at the moment, for when they come back.
     source_card
         What source samples look like to the model: a file that `attakit pretrain` or `attakit card`
-        wrote, or "auto" to make it from `source_inputs`. Samples that look like the source's then
-        get the source model's answer. None does without.
+        wrote, "auto" to make it from `source_inputs`, or "stored" to guess it from what the first
+        batch norm stored. Samples that look like the source's then get the source model's answer.
+        None does without.
     source_inputs
         Some hundred inputs that the model was trained on, for the card.
     layers

@@ -134,8 +134,8 @@ def _styles_of(groups: StyleGroups | None, network: nn.Module) -> FrozenStyles |
     if groups is None or state is None or state.groups is None or state.projection is None:
         return None
     gaussians, count = [state.groups], len(state.groups.weights)
-    if groups.card is not None:
-        gaussians.append(Gaussians.of_card(groups.card, state.projection))
+    if state.source is not None:
+        gaussians.append(state.source)
     elif count == 1:
         return None
     projection = state.projection

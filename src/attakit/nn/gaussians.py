@@ -83,6 +83,11 @@ class Gaussians:
         covariance = found.covariance + _NOISE * np.eye(rows.shape[1])
         return Gaussians(np.ones(1), found.mean[None], covariance[None])
 
+    @staticmethod
+    def of_members(members: Array, rows: Array) -> Gaussians:
+        """The mixture whose groups have these members; rows of `members` add up to 1."""
+        return _of_members(members, rows, _squares(rows))
+
     def members(self, rows: Array) -> Array:
         """How much each row belongs to each group; rows of the result add up to 1."""
         joint = self.joint(rows)
@@ -124,7 +129,7 @@ def best_mixture(rows: Array, most: int, gain: float) -> Gaussians:
     """
     best = Gaussians.fitted(rows)
     lowest = _price(best, rows)
-    squares = (rows[:, :, None] * rows[:, None]).reshape(len(rows), -1)
+    squares = _squares(rows)
     for count in range(2, most + 1):
         found = _start(rows, squares, count)
         if _price(found, rows) + gain * (count - 1) < lowest + _HOPE:
@@ -164,6 +169,12 @@ def _improved(
             break
         found = _of_members(np.exp(joint - likelihoods[:, None]), rows, squares)
     return now, found
+
+
+def _squares(rows: Array) -> Array:
+    """Products of all pairs of directions, for each row."""
+    found: Array = (rows[:, :, None] * rows[:, None]).reshape(len(rows), -1)
+    return found
 
 
 def _of_members(members: Array, rows: Array, squares: Array) -> Gaussians:

@@ -14,6 +14,7 @@ from attakit.files import atomic_write
 from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
 from attakit.nn.gaussians import Card
+from attakit.nn.stored_card import StoredStatistics, stored_statistics
 from attakit.nn.stream_memory import sampled_styles
 
 CARD_SAMPLES = 400  # more hardly change the card
@@ -86,10 +87,15 @@ def load_card(path: str | Path) -> Card:
 
 def read_or_make_card(
     model: nn.Module, given: str | Path | None, source_inputs: Tensor | None
-) -> Card | None:
-    """The card in a file, or with "auto" one made from source inputs. None gives none."""
+) -> Card | StoredStatistics | None:
+    """The card in a file, or with "auto" one made from source inputs. None gives none.
+
+    "stored" gives what batch norm stored, from which a card can be guessed.
+    """
     if given is None:
         return None
+    if given == "stored":
+        return _stored(model)
     if given != "auto":
         return load_card(given)
     if source_inputs is None:
@@ -98,3 +104,13 @@ def read_or_make_card(
             "Pass some, or name a file that `attakit card` wrote."
         )
     return make_card(model, source_inputs)
+
+
+def _stored(model: nn.Module) -> StoredStatistics:
+    found = stored_statistics(model)
+    if found is None:
+        raise ModelError(
+            'source_card: "stored" needs a batch norm behind the first convolution, and the model '
+            "has none. Make a card with `attakit card`, or leave it out."
+        )
+    return found

@@ -16,21 +16,23 @@ import torch
 from torch import Tensor
 
 from attakit.errors import check_count
-from attakit.nn.gaussians import Array, Card, Gaussians, Projection, best_mixture
+from attakit.nn.gaussians import Array, Card, Gaussians, Projection
 from attakit.nn.norm import moments
+from attakit.nn.stored_card import StoredStatistics
 from attakit.nn.style_memory import lasting_places, latest_places
+from attakit.nn.style_search import GAIN, find_styles, parameters
 from attakit.queries import SampleId
 
-_DIRECTIONS = 10  # principal directions of style in which groups are looked for
 _FEWEST = 32  # samples before groups are looked for
-_GAIN = 0.3  # nats per sample that a further group must bring beyond what BIC asks for
 _GROWTH = 1.5  # groups are looked for again when so many times more samples have been seen
 _FRESH = 0.6  # share of its members that a new group has among the latest samples
 _ENOUGH = 8  # samples that can be a new group
-_HOME_LOSS = 1.5  # nats per sample by which the source may describe a group of its own worse
 _SMALLEST = 1e-6
 _LARGEST = 1e4
 _CHECKED = 400  # latest samples that groups are fitted to
+
+
+_PACKED = {"projection": Projection, "groups": Gaussians, "source": Gaussians}
 
 
 def style_vectors(activations: Tensor) -> Tensor:
@@ -65,6 +67,8 @@ class StyleState:
         Samples seen, and how many they were when groups were looked for last.
     projection, groups
         Directions of style, and the groups in them; None before the first search.
+    source
+        Source samples as one Gaussian in these directions; None where nothing is known of them.
     home
         For each group, whether its members are source samples.
     """
@@ -74,6 +78,7 @@ class StyleState:
     fitted_at: int = 0
     projection: Projection | None = None
     groups: Gaussians | None = None
+    source: Gaussians | None = None
     home: tuple[bool, ...] = ()
 
 
@@ -86,7 +91,7 @@ class Grouping:
     members
         Membership of each sample in each group; rows add up to 1.
     home
-        Chance of each sample to be from the source; zeros without a card.
+        Chance of each sample to be from the source; zeros where nothing is known of it.
     moved
         Where groups were looked for again: the mass that each new group (row) took from each old
         one (column). None where groups are the same as before.
@@ -125,8 +130,8 @@ class StyleGroups:
     window
         Latest samples to remember.
     card
-        What style vectors of source samples look like. With it, `Grouping.home` says which samples
-        are from the source.
+        What style vectors of source samples look like, or what batch norm stored of them. With it,
+        `Grouping.home` says which samples are from the source.
     lasting
         Remember some samples of every time, and not only the latest, so that groups last while
         the stream has other styles.
@@ -147,7 +152,7 @@ class StyleGroups:
         *,
         most: int = 4,
         window: int = 600,
-        card: Card | None = None,
+        card: Card | StoredStatistics | None = None,
         lasting: bool = False,
     ) -> None:
         check_count("StyleGroups", "most", most, at_least=1)
@@ -169,7 +174,7 @@ class StyleGroups:
             # In a lasting memory a style that is not new has few samples of other times, too.
             more = moved.shape[0] > moved.shape[1]
             novel = _has_new_group(state, len(styles)) and (more or not self.lasting)
-        home = self._home(state, styles)
+        home = _home(state, styles)
         return Grouping(_members(state, styles), home, moved, novel, state, kept)
 
     def keep(self, grouping: Grouping, samples: Sequence[SampleId] = ()) -> None:
@@ -209,34 +214,22 @@ class StyleGroups:
         """Look for groups among the latest samples."""
         latest = state.memory if self.lasting else state.memory[-_CHECKED:]
         old = _members(state, latest)
-        projection = Projection.of(latest.double().numpy(), self.card, _DIRECTIONS)
-        rows = projection(latest.double().numpy())
-        groups = best_mixture(rows, self.most, _GAIN)
-        home = () if self.card is None else _at_home(groups, self.card, projection, rows)
+        found = find_styles(latest.double().numpy(), self.most, self.card)
         state = replace(
             state,
             fitted_at=state.seen,
-            projection=projection,
-            groups=groups,
-            home=home,
+            projection=found.projection,
+            groups=found.groups,
+            source=found.source,
+            home=found.home,
         )
         return state, _members(state, latest).T @ old
-
-    def _home(self, state: StyleState, styles: Tensor) -> Tensor:
-        """Chance of each sample to be from the source, against groups of other styles."""
-        if self.card is None or state.projection is None or state.groups is None:
-            return torch.zeros(len(styles))
-        rows = _projected(state, styles)
-        home = Gaussians.of_card(self.card, state.projection).likelihoods(rows)
-        joint = np.where(state.home, -np.inf, state.groups.joint(rows))
-        against = np.logaddexp.reduce(joint, axis=1)
-        return torch.from_numpy(home - against).sigmoid().float()
 
     def state_dict(self) -> dict[str, Any]:
         if self.state is None:
             return {}
         packed = {**asdict(self.state), "samples": list(map(str, self.samples))}
-        for name in ("projection", "groups"):
+        for name in _PACKED:
             if packed[name] is not None:
                 packed[name] = {
                     key: torch.from_numpy(np.ascontiguousarray(each))
@@ -250,8 +243,8 @@ class StyleGroups:
             return
         state = dict(state)
         self.samples = tuple(map(SampleId, state.pop("samples")))
-        for name, kind in (("projection", Projection), ("groups", Gaussians)):
-            if state[name] is not None:
+        for name, kind in _PACKED.items():
+            if state.get(name) is not None:  # states of earlier versions have no source
                 state[name] = kind(*(each.numpy() for each in state[name].values()))
         self.state = StyleState(**state)
 
@@ -263,7 +256,7 @@ def _is_unlike(state: StyleState, latest: int) -> bool:
     rows = _projected(state, state.memory[-max(latest, _FEWEST) :])
     own = Gaussians.fitted(rows).likelihoods(rows)
     gain = float((own - state.groups.likelihoods(rows)).mean())
-    return gain > _GAIN + _parameters(rows) / len(rows)
+    return gain > GAIN + parameters(rows) / len(rows)
 
 
 def _has_new_group(state: StyleState, latest: int) -> bool:
@@ -281,20 +274,14 @@ def _projected(state: StyleState, styles: Tensor) -> Array:
     return state.projection(styles.double().numpy())
 
 
-def _at_home(
-    groups: Gaussians, card: Card, projection: Projection, rows: Array
-) -> tuple[bool, ...]:
-    """Which groups are source samples: the card describes their members nearly as well."""
-    members, joint = groups.members(rows), groups.joint(rows) - np.log(groups.weights)
-    home = Gaussians.of_card(card, projection).likelihoods(rows)
-    mass = members.sum(axis=0)
-    loss = (members * (joint - home[:, None])).sum(axis=0) / mass
-    return tuple((loss < _HOME_LOSS + _parameters(rows) / mass).tolist())
-
-
-def _parameters(rows: Array) -> float:
-    """Of one Gaussian. It is flattered by about half of them per sample that it is fitted to."""
-    return float(rows.shape[1] * (rows.shape[1] + 3) / 2)
+def _home(state: StyleState, styles: Tensor) -> Tensor:
+    """Chance of each sample to be from the source, against groups of other styles."""
+    if state.source is None or state.groups is None:
+        return torch.zeros(len(styles))
+    rows = _projected(state, styles)
+    joint = np.where(state.home, -np.inf, state.groups.joint(rows))
+    against = np.logaddexp.reduce(joint, axis=1)
+    return torch.from_numpy(state.source.likelihoods(rows) - against).sigmoid().float()
 
 
 def _members(state: StyleState, styles: Tensor) -> Tensor:

@@ -6,8 +6,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from attakit.build.imported import check_outputs, check_repeatable
 from attakit.errors import SettingError, StateError
 from attakit.nn.classifier import Classifier
@@ -28,8 +26,7 @@ _BATCH = 2
 
 def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
     """Raise an error if model, inputs, classes and method do not fit together."""
-    shape = Inputs(settings.input, pixels=settings.server.pixels).shape
-    inputs = torch.zeros(_BATCH, *shape)
+    inputs = Inputs(settings.input, pixels=settings.server.pixels).blank(_BATCH)
     check_outputs(settings.model.name, source, inputs, settings.classes)
     if settings.model.weights is None:
         # The learner and every restart build the model again, and must get the same one.
@@ -103,10 +100,16 @@ def _fixed_settings(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
     """Settings that must not change once the service has learned: key -> (name, value)."""
     return {
         "method": ("method.name", settings.method.name),
-        "input": ("input", settings.input.model_dump(mode="json")),
+        "input": ("input", _input_facts(settings)),
         "cost": ("labels.answers", settings.labels.cost),
         "yes_no_price": ("labels.yes_no_price", settings.labels.yes_no_price),
     }
+
+
+def _input_facts(settings: ServiceSettings) -> dict[str, Any]:
+    """What makes an input; names of columns are for people, and may change."""
+    texts = set() if settings.input.kind == "text" else {"tokenizer", "vocabulary", "length"}
+    return settings.input.model_dump(mode="json", exclude={"columns", *texts})
 
 
 def _check_fixed(

@@ -1,0 +1,126 @@
+"""Does the anchor head still answer source images as the source model does?
+
+    python benchmarks/at_home.py --seeds 20 21 22                  # digits, both stream orders
+    python benchmarks/at_home.py --orders random --cards auto
+
+Every few batches of the stream, held-out source images are answered twice: in batches of their own,
+and as one half of a batch whose other half is from the stream. Answering changes no state. Prints a
+Markdown table: accuracy on the stream; of both kinds of answers the mean and the lowest along the
+stream, means over seeds; and how often images of the stream were taken for source images.
+"none" has no source card, "stored" guesses one from what batch norm stored, and "auto" has one made
+from 400 source images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from many_labels import DOMAINS, ORDERS
+from torch import Tensor
+
+from attakit.build.data import build_stream, load_task
+from attakit.build.methods import build_method
+from attakit.build.models import source_classifier
+from attakit.build.oracles import build_ledger, build_oracle
+from attakit.build.task import Task
+from attakit.engine.loop import run
+from attakit.methods import AnchorHead
+from attakit.records import StepResult
+from attakit.report.accuracy import Accuracy
+from attakit.settings.load import parse_experiment
+
+CARDS = ("none", "stored", "auto")
+BUDGET = 184
+IMAGES = 400
+HALF = 50
+
+
+class AtHome:
+    """Scores held-out source images along a stream, alone and mixed into its batches."""
+
+    def __init__(self, method: AnchorHead, task: Task, every: int) -> None:
+        assert task.source_test is not None
+        places = list(range(min(IMAGES, len(task.source_test))))
+        self.images = task.source_test.load(places)
+        self.labels = torch.tensor([task.source_test.labels[place] for place in places])
+        self.method, self.every = method, every
+        self.alone: list[float] = []
+        self.mixed: list[float] = []
+        self.strangers: list[float] = []  # taken for source images
+
+    def on_step(self, result: StepResult) -> None:
+        if result.batch.step % self.every != self.every // 2:
+            return
+        company = result.batch.inputs[:HALF]
+        self.alone.append(self._score(company[:0]))
+        self.mixed.append(self._score(company))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def _score(self, company: Tensor) -> float:
+        right = 0
+        for images, labels in zip(self.images.split(HALF), self.labels.split(HALF), strict=True):
+            answers = self.method.predict(torch.cat([company, images])).logits.argmax(dim=1)
+            right += int((answers[len(company) :] == labels).sum())
+            grouping = self.method.statistics.grouping
+            if grouping is not None and len(company):
+                self.strangers.append(100 * float(grouping.home[: len(company)].mean()))
+        return 100 * right / len(self.labels)
+
+
+def measure(order: str, card: str, seed: int, every: int) -> list[float]:
+    """Stream, source alone (mean, lowest), source mixed in (mean, lowest), strangers at home."""
+    turn = seed % len(DOMAINS)
+    targets = [*DOMAINS[turn:], *DOMAINS[:turn]]
+    settings: dict[str, Any] = {} if card == "none" else {"source_card": card}
+    tables = {
+        "seed": seed,
+        "threads": 1,
+        "method": {"name": "anchor_head", **settings},
+        "stream": {"name": "digits", "order": order, "batch_size": 100, "targets": targets},
+        "labels": {"budget": BUDGET},
+    }
+    experiment = parse_experiment(tables)
+    task = load_task(experiment.stream)
+    stream, model = build_stream(experiment, task), source_classifier(experiment, task)
+    method = build_method(experiment.method, model, seed, task.source_train)
+    assert isinstance(method, AnchorHead)
+    score, watch = Accuracy(stream.truth.labels), AtHome(method, task, every)
+    oracle = build_oracle(experiment.labels, stream.truth, seed)
+    samples = len(stream.truth.labels)
+    run(stream.batches(), method, oracle, build_ledger(experiment), [score, watch], samples=samples)
+    assert score.stream is not None
+    along = [each for row in (watch.alone, watch.mixed) for each in (_mean(row), min(row))]
+    return [score.stream, *along, _mean(watch.strangers)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
+    parser.add_argument("--orders", choices=ORDERS, nargs="+", default=[*ORDERS])
+    parser.add_argument("--cards", choices=CARDS, nargs="+", default=[*CARDS])
+    parser.add_argument("--every", type=int, default=6, help="batches from one look to the next")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print(
+        "| order | card | stream | source alone | lowest | source mixed in | lowest | strangers |"
+    )
+    print(f"|---|---|{'---:|' * 6}", flush=True)
+    for order in options.orders:
+        for card in options.cards:
+            rows = [measure(order, card, seed, options.every) for seed in options.seeds]
+            cells = " | ".join(f"{_mean(column):.1f}" for column in zip(*rows, strict=True))
+            print(f"| {ORDERS[order]} | {card} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
