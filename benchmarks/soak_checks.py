@@ -14,6 +14,7 @@ from statistics import mean
 from simulated_people import People
 from simulated_service import Graded, SimulatedService
 
+from attakit.service.storage import Question
 from attakit.service.storage.database import FILE
 
 MEMORY_GROWTH = 0.1
@@ -55,15 +56,19 @@ def budget_violations(service: SimulatedService) -> list[str]:
         "spent": (ledger.budget.spent, ledger.asked - ledger.refunded),
         "asked": (ledger.asked, counts.asked),
         "open": (len(ledger.open), counts.open + len(waiting)),
-        "labels": (
+        "answers": (
             ledger.received,
-            counts.answered - sum(one.state == "answered" for one in waiting),
+            counts.answered + counts.no + counts.none - sum(map(_is_answered, waiting)),
         ),
     }
     wrong = [f"{name} is {a}, not {b}" for name, (a, b) in expected.items() if a != b]
-    if counts.answered + counts.open > limit:
-        wrong.append(f"{counts.answered} answered and {counts.open} open of {limit}")
+    if counts.paid > limit:
+        wrong.append(f"{counts.paid} answered or open of {limit}")
     return wrong
+
+
+def _is_answered(question: Question) -> bool:
+    return question.state in ("answered", "no", "none")
 
 
 def budget_is_exact(service: SimulatedService, violations: Sequence[str]) -> Check:

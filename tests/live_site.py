@@ -46,6 +46,20 @@ class Site:
             [Question(0, name, 0, "learn", 0, 1.0, GUESSES, now, **more) for name in names]
         )
 
+    def put(self, **sample):
+        """Put a question about one sample with this content; returns its number."""
+        now = time.time()
+        number = self.storage.samples.count()
+        self.storage.samples.add(
+            [
+                ServedSample(
+                    f"p{number}", version=0, guess=0, confidence=0.5, entropy=1.0, at=now, **sample
+                )
+            ]
+        )
+        asked = Question(0, f"p{number}", 0, "learn", 0, 1.0, GUESSES, now)
+        return self.storage.questions.put([asked])[0]
+
     def said(self, question):
         """What counts of what people said: kind and label."""
         given = self.storage.questions.answers(question)
@@ -79,17 +93,16 @@ def make_model(classes):
 
 
 @contextmanager
-def open_site(folder, *, is_open=True, classes=CLASSES, **rules):
-    """A service in a folder, with rules for its labels."""
+def open_site(folder, *, is_open=True, classes=CLASSES, tables=None, model=None, **rules):
+    """A service in a folder, with rules for its labels, and other settings and another model."""
     labels = LabelRules(**({"settle_seconds": 60.0, "classes": len(classes)} | rules))
     with ExitStack() as stack:
-        settings = ServiceSettings(
-            folder=folder, classes=classes, input={"size": 8}, server={"open": is_open}
-        )
+        tables = {"input": {"size": 8}, "server": {"open": is_open}, **(tables or {})}
+        settings = ServiceSettings(folder=folder, classes=classes, **tables)
         storage = stack.enter_context(open_storage(folder, labels=labels))
         storage.versions.add(Version(0, -1, "source.safetensors", "a", 0, time.time()))
         storage.versions.promote(0, "The source model.", "service")
-        model = make_model(classes).eval()
+        model = (model or make_model(classes)).eval()
         predictor = stack.enter_context(Predictor(model, 0, batch_seconds=0))
         address = stack.enter_context(serving(create_app(storage, predictor, settings)))
         (folder / VERSIONS).mkdir()

@@ -17,6 +17,7 @@ class Client:
         self.leases = list(leases)
         self.sent = 0
         self.answers = []
+        self.released = []
 
     def predict(self, images):
         self.sent += len(images)
@@ -25,6 +26,9 @@ class Client:
 
     def lease(self):
         return self.leases.pop(0) if self.leases else None
+
+    def release(self, question):
+        self.released.append(question)
 
     def answer(self, question, *, label=None, kind="label"):
         self.answers.append((question, label, kind))
@@ -47,8 +51,8 @@ def task():
     return SimpleNamespace(targets=SimpleNamespace(parts={"photo": Digits()}))
 
 
-def lease(question, sample):
-    return SimpleNamespace(question=question, sample=sample)
+def lease(question, sample, *, open_questions=100, proposed=None):
+    return SimpleNamespace(question=question, sample=sample, open=open_questions, proposed=proposed)
 
 
 def test_visitors_send_every_image_again_and_again_and_remember_its_class(task, monkeypatch):
@@ -99,3 +103,23 @@ def test_a_service_that_does_not_answer_is_no_reason_for_an_error_line(task, cap
 
     assert quiet == ""
     assert "the visitors failed" in caplog.text
+
+
+def test_simulated_people_leave_some_questions_to_visitors():
+    client = Client([lease(1, "a", open_questions=7), lease(2, "a", open_questions=6)])
+    people = SimulatedPeople(client, {"a": 2}, 3, wrong=0.0, left=6)
+
+    for _ in range(2):
+        people.run_once()
+
+    assert (client.answers, client.released) == ([(1, 2, "label")], [2])
+
+
+def test_simulated_people_answer_yes_and_no():
+    client = Client([lease(1, "a", proposed=2), lease(2, "a", proposed=1)])
+    people = SimulatedPeople(client, {"a": 2}, 3, wrong=0.0)
+
+    for _ in range(2):
+        people.run_once()
+
+    assert client.answers == [(1, None, "yes"), (2, None, "no")]

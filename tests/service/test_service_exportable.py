@@ -188,3 +188,15 @@ def test_a_model_of_the_users_own_for_arrays_is_exported_too(tmp_path, monkeypat
         [answered["probabilities"][name] for name in ("low", "high")], abs=1e-4
     )
     assert (facts.shape, facts.mean, facts.std) == ((4,), None, None)
+
+
+def test_a_version_is_downloaded_from_the_running_service(images, tmp_path):
+    inputs = torch.rand(2, 1, 24, 24)
+    with talking_to(images) as client:
+        response = client.get("/v1/versions/0/weights")
+    file = tmp_path / "download.safetensors"
+    file.write_bytes(response.content)
+
+    assert response.headers["content-disposition"].endswith("filename=version-0.safetensors")
+    model, _ = service_model(images.folder)
+    torch.testing.assert_close(run_weights(file, inputs), model(inputs))

@@ -97,7 +97,7 @@ function drawEndLabels({ curves }, { named, y, right, bottom }) {
 }
 
 function drawAlarms({ alarms }, { x, top, bottom }) {
-  return alarms.map((alarm) => draw("g", { class: "alarm" }, draw("title", {}, alarm.text),
+  return alarms.map((alarm) => draw("g", { class: alarm.kind ?? "alarm" }, draw("title", {}, alarm.text),
     draw("line", { x1: x(alarm.x), x2: x(alarm.x), y1: top - 4, y2: bottom }),
     draw("circle", { cx: x(alarm.x), cy: top - 6, r: 4 })));
 }
@@ -125,7 +125,7 @@ export class LineChart {
    * `label` describes it to screen readers. `curves` have name, tone (classes that set the colour), x, y and
    * maybe low and high; later ones are drawn on top. `xText`, `yText` and `heading` write an x value (and
    * whether it is the last), a y value and the heading of a reading. `bands` are [name, start, stop] along x,
-   * `alarms` have x and text. `start` is where the x axis begins, `limits` are the least and greatest possible
+   * `alarms` have x, text and maybe a kind, which is a class. `start` is where the x axis begins, `limits` are the least and greatest possible
    * value, `zero` puts 0 on the y axis, `live` fills the area below curves and marks their newest point, and
    * `endLabels` writes names at the ends of curves if there is room. */
   show(options) {

@@ -117,7 +117,8 @@ def show_label_config(folder: ServicePlace) -> None:
     """Print the labelling interface that Label Studio needs for these questions."""
     settings = find_settings(folder)
     yes_no = settings.labels.question == "yes_no"
-    sys.stdout.write(label_config(settings.classes, yes_no=yes_no) + "\n")
+    pictures = settings.input.kind == "image"
+    sys.stdout.write(label_config(settings.classes, yes_no=yes_no, pictures=pictures) + "\n")
 
 
 @contextmanager

@@ -21,6 +21,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+Flag = Annotated[bool, BeforeValidator(bool)]  # rows of older versions have none
 # JSON knows neither infinity nor NaN.
 Finite = Annotated[float | None, BeforeValidator(_finite)]
 
@@ -56,6 +57,7 @@ class PredictionBody(ResponseBody):
     asked: Literal["undecided", "no"] = Field(
         description="Undecided: the learner looks at it within seconds; ask /v1/samples/{sample}"
     )
+    id: str | None = Field(None, description="The one that you sent with it")
 
 
 class Predictions(ResponseBody):
@@ -74,10 +76,40 @@ class SampleBody(ResponseBody):
     entropy: float | None
     version: int
     asked: AskedState
+    id: str | None = Field(None, description="The one that its sender uses")
+    text: str | None = None
+    notes: dict[str, str] = {}
+
+
+class ContentBody(ResponseBody):
+    """What people see of a sample, if it is no picture, and what its sender said about it."""
+
+    sample: str
+    kind: Literal["image", "array", "text"]
+    id: str | None = Field(None, description="The one that its sender uses")
+    text: str | None = None
+    notes: dict[str, str] = {}
+    columns: list[str] = Field([], description="Names of the numbers, from the settings")
+    values: list[list[float]] | None = Field(None, description="Of an array: rows of its last axis")
 
 
 class Classes(ResponseBody):
     classes: list[str]
+
+
+class ClassGuide(ResponseBody):
+    """What people should know about a class."""
+
+    class_name: str = Field(validation_alias=_Class, serialization_alias="class")
+    about: str
+    examples: list[str] = Field(description="Addresses of pictures")
+
+
+class GuideBody(ResponseBody):
+    """How to label."""
+
+    instructions: str
+    classes: list[ClassGuide] = Field(description="By number")
 
 
 class GuessBody(ResponseBody):
@@ -91,7 +123,8 @@ class LeaseBody(ResponseBody):
 
     question: int
     sample: str
-    image: str = Field(description="Address of the picture")
+    image: str | None = Field(description="Address of the picture; null: it is none")
+    content: ContentBody | None = Field(None, description="What to show in its place, or beside it")
     guesses: list[GuessBody] = Field(description="Likeliest first")
     until: float
     open: int = Field(description="Questions that wait for an answer")
@@ -119,9 +152,32 @@ class GivenAnswerBody(ResponseBody):
     at: float
     outcome: AnswerOutcome = Field(description="What became of it; only accepted answers can count")
     withdrawn: bool = Field(description="Whether it was taken back")
+    comment: str | None = None
+    flagged: Flag = Field(False, description="Whether somebody should look at it")
     counts: bool = Field(
         description="Accepted, not taken back, and not overruled by other people's answers"
     )
+
+
+class OwnAnswerBody(ResponseBody):
+    """An answer of yours."""
+
+    key: str = Field(description="Of the answer, to take it back")
+    question: int
+    sample: str
+    image: str | None
+    text: str | None = Field(None, description="How the text of the sample begins, or its id")
+    proposed: int | None
+    kind: AnswerKind
+    label: int | None
+    comment: str | None
+    flagged: bool
+    at: float
+    final: bool = Field(description="Whether it can no longer be taken back")
+
+
+class OwnAnswers(ResponseBody):
+    answers: list[OwnAnswerBody]
 
 
 class QuestionBody(ResponseBody):
@@ -129,6 +185,9 @@ class QuestionBody(ResponseBody):
 
     question: int
     sample: str
+    image: str | None = Field(None, description="Address of the picture; null: it is none")
+    id: str | None = Field(None, description="The one that the sender of the sample uses")
+    text: str | None = Field(None, description="How the text of the sample begins")
     at: float
     version: int
     score: float
@@ -187,6 +246,12 @@ class Versions(ResponseBody):
     versions: list[VersionBody]
 
 
+class SourceAccuracy(ResponseBody):
+    value: float
+    low: float
+    high: float
+
+
 class LabelsBody(ResponseBody):
     asked: int
     answered: int
@@ -204,12 +269,82 @@ class AccuracyBody(ResponseBody):
     low: float
     high: float
     count: int
+    source: SourceAccuracy | None = Field(
+        None, description="The source model's, on the same samples; null: not known of all"
+    )
 
 
 class AlarmBody(ResponseBody):
     at: float
     what: str
     text: str
+    rose: bool = Field(default=True, description="False: it fell, which is only noted")
+
+
+class TrafficBody(ResponseBody):
+    """Requests for predictions to this server."""
+
+    seconds: float = Field(description="How far back it goes")
+    requests: int
+    failed: int = Field(description="Errors of the server, status 5xx")
+    refused: int = Field(description="Requests that were wrong or too many, status 4xx")
+    median: float | None = Field(description="Seconds to answer")
+    slowest: float | None = Field(description="Seconds within which 95 % were answered")
+
+
+class ClassAccuracy(ResponseBody):
+    """What the audit says about a class."""
+
+    class_name: str = Field(validation_alias=_Class, serialization_alias="class")
+    label: int
+    count: int = Field(description="Audit samples of this class")
+    right: int = Field(description="Of these, answered rightly when they were served")
+    source_right: int = Field(description="Of these, that the source model has right")
+
+
+class ConfusionCell(ResponseBody):
+    label: int | None = Field(description="What people said; null: none of the classes")
+    guess: int = Field(description="What was answered")
+    count: int
+
+
+class AuditBody(ResponseBody):
+    """The newest audit samples, by class."""
+
+    count: int
+    window: int = Field(description="The most that are looked at")
+    classes: list[ClassAccuracy]
+    cells: list[ConfusionCell] = Field(description="The confusion matrix; cells of 0 are left out")
+    source_known: bool = Field(description="Whether `source_right` is known of all samples")
+
+
+class PersonBody(ResponseBody):
+    """What one person answered, among the newest answers."""
+
+    who: str
+    answers: int
+    skipped: int
+    flagged: int
+    last: float = Field(description="When they answered last")
+    compared: int = Field(description="Answers to questions that others answered too")
+    agreed: int = Field(description="Of these, the same as somebody else's")
+    audited: int = Field(description="Classes named in the audit")
+    model_agreed: int = Field(description="Of these, the model's own first guess")
+
+
+class People(ResponseBody):
+    people: list[PersonBody]
+
+
+class EventBody(ResponseBody):
+    at: float
+    kind: str
+    who: str
+    text: str
+
+
+class Events(ResponseBody):
+    events: list[EventBody]
 
 
 class AnnotatorBody(ResponseBody):
@@ -240,6 +375,7 @@ class StatusBody(ResponseBody):
     )
     alarms: list[AlarmBody]
     turn: int
+    traffic: TrafficBody | None = None
     annotators: list[AnnotatorBody] = Field(
         [], description="Most answers first; empty where one person answers each question"
     )
@@ -258,6 +394,7 @@ class TurnBody(ResponseBody):
     drift: DriftBody
     labels: int | None
     accuracy: float | None
+    source_accuracy: float | None = None
 
 
 class SeriesBody(ResponseBody):

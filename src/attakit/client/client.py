@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,8 +18,11 @@ from pydantic import ValidationError
 
 from attakit.client.bodies import (
     Classes,
+    ContentBody,
     LeaseBody,
     OutcomeBody,
+    OwnAnswerBody,
+    OwnAnswers,
     PredictionBody,
     Predictions,
     ResponseBody,
@@ -38,6 +42,7 @@ except ImportError as error:
     ) from error
 
 Picture = str | Path | bytes | Image.Image | NDArray[Any]
+AboutInput = Mapping[str, Any]  # `id`, `text` and `notes`, all of which may be left out
 Body = TypeVar("Body", bound=ResponseBody)
 
 _PAUSES = (0.2, 1.0, 3.0)  # seconds before the second, third and last attempt
@@ -84,24 +89,40 @@ class Client:
         self._url = url
         self._pauses = pauses
 
-    def predict(self, inputs: Picture | Sequence[Picture]) -> tuple[PredictionBody, ...]:
+    def predict(
+        self, inputs: Picture | Sequence[Picture], *, about: Sequence[AboutInput] | None = None
+    ) -> tuple[PredictionBody, ...]:
         """Ask about one or many inputs.
 
         Images are paths, bytes of files, PIL images or arrays of bytes (height, width[, 3]).
         Arrays of other numbers are sent as they are, for models that take arrays.
+
+        `about` has an entry per input, with your own `id`, a `text` and `notes`. People who label
+        see them, and so do exports.
         """
         many = [inputs] if isinstance(inputs, _ONE) else list(inputs)
         if any(_is_numbers(one) for one in many):
-            arrays = [np.asarray(one).tolist() for one in many]
-            content: dict[str, Any] = {"json": {"arrays": arrays}}
-        else:
-            content = {"files": [("files", ("image", _as_file(one))) for one in many]}
+            return self._predict(arrays=[np.asarray(one).tolist() for one in many], about=about)
+        content: dict[str, Any] = {
+            "files": [("files", ("image", _as_file(one))) for one in many],
+            "data": {} if about is None else {"about": json.dumps(list(about))},
+        }
         response = self._reach("POST", "/v1/predict", again=False, **content)
         return tuple(self._read(Predictions, response).predictions)
+
+    def predict_texts(
+        self, texts: Sequence[str], *, about: Sequence[AboutInput] | None = None
+    ) -> tuple[PredictionBody, ...]:
+        """Ask about texts, for models that take texts."""
+        return self._predict(texts=list(texts), about=about)
 
     def sample(self, sample: str) -> SampleBody:
         """What became of a sample."""
         return self._send(SampleBody, "GET", f"/v1/samples/{sample}")
+
+    def content(self, sample: str) -> ContentBody:
+        """The numbers or the text of a sample, and what its sender said about it."""
+        return self._send(ContentBody, "GET", f"/v1/samples/{sample}/content")
 
     def picture(self, sample: str) -> bytes:
         """The picture of a sample, as a PNG file."""
@@ -127,19 +148,28 @@ class Client:
         *,
         kind: str = "label",
         key: str | None = None,
+        comment: str | None = None,
+        flag: bool = False,
     ) -> AnswerOutcome:
         """Answer a question; returns "accepted", "repeated", "late" or "conflict".
 
         `kind` is "label", "skip", or "none" for none of the classes. A question that proposes a
-        class also takes "yes" and "no". The same `key` counts once.
+        class also takes "yes" and "no". The same `key` counts once. A comment and a flag are for
+        people.
         """
-        body = {"key": key or uuid.uuid4().hex, "kind": kind, "label": label}
+        body: dict[str, Any] = {"key": key or uuid.uuid4().hex, "kind": kind, "label": label}
+        body |= {"comment": comment, "flag": flag} if comment or flag else {}
         path = f"/v1/questions/{question}/answer"
         return self._send(OutcomeBody, "POST", path, json=body).outcome
 
-    def undo(self, key: str | None = None) -> LeaseBody:
-        """Take back your last answer; the question is yours again."""
-        body = {"key": key or uuid.uuid4().hex}
+    def answers(self, limit: int = 30) -> tuple[OwnAnswerBody, ...]:
+        """Your own answers, newest first."""
+        path = f"/v1/questions/mine?limit={limit}"
+        return tuple(self._send(OwnAnswers, "GET", path).answers)
+
+    def undo(self, key: str | None = None, *, answer: str | None = None) -> LeaseBody:
+        """Take back your last answer, or the one with the key `answer`; the question is yours."""
+        body = {"key": key or uuid.uuid4().hex, "answer": answer}
         return self._send(LeaseBody, "POST", "/v1/questions/undo", json=body)
 
     def release(self, question: int) -> None:
@@ -175,6 +205,11 @@ class Client:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
+
+    def _predict(self, **body: Any) -> tuple[PredictionBody, ...]:
+        given = {name: value for name, value in body.items() if value is not None}
+        response = self._reach("POST", "/v1/predict", again=False, json=given)
+        return tuple(self._read(Predictions, response).predictions)
 
     def _send(self, body: type[Body], method: str, path: str, **content: Any) -> Body:
         return self._read(body, self._reach(method, path, **content))

@@ -6,8 +6,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from attakit.build.imported import check_outputs, check_repeatable
 from attakit.errors import SettingError, StateError
 from attakit.nn.classifier import Classifier
@@ -28,8 +26,7 @@ _BATCH = 2
 
 def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
     """Raise an error if model, inputs, classes and method do not fit together."""
-    shape = Inputs(settings.input, pixels=settings.server.pixels).shape
-    inputs = torch.zeros(_BATCH, *shape)
+    inputs = Inputs(settings.input, pixels=settings.server.pixels).blank(_BATCH)
     check_outputs(settings.model.name, source, inputs, settings.classes)
     if settings.model.weights is None:
         # The learner and every restart build the model again, and must get the same one.
@@ -42,7 +39,8 @@ def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
 def make_first_token(settings: ServiceSettings, storage: Storage) -> str | None:
     """Return a new token for the administrator if there never was one, and one is needed.
 
-    Raise `SettingError` if other machines could reach a server that needs no token.
+    Of several servers that start together, one at a time may call it. Raise `SettingError` if other
+    machines could reach a server that needs no token.
     """
     server = settings.server
     if server.open:
@@ -52,10 +50,7 @@ def make_first_token(settings: ServiceSettings, storage: Storage) -> str | None:
                 f"could do everything. Listen on 127.0.0.1, or use tokens."
             )
         return None
-    with storage.alone("start"):  # of several servers that start together, the first makes it
-        if storage.tokens.any():
-            return None
-        return storage.tokens.create(FIRST_TOKEN, "admin", "service")
+    return None if storage.tokens.any() else storage.tokens.create(FIRST_TOKEN, "admin", "service")
 
 
 def check_shareable(settings: ServiceSettings, command: str) -> None:
@@ -105,10 +100,16 @@ def _fixed_settings(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
     """Settings that must not change once the service has learned: key -> (name, value)."""
     return {
         "method": ("method.name", settings.method.name),
-        "input": ("input", settings.input.model_dump(mode="json")),
+        "input": ("input", _input_facts(settings)),
         "cost": ("labels.answers", settings.labels.cost),
         "yes_no_price": ("labels.yes_no_price", settings.labels.yes_no_price),
     }
+
+
+def _input_facts(settings: ServiceSettings) -> dict[str, Any]:
+    """What makes an input; names of columns are for people, and may change."""
+    texts = set() if settings.input.kind == "text" else {"tokenizer", "vocabulary", "length"}
+    return settings.input.model_dump(mode="json", exclude={"columns", *texts})
 
 
 def _check_fixed(

@@ -16,7 +16,7 @@ from typing import Any
 from attakit.build.data import load_task
 from attakit.build.models import weights_file
 from attakit.build.task import Task
-from attakit.client import Client
+from attakit.client import Client, LeaseBody
 from attakit.errors import ServiceError
 from attakit.randomness import generator
 from attakit.report.images import encode_picture
@@ -32,6 +32,7 @@ RATE = 20.0  # images per second
 REMEMBERED = 20_000  # images whose class is known
 WRONG = 0.1  # share of wrong answers
 DELAY = 0.4  # seconds a simulated person thinks
+LEFT = 6  # newest questions that simulated people leave to visitors
 
 
 def demo_tables(folder: Path) -> dict[str, Any]:
@@ -108,8 +109,8 @@ class SimulatedClients(_Simulated):
 class SimulatedPeople(_Simulated):
     """A thread that answers one question after the other.
 
-    It knows the true classes of some samples, waits `delay` seconds before each answer, and gives
-    a share of `wrong` answers.
+    It knows the true classes of some samples, waits `delay` seconds before each answer, gives a
+    share of `wrong` answers, and leaves as many questions to visitors as `left` says.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class SimulatedPeople(_Simulated):
         *,
         wrong: float = WRONG,
         delay: float = DELAY,
+        left: int = LEFT,
         seed: int = 0,
     ) -> None:
         super().__init__("simulated people", pause=delay)
@@ -127,20 +129,29 @@ class SimulatedPeople(_Simulated):
         self.truth = truth
         self.classes = classes
         self.wrong = wrong
+        self.left = left
         self.seed = seed
 
     def run_once(self) -> None:
-        """Answer one question, if there is one."""
+        """Answer the oldest question, if there are more than visitors are left."""
         lease = self.client.lease()
-        if lease is not None:
-            self._answer(lease.question, lease.sample)
+        if lease is None:
+            return
+        if lease.open <= self.left:
+            self.client.release(lease.question)
+        else:
+            self._answer(lease)
 
-    def _answer(self, question: int, sample: str) -> None:
-        label = self.truth.get(sample)
+    def _answer(self, lease: LeaseBody) -> None:
+        question = lease.question
+        label = self.truth.get(lease.sample)
         if label is None:  # sent before a restart, so its class is not known here
             self.client.answer(question, kind="skip")
             return
         draw = generator(self.seed, "simulated answer", question)
         if draw.random() < self.wrong:
             label = (label + int(draw.integers(1, self.classes))) % self.classes
-        self.client.answer(question, label=label)
+        if lease.proposed is None:
+            self.client.answer(question, label=label)
+        else:
+            self.client.answer(question, kind="yes" if label == lease.proposed else "no")

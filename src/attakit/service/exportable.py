@@ -26,14 +26,18 @@ def service_model(
     """
     settings = find_settings(place)
     with open_service(settings, database) as storage:
-        version = _find_version(storage, place, number)
-        blobs = open_blobs(settings, storage, VERSIONS)
-        if version.file not in blobs.names():
-            raise StateError(
-                f"The weights of version {version.number} are gone: only the newest versions are "
-                f"kept (gate.keep_versions). Export another version."
-            )
-        model: nn.Module = version_model(settings, blobs, version).model
+        return stored_model(settings, storage, _find_version(storage, place, number))
+
+
+def stored_model(settings: ServiceSettings, storage: Storage, version: Version) -> Exportable:
+    """A version of a service's model, and how to use it; `StateError` if its weights are gone."""
+    blobs = open_blobs(settings, storage, VERSIONS)
+    if version.file not in blobs.names():
+        raise StateError(
+            f"The weights of version {version.number} are gone: only the newest versions are "
+            f"kept (gate.keep_versions). Export another version."
+        )
+    model: nn.Module = version_model(settings, blobs, version).model
     return model, _describe(settings, version)
 
 
@@ -64,4 +68,5 @@ def _describe(settings: ServiceSettings, version: Version) -> ModelFacts:
         std=table.std[: table.channels] if is_image else None,
         origin=f"version {version.number} of a service, after {version.labels} labels",
         version=version.number,
+        vocabulary=table.vocabulary if table.kind == "text" else None,
     )

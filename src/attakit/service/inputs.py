@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attakit.errors import SettingError, StreamError
 from attakit.service.images import FORMATS, open_image, to_png
+from attakit.service.texts import TextReader
 from attakit.settings.service import InputTable
 from attakit.stream.decode import DAMAGE, explain_damage, read_pixels
 
@@ -25,12 +26,13 @@ _LARGE_AT_ONCE = 4
 
 
 class Inputs:
-    """A reader for the images or arrays that the settings describe.
+    """A reader for the images, arrays or texts that the settings describe.
 
     Parameters
     ----------
     table
-        The description of an input: an image with size and normalisation, or an array with shape.
+        The description of an input: an image with size and normalisation, an array with shape, or
+        a text with its tokenizer.
     pixels
         The largest number of pixels of an image. All images of a request together may have ten
         times as many. Larger ones are rejected before they are decoded.
@@ -51,24 +53,28 @@ class Inputs:
         self._scale = 1 / (255 * deviation)
         self._offset = np.asarray(table.mean[: table.channels], dtype=np.float32) / deviation
         self._large_images = Semaphore(_LARGE_AT_ONCE)
+        self._texts = TextReader(table) if table.kind == "text" else None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one input."""
         if self.table.kind == "array":
             return tuple(self.table.shape)
+        if self.table.kind == "text":
+            return (self.table.length,)
         return (self.table.channels, self.table.size, self.table.size)
 
     def decode(self, content: bytes) -> Tensor:
-        """Return the tensor of an image file, or of an array that `encode` wrote."""
+        """Return the tensor of an image file, of a text, or of an array that `encode` wrote."""
         if self.table.kind == "array":
             return self._load_array(content)
+        if self.table.kind == "text":
+            return self.read_texts([content.decode()])[0]
         return self.read_image(content)
 
     def read_image(self, content: bytes) -> Tensor:
         """Decode, scale and normalise an image file in memory: (channels, size, size)."""
-        if self.table.kind != "image":
-            raise StreamError("This model takes arrays, not images. Send JSON with 'arrays'.")
+        self._check_kind("image")
         pixels: NDArray[np.uint8] = self._pixels(content, self.table.size)
         if self.table.channels == 1:
             pixels = np.asarray(Image.fromarray(pixels).convert("L"))[:, :, None]
@@ -82,11 +88,23 @@ class Inputs:
 
     def read_array(self, numbers: object) -> Tensor:
         """Turn nested lists into a tensor, and check its shape and that its numbers are finite."""
-        if self.table.kind != "array":
-            raise StreamError(
-                "This model takes images, not arrays. Send files, or JSON with 'images'."
-            )
+        self._check_kind("array")
         return self._checked(_as_numbers(numbers))
+
+    def read_texts(self, texts: Sequence[object]) -> list[Tensor]:
+        """Turn the texts of one request into rows of token ids."""
+        self._check_kind("text")
+        assert self._texts is not None
+        return list(self._texts.read(texts))
+
+    def read_stored_array(self, content: bytes) -> NDArray[np.float32]:
+        """The numbers of an array that `encode` wrote, to show them to people."""
+        return self._load_array(content).numpy()
+
+    def blank(self, count: int) -> Tensor:
+        """A batch of empty inputs, to try a model with."""
+        kind = torch.int64 if self.table.kind == "text" else torch.float32
+        return torch.zeros(count, *self.shape, dtype=kind)
 
     def stack(self, inputs: Sequence[Tensor]) -> Tensor:
         """Stack inputs into a batch; images with channels last, which is faster."""
@@ -102,13 +120,19 @@ class Inputs:
         return file.getvalue()
 
     def picture(self, content: bytes) -> bytes | None:
-        """Return a PNG file to show to people; None if inputs are arrays.
+        """Return a PNG file to show to people; None if inputs are no images.
 
         It is made from the decoded pixels, so a browser never gets anything else from the upload.
         """
         if self.table.kind != "image":
             return None
         return to_png(Image.fromarray(self._pixels(content, None)))
+
+    def _check_kind(self, sent: str) -> None:
+        kind = self.table.kind
+        if kind != sent:
+            how = "files, or JSON with 'images'" if kind == "image" else f"JSON with '{kind}s'"
+            raise StreamError(f"This model takes {kind}s, not {sent}s. Send {how}.")
 
     def _pixels(self, content: bytes, size: int | None) -> NDArray[np.uint8]:
         with _as_stream_error(), open_image(content, self.pixels) as image:
@@ -176,12 +200,10 @@ def _as_numbers(numbers: object) -> NDArray[np.float32]:
 
 
 def _check_table(table: InputTable) -> None:
+    if table.kind == "text":
+        return
     if table.kind == "array":
-        if not table.shape:
-            raise SettingError(
-                'Inputs: [input] kind = "array" needs the shape of one array, got (). '
-                "Say, for instance, shape = [4]."
-            )
+        _check_array(table)
         return
     for name, values in (("mean", table.mean), ("std", table.std)):
         if len(values) < table.channels:
@@ -191,3 +213,16 @@ def _check_table(table: InputTable) -> None:
             )
     if min(table.std) <= 0:
         raise SettingError(f"Inputs: [input] std must be greater than 0, got {table.std}.")
+
+
+def _check_array(table: InputTable) -> None:
+    if not table.shape:
+        raise SettingError(
+            'Inputs: [input] kind = "array" needs the shape of one array, got (). '
+            "Say, for instance, shape = [4]."
+        )
+    if table.columns and len(table.columns) != table.shape[-1]:
+        raise SettingError(
+            f"Inputs: [input] columns must name each of the {table.shape[-1]} numbers of the last "
+            f"axis of shape, got {len(table.columns)} names."
+        )

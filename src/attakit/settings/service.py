@@ -57,12 +57,16 @@ WebAddress = Annotated[str, AfterValidator(_web_address)]
 class InputTable(Table):
     """[input]: what a request holds, and how it becomes a tensor."""
 
-    kind: Literal["image", "array"] = "image"
+    kind: Literal["image", "array", "text"] = "image"
     size: Positive = 224  # images are scaled to size × size
     channels: Literal[1, 3] = 3
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of ImageNet
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
     shape: tuple[Positive, ...] = ()  # of one array, for kind = "array"
+    columns: tuple[str, ...] = ()  # names of the numbers of an array, for people
+    tokenizer: str | None = None  # for kind = "text"
+    vocabulary: Annotated[int, Field(ge=3)] = 4096  # token ids are below this
+    length: Positive = 64  # token ids of a text
 
 
 class LiveMethodTable(MethodTable):
@@ -97,6 +101,14 @@ class ServiceLabelsTable(PacedTable):
     def cost(self) -> int:
         """Labels of the budget that one question costs: one for each person who must answer."""
         return self.answers if self.policy in _SEVERAL else 1
+
+
+class LabellingTable(Table):
+    """[labelling]: what people see who label."""
+
+    instructions: str = ""
+    about: dict[str, str] = Field(default={})  # a sentence about a class, by its name
+    examples: Path | None = None  # folder with one subfolder of images per class
 
 
 class LearningTable(Table):
@@ -196,6 +208,7 @@ class ServiceSettings(Table):
     input: InputTable = InputTable()
     method: LiveMethodTable = LiveMethodTable()
     labels: ServiceLabelsTable = ServiceLabelsTable()
+    labelling: LabellingTable = LabellingTable()
     learning: LearningTable = LearningTable()
     gate: GateTable = GateTable()
     drift: DriftTable = DriftTable()

@@ -310,8 +310,9 @@ def test_the_accuracy_of_what_was_served_is_measured_on_the_audit(service):
     audit_answers(service, [0] * 6 + [1] * 2)
 
     found = served_accuracy(service.storage, 200, 0.9)
-    assert (found.value, found.count) == (0.75, 8)
-    assert found.low < 0.75 < found.high
+    assert (found.served.value, found.served.count) == (0.75, 8)
+    assert found.served.low < 0.75 < found.served.high
+    assert found.source is None  # these questions do not hold what the source model said
 
 
 def test_another_source_model_is_refused(service):

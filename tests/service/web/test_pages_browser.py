@@ -312,11 +312,12 @@ def test_pages_fit_a_phone_and_fingers(site, visit):
     site.ask(3)
     add_candidates(site)
     page = visit("/label", viewport=PHONE, has_touch=True, is_mobile=True, color_scheme="dark")
-    ready = {"/label": "#guesses button", "/": "#versions button", "/login": "h1", "/docs": "h1"}
+    ready = {"/label": "#guesses button", "/": "#versions-note", "/login": "h1", "/docs": "h1"}
 
     for path, sign in ready.items():
         page.goto(site.address + path)
         page.locator(sign).first.wait_for()
+        page.locator("details.card").evaluate_all("all => all.forEach(one => (one.open = true))")
         width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         heights = page.locator("main button:visible").evaluate_all(
             "all => all.map(each => each.getBoundingClientRect().height)"

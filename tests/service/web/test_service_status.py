@@ -70,8 +70,34 @@ def test_accuracy_comes_with_its_interval(live):
     plan(live, accuracy=0.8, accuracy_low=0.6, accuracy_high=0.9, accuracy_count=20.0)
 
     told = live.client.get("/v1/status").json()
-    assert told["accuracy"] == {"value": 0.8, "low": 0.6, "high": 0.9, "count": 20}
+    interval = {"value": 0.8, "low": 0.6, "high": 0.9, "count": 20}
+    assert told["accuracy"] == {**interval, "source": None}
     assert told["turn"] == 0
+
+
+def test_the_source_model_is_judged_on_the_same_audit(live):
+    served = {"accuracy": 0.8, "accuracy_low": 0.6, "accuracy_high": 0.9, "accuracy_count": 20.0}
+    source = {"source_accuracy": 0.5, "source_accuracy_low": 0.3, "source_accuracy_high": 0.7}
+    plan(live, **served, **source)
+
+    accuracy = live.client.get("/v1/status").json()["accuracy"]
+    assert accuracy["source"] == {"value": 0.5, "low": 0.3, "high": 0.7}
+    (turn,) = live.client.get("/v1/series").json()["turns"]
+    assert (turn["accuracy"], turn["source_accuracy"]) == (0.8, 0.5)
+
+
+def test_the_series_covers_a_time_with_no_more_points_than_wanted(live):
+    began = live.clock.now
+    for number in range(30):
+        live.clock.now = began + 10 * number
+        plan(live, number, entropy=0.1)
+
+    def turns(query):
+        return [one["turn"] for one in live.client.get(f"/v1/series?{query}").json()["turns"]]
+
+    assert turns("seconds=100&points=50") == list(range(19, 30))
+    assert turns("seconds=1000&points=10") == [2, 5, 8, 11, 14, 17, 20, 23, 26, 29]
+    assert turns("points=2") == [28, 29]
 
 
 def test_the_series_runs_from_old_to_new_and_tells_what_is_not_known(live):
@@ -85,7 +111,26 @@ def test_the_series_runs_from_old_to_new_and_tells_what_is_not_known(live):
     assert (first["turn"], first["entropy"], first["labels"]) == (0, 0.5, 3)
     assert first["drift"] == {"entropy": None, "mix": 0.1, "distance": None}
     assert second["entropy"] is None
-    assert told["alarms"] == [{"at": live.clock.now, "what": "entropy", "text": "It rose."}]
+    alarm = {"at": live.clock.now, "what": "entropy", "text": "It rose.", "rose": True}
+    assert told["alarms"] == [alarm]
+
+
+def test_what_fell_is_noted_and_is_no_alarm(live):
+    live.storage.events.add("change", "learner", what="entropy", text="It fell.")
+
+    assert live.client.get("/v1/status").json()["alarms"] == []
+    (noted,) = live.client.get("/v1/series").json()["alarms"]
+    assert (noted["text"], noted["rose"]) == ("It fell.", False)
+
+
+def test_the_status_says_how_quickly_requests_are_answered_and_how_many_fail(live):
+    live.serve(2)
+    live.client.post("/v1/predict", json={})
+    live.state.overview.changed()
+
+    traffic = live.client.get("/v1/status").json()["traffic"]
+    assert (traffic["requests"], traffic["failed"], traffic["refused"]) == (2, 0, 1)
+    assert 0 < traffic["median"] <= traffic["slowest"]
 
 
 def test_versions_tell_their_gates_and_any_can_be_promoted(live):

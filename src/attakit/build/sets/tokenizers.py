@@ -31,7 +31,7 @@ def read_tokens(
 
     def encode(positions: Sequence[int]) -> NDArray[np.int64]:
         given = [_text(rows, position, texts[position]) for position in positions]
-        return _pad(_tokenize(own.tokenizer, tokenizer, given), own)
+        return _pad(tokenize(own.tokenizer, tokenizer, given), own)
 
     return encode
 
@@ -39,7 +39,7 @@ def read_tokens(
 def check_tokenizer(name: str) -> None:
     """Raise `SettingError` for a tokenizer that cannot be, before any is called."""
     if ":" in name:
-        _imported(name)
+        imported_tokenizer(name)
     elif name not in TOKENIZERS:
         raise unknown_name("tokenizer", name, TOKENIZERS)
 
@@ -47,13 +47,14 @@ def check_tokenizer(name: str) -> None:
 def _tokenizer(own: TextTable, source: Sequence[str]) -> Tokenizer:
     check_tokenizer(own.tokenizer)
     if ":" in own.tokenizer:
-        return _imported(own.tokenizer)
+        return imported_tokenizer(own.tokenizer)
     if own.tokenizer == "words":
         return WordTokenizer.fit(source, own.vocabulary)
     return NgramTokenizer(own.vocabulary)
 
 
-def _imported(name: str) -> Tokenizer:
+def imported_tokenizer(name: str) -> Tokenizer:
+    """The tokenizer at an import path; `SettingError` if it cannot be one."""
     found = import_named(name, "tokenizer")
     if isinstance(found, type) or inspect.isbuiltin(found):
         raise SettingError(
@@ -70,7 +71,8 @@ def _imported(name: str) -> Tokenizer:
     return found
 
 
-def _tokenize(name: str, tokenizer: Tokenizer, texts: list[str]) -> Sequence[Sequence[int]]:
+def tokenize(name: str, tokenizer: Tokenizer, texts: list[str]) -> Sequence[Sequence[int]]:
+    """Token ids of each text; `StreamError` if the tokenizer fails."""
     try:
         found = [list(tokens) for tokens in tokenizer(texts)]
     except Exception as error:  # the user's code may raise anything

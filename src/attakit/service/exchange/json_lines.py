@@ -68,6 +68,7 @@ def _to_object(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any
         ],
         "state": question.state,
         **_proposal(question, classes),
+        **_about(asked),
         "answer": None if question.label is None else classes[question.label],
         "answers": [
             {
@@ -75,11 +76,20 @@ def _to_object(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any
                 "kind": given.kind,
                 "answer": None if given.label is None else classes[given.label],
                 "at": given.at,
+                **({"comment": given.comment} if given.comment else {}),
+                **({"flagged": True} if given.flagged else {}),
             }
             for given in asked.answers
         ],
     }
     return written if asked.image is None else {**written, "image": asked.image}
+
+
+def _about(asked: ExportedQuestion) -> dict[str, Any]:
+    """What the sender said of the sample, and its numbers: what there is of it."""
+    numbers = json.loads(asked.numbers) if asked.numbers else None
+    said = {"id": asked.caller_id, "text": asked.text, "notes": asked.notes, "array": numbers}
+    return {name: value for name, value in said.items() if value}
 
 
 def _proposal(question: Question, classes: Sequence[str]) -> dict[str, Any]:

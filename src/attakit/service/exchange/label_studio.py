@@ -23,7 +23,8 @@ from attakit.service.exchange.lines import (
 )
 from attakit.service.storage.rows import GivenAnswer, Question
 
-IMAGE, CHOICES, ASK = "image", "class", "ask"  # names in the labelling interface
+# Names in the labelling interface.
+IMAGE, CHOICES, ASK, TEXT = "image", "class", "ask", "text"
 _WHICH = "Which class is it?"
 
 
@@ -37,10 +38,11 @@ def tasks_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Itera
     yield "\n]\n"
 
 
-def label_config(classes: Sequence[str], *, yes_no: bool = False) -> str:
+def label_config(classes: Sequence[str], *, yes_no: bool = False, pictures: bool = True) -> str:
     """The labelling interface for such tasks, to be pasted into the settings of a project.
 
-    With `yes_no` it shows what each task asks, and offers "yes" and "no" as well.
+    With `yes_no` it shows what each task asks, and offers "yes" and "no" as well. Without
+    `pictures` it shows numbers and texts instead.
 
     >>> print(label_config(["cat", "dog"]))
     <View>
@@ -55,7 +57,8 @@ def label_config(classes: Sequence[str], *, yes_no: bool = False) -> str:
     view = Element("View")
     if yes_no:
         SubElement(view, "Header", value=f"${ASK}")
-    SubElement(view, "Image", name=IMAGE, value=f"${IMAGE}")
+    shown, value = ("Image", IMAGE) if pictures else ("Text", TEXT)
+    SubElement(view, shown, name=IMAGE, value=f"${value}")
     choices = SubElement(
         view, "Choices", name=CHOICES, toName=IMAGE, choice="single", required="true"
     )
@@ -92,6 +95,7 @@ def _to_task(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any]:
             "sample": question.sample,
             IMAGE: asked.image or "",  # it takes no file in which a task lacks what is shown
             ASK: _ask(question, classes),
+            TEXT: _text(asked),
         },
         "predictions": [
             {
@@ -105,6 +109,14 @@ def _to_task(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any]:
     if asked.answers:
         task["annotations"] = [_to_annotation(given, classes) for given in asked.answers]
     return task
+
+
+def _text(asked: ExportedQuestion) -> str:
+    """What there is to read about a sample, a line for each thing."""
+    lines = [asked.text, *(f"{name}: {value}" for name, value in asked.notes.items())]
+    if asked.caller_id:
+        lines.append(f"id: {asked.caller_id}")
+    return "\n".join(line for line in (*lines, asked.numbers) if line)
 
 
 def _ask(question: Question, classes: Sequence[str]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from attakit.errors import SettingError, check_choice
 from attakit.queries import AnswerKind
-from attakit.service.storage.rows import GivenAnswer, Question
+from attakit.service.storage.rows import GivenAnswer, Question, ServedSample
 
 FileFormat = Literal["csv", "jsonl", "label-studio"]
 FILE_FORMATS: tuple[FileFormat, ...] = ("csv", "jsonl", "label-studio")
@@ -31,6 +32,23 @@ class ExportedQuestion:
     question: Question
     answers: tuple[GivenAnswer, ...] = ()
     image: str | None = None
+    about: ServedSample | None = None  # the sample without its content
+    numbers: str = ""  # of an array, as JSON
+
+    @property
+    def caller_id(self) -> str:
+        """What the sender calls the sample."""
+        return "" if self.about is None else self.about.caller_id or ""
+
+    @property
+    def text(self) -> str:
+        """What the sender says of the sample, or the sample itself if it is a text."""
+        return "" if self.about is None else self.about.text or ""
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """The sender's notes."""
+        return {} if self.about is None else self.about.notes or {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import BytesIO
 from typing import TextIO
 from urllib.parse import quote
 
+import numpy as np
 from PIL import Image
 
 from attakit.errors import SettingError, check_choice
@@ -97,14 +100,26 @@ def _exported(
 ) -> Iterator[ExportedQuestion]:
     """Questions one after the other: with their images they would not fit into memory."""
     for question in found:
+        name = question.sample
         image = None
         if image_url is not None:
-            image = at_service(image_url, question.sample)
+            image = at_service(image_url, name)
         elif form == "label-studio":
-            image = as_data_url(storage.samples.contents([question.sample]).get(question.sample))
+            image = as_data_url(storage.samples.contents([name]).get(name))
         given = storage.questions.answers(question.question) if everything else ()
         votes = tuple(one for one in given if one.outcome == "accepted" and not one.withdrawn)
-        yield ExportedQuestion(question, votes, image)
+        numbers = as_numbers(storage.samples.array(name))
+        yield ExportedQuestion(question, votes, image, storage.samples.about(name), numbers)
+
+
+def as_numbers(content: bytes | None) -> str:
+    """The numbers of a stored array as JSON; empty if there is none."""
+    if content is None:
+        return ""
+    try:
+        return json.dumps(np.load(BytesIO(content), allow_pickle=False).tolist())
+    except (ValueError, OSError, EOFError):
+        return ""
 
 
 def as_data_url(content: bytes | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
@@ -24,9 +25,15 @@ COLUMNS = (
     "probability",
     "state",
     "proposed",
+    "id",
+    "text",
+    "notes",
+    "array",
     "annotator",
     "kind",
     "answer",
+    "comment",
+    "flagged",
 )
 _NEEDED = ("question", "answer")
 _DELIMITERS = ",;\t"
@@ -97,12 +104,17 @@ def _rows(asked: ExportedQuestion, classes: Sequence[str]) -> Iterator[list[obje
         probability,
         question.state,
         "" if question.proposed is None else escape_cell(classes[question.proposed]),
+        escape_cell(asked.caller_id),
+        escape_cell(asked.text),
+        json.dumps(dict(asked.notes), ensure_ascii=False) if asked.notes else "",
+        asked.numbers,
     ]
     if not asked.answers:
-        yield [*start, "", "", ""]
+        yield [*start, "", "", "", "", ""]
     for given in asked.answers:
         said = "" if given.label is None else escape_cell(classes[given.label])
-        yield [*start, escape_cell(given.annotator), given.kind, said]
+        remarks = [escape_cell(given.comment or ""), "yes" if given.flagged else ""]
+        yield [*start, escape_cell(given.annotator), given.kind, said, *remarks]
 
 
 class _HandingBack:

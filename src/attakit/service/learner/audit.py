@@ -29,14 +29,46 @@ _OPINIONS = 5000  # answers that show whether people are honest
 _CHUNK = 25  # samples of an evaluation between two looks at what else is due
 
 
-def served_accuracy(storage: Storage, window: int, confidence: float) -> Estimate | None:
-    """How often what was really answered to requests was right; None without audit answers."""
+@dataclass(frozen=True, slots=True)
+class AuditAccuracy:
+    """How often answers to audit samples were right."""
+
+    served: Estimate  # what was really answered to requests
+    source: Estimate | None  # what the source model says; None if that is not known of all samples
+
+    def numbers(self) -> dict[str, float]:
+        """The same as numbers of a turn."""
+        found = {"accuracy": self.served}
+        found |= {} if self.source is None else {"source_accuracy": self.source}
+        return {
+            f"{name}{part}": float(value)
+            for name, one in found.items()
+            for part, value in (
+                ("", one.value),
+                ("_low", one.low),
+                ("_high", one.high),
+                ("_count", one.count),
+            )
+        }
+
+
+def served_accuracy(storage: Storage, window: int, confidence: float) -> AuditAccuracy | None:
+    """Accuracy of what was served and of the source model, on the same samples.
+
+    None without audit answers.
+    """
     questions = storage.questions.audited(window)
     guesses = storage.samples.guesses([question.sample for question in questions])
-    found = [(one.label, guesses[one.sample]) for one in questions if one.sample in guesses]
+    found = [one for one in questions if one.sample in guesses]
     if not found:
         return None
-    return estimate(sum(label == guess for label, guess in found), len(found), confidence)
+    served = sum(one.label == guesses[one.sample] for one in found)
+    known = all(one.source_guess is not None for one in found)
+    source = sum(one.label == one.source_guess for one in found)
+    return AuditAccuracy(
+        estimate(served, len(found), confidence),
+        estimate(source, len(found), confidence) if known else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,14 @@ class Alarm:
     after: float
 
     @property
+    def rose(self) -> bool:
+        """Whether it became larger, which is a reason to worry; a fall is not."""
+        return self.after > self.before
+
+    @property
     def text(self) -> str:
         """One sentence for people."""
-        moved = "rose" if self.after > self.before else "fell"
+        moved = "rose" if self.rose else "fell"
         return f"{_NAMES[self.what]} {moved} from {self.before:.2f} to {self.after:.2f}."
 
 

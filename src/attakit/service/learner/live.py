@@ -138,12 +138,7 @@ class LiveLearner:
         table = self.settings.gate
         found = served_accuracy(self.storage, table.audit_window, table.confidence)
         if found is not None:
-            numbers |= {
-                "accuracy": found.value,
-                "accuracy_low": found.low,
-                "accuracy_high": found.high,
-                "accuracy_count": float(found.count),
-            }
+            numbers |= found.numbers()
         self.storage.turns.finish(turn.number, numbers)
         # At once after forgetting, since the checkpoint before still holds the sample.
         if turn.forgotten or (turn.number + 1) % self.settings.learning.checkpoint_every == 0:

@@ -29,6 +29,7 @@ from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
+ALARM, CHANGE = "alarm", "change"  # kinds of events: what rose is worth an alarm
 _ALARMS = 200  # newest alarms among which that of a turn taken again is looked for
 
 
@@ -204,13 +205,13 @@ class TurnTaker:
         reading = self._memory.drift.observe(source)
         if reading.alarms:
             self._memory.boosted_until = turn.number + self._settings.drift.boost_turns
-            known = self._storage.events.recent(_ALARMS, kind="alarm")
+            events = self._storage.events
+            known = [one for kind in (ALARM, CHANGE) for one in events.recent(_ALARMS, kind=kind)]
             before = {(one.details.get("turn"), one.details.get("what")) for one in known}
             for alarm in reading.alarms:
                 if (turn.number, alarm.what) not in before:
-                    self._storage.events.add(
-                        "alarm", "learner", turn=turn.number, what=alarm.what, text=alarm.text
-                    )
+                    kind = ALARM if alarm.rose else CHANGE
+                    events.add(kind, "learner", turn=turn.number, what=alarm.what, text=alarm.text)
         return reading
 
     def _make_candidate(self, turn: Turn) -> None:

@@ -34,6 +34,8 @@ class PostedAnswer:
     kind: AnswerKind
     label: int | None
     key: str
+    comment: str | None = None
+    flagged: bool | None = None
 
 
 def check_label(kind: str, label: object, classes: int | None) -> None:

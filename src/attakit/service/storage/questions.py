@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Select, and_, func, select
 
 from attakit.queries import AnswerKind, AnswerOutcome
+from attakit.service.storage.annotators import Person, find_people, votes_with_questions
 from attakit.service.storage.answering import (
     PostedAnswer,
     check_label,
@@ -30,6 +31,7 @@ from attakit.service.storage.rows import (
     GivenAnswer,
     LabelRules,
     Lease,
+    OwnAnswer,
     Question,
     QuestionCounts,
     read_row,
@@ -70,11 +72,20 @@ class QuestionStore:
             drop_lease(connection, question, annotator)
 
     def answer(
-        self, question: int, annotator: str, kind: AnswerKind, label: int | None, key: str
+        self,
+        question: int,
+        annotator: str,
+        kind: AnswerKind,
+        label: int | None,
+        key: str,
+        *,
+        comment: str | None = None,
+        flagged: bool = False,
     ) -> AnswerOutcome:
         """Record what a person says. They need no lease, because it may have expired.
 
-        The sender chooses the `key`: the same answer with the same key counts once.
+        The sender chooses the `key`: the same answer with the same key counts once. A comment and a
+        flag are for people, and change nothing.
 
         Returns
         -------
@@ -84,7 +95,9 @@ class QuestionStore:
             question is closed. Only an accepted answer counts.
         """
         check_label(kind, label, self._rules.classes)
-        posted = PostedAnswer(question, annotator, kind, label, key)
+        posted = PostedAnswer(
+            question, annotator, kind, label, key, comment or None, flagged or None
+        )
         with self._database.write() as connection:
             return take_answer(connection, posted, self._rules, self._database.clock())
 
@@ -162,9 +175,24 @@ class QuestionStore:
         query = select(func.count()).where(answers.c.annotator == annotator, is_vote())
         return int(self._database.scalar(query))
 
+    def given_by(self, annotator: str, limit: int) -> tuple[OwnAnswer, ...]:
+        """The newest answers of a person that were not taken back, newest first."""
+        query = (
+            select(answers, questions.c.sample, questions.c.state, questions.c.proposed)
+            .join(questions, questions.c.question == answers.c.question)
+            .where(answers.c.annotator == annotator, is_vote(), questions.c.state != "forgotten")
+            .order_by(answers.c.answer.desc())
+        )
+        return self._database.find(OwnAnswer, query.limit(limit))
+
     def recent(self, limit: int) -> tuple[Question, ...]:
         """The newest questions, newest first."""
         return self._find(select(questions).order_by(questions.c.question.desc()).limit(limit))
+
+    def people(self, limit: int) -> tuple[Person, ...]:
+        """Who gave the newest votes, and how often they agree with others."""
+        with self._database.read() as connection:
+            return find_people(connection.execute(votes_with_questions(limit)))
 
     def unanswered(self) -> tuple[Question, ...]:
         """Open questions to which people have not said enough yet, oldest first."""

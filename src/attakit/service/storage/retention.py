@@ -70,8 +70,9 @@ def remove_contents(
             spare.c.at < oldest,
         )
     )
-    removed = samples.update().where(samples.c.number.in_(doomed)).values(content=None, size=0)
-    count = connection.execute(removed).rowcount
+    removed = samples.update().where(samples.c.number.in_(doomed))
+    gone = removed.values(content=None, size=0, text=None, notes=None)
+    count = connection.execute(gone).rowcount
     _remove_traces(connection, oldest, saved_turn)
     return count
 

@@ -43,13 +43,16 @@ class ServedSample:
     """A sample that came in a request, with what was answered."""
 
     sample: str
-    content: bytes | None  # an image file as it came, or an .npy array; None once it is removed
+    content: bytes | None  # an image file or text as it came, or an .npy array; None once removed
     version: int  # of the model that answered
     guess: int  # class index
     confidence: float
     entropy: float
     at: float  # seconds since 1970
     number: int = 0  # in the order of arrival, from 1; given by the database
+    caller_id: str | None = None  # that the sender uses for it
+    text: str | None = None  # for people: the input itself, or what the sender says of it
+    notes: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,24 @@ class GivenAnswer:
     withdrawn: bool = False
     outcome: AnswerOutcome = "accepted"  # only accepted answers count
     counts: bool = True  # accepted, not withdrawn, and not overruled by other answers
+    comment: str | None = None
+    flagged: bool | None = None  # somebody should look at it
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """An answer as the person sees it who gave it."""
+
+    key: str
+    question: int
+    sample: str
+    kind: AnswerKind
+    label: int | None
+    proposed: int | None
+    state: QuestionState
+    at: float
+    comment: str | None = None
+    flagged: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +160,15 @@ class Turn:
     settled: tuple[int, ...] = ()  # questions whose outcome is learned from in this turn
     forgotten: tuple[str, ...] = ()  # samples that must leave the learner's memory first
     at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnNumbers:
+    """What came of a turn, for the dashboard."""
+
+    number: int
+    at: float
+    numbers: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, null, select
 from sqlalchemy.dialects import sqlite
 
 from attakit.service.storage.database import Database
 from attakit.service.storage.retention import forget_sample, remove_contents
 from attakit.service.storage.rows import SampleState, ServedSample, field_values
 from attakit.service.storage.tables import is_text, questions, samples, turns
+
+_ARRAY = b"\x93NUMPY"  # how the file of an array begins
 
 
 class SampleStore:
@@ -41,6 +43,20 @@ class SampleStore:
         )
         with self._database.read() as connection:
             return {row.sample: row.content for row in connection.execute(query)}
+
+    def about(self, sample: str) -> ServedSample | None:
+        """One sample without its content, which may be large, if it is known."""
+        columns = [one for one in samples.c if one.name != "content"]
+        query = select(*columns, null().label("content")).where(samples.c.sample == sample)
+        found = self._database.find(ServedSample, query)
+        return found[0] if found else None
+
+    def array(self, sample: str) -> bytes | None:
+        """The content of a sample if it is an array."""
+        start = func.substr(samples.c.content, 1, len(_ARRAY)) == _ARRAY
+        query = select(samples.c.content).where(samples.c.sample == sample, start)
+        found = self._database.scalar(query)
+        return None if found is None else bytes(found)
 
     def guesses(self, names: Sequence[str]) -> dict[str, int]:
         """What was answered to each sample, without its content."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -69,12 +69,14 @@ class EventStore:
         with self._database.write() as connection:
             add_event(connection, self._database.clock(), kind, who, **details)
 
-    def recent(self, limit: int, kind: str | None = None) -> tuple[Event, ...]:
-        """The newest lines, newest first."""
+    def recent(
+        self, limit: int, kind: str | None = None, *, without: Sequence[str] = ()
+    ) -> tuple[Event, ...]:
+        """The newest lines, newest first: of one kind, or of all but some."""
         query = select(events).order_by(events.c.number.desc()).limit(limit)
         if kind is not None:
             query = query.where(events.c.kind == kind)
-        return self._database.find(Event, query)
+        return self._database.find(Event, query.where(events.c.kind.not_in(without)))
 
 
 class Storage:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, and_, bindparam, func, or_, select
 
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
-from attakit.service.storage.rows import Turn, field_values, read_row
+from attakit.service.storage.rows import Turn, TurnNumbers, field_values, read_row
 from attakit.service.storage.tables import questions, samples, turns
 
 
@@ -55,6 +55,19 @@ class TurnStore:
         query = select(turns).order_by(turns.c.number.desc()).limit(limit)
         with self._database.read() as connection:
             return tuple((read_row(Turn, row), row.numbers) for row in connection.execute(query))
+
+    def series(self, since: float, points: int) -> tuple[TurnNumbers, ...]:
+        """Finished turns since a time, oldest first; of many, evenly spaced ones and the newest."""
+        wanted = and_(turns.c.at >= since, turns.c.numbers.is_not(None))
+        bounds = select(func.min(turns.c.number), func.max(turns.c.number)).where(wanted)
+        with self._database.read() as connection:
+            first, last = connection.execute(bounds).one()
+            if first is None:
+                return ()
+            step = -(-(last - first + 1) // points)
+            spaced = or_((last - turns.c.number) % step == 0, turns.c.number == last)
+            query = select(turns.c.number, turns.c.at, turns.c.numbers).where(wanted, spaced)
+        return self._database.find(TurnNumbers, query.order_by(turns.c.number))
 
 
 def _last(connection: Connection) -> int:

@@ -16,8 +16,11 @@ from attakit.service.inputs import Inputs
 from attakit.service.predictor import Predictor
 from attakit.service.storage import Storage
 from attakit.service.web import (
+    contents,
     errors,
     exchange,
+    guide,
+    insights,
     metrics,
     predict,
     questions,
@@ -26,6 +29,7 @@ from attakit.service.web import (
     versions,
 )
 from attakit.service.web.buckets import TokenBuckets
+from attakit.service.web.examples import Examples
 from attakit.service.web.health import Health
 from attakit.service.web.limits import BodyLimits, ByteLimit, Limits
 from attakit.service.web.login import login_router, visitor_of
@@ -42,6 +46,18 @@ from attakit.service.webhook import Webhook
 from attakit.service.worker import Worker
 from attakit.settings.service import ServerTable, ServiceSettings
 
+_ROUTERS = (
+    predict,
+    samples,
+    contents,
+    questions,
+    guide,
+    status,
+    insights,
+    versions,
+    exchange,
+    metrics,
+)
 _DESCRIPTION = (
     "A classifier that answers at once, asks people about the few samples worth asking, learns "
     'from their answers, and promotes what has proven itself. Errors are `{"error": "…"}`.'
@@ -74,7 +90,7 @@ def create_app(
     app.state.service = state
     pages = Pages()
     errors.install(app, partial(error_page, pages))
-    for module in (predict, samples, questions, status, versions, exchange, metrics):
+    for module in _ROUTERS:
         app.include_router(module.router)
     _describe(app, settings)
     app.include_router(login_router(pages))
@@ -110,16 +126,17 @@ def _make_state(
     clock: Callable[[], float],
     learning: Callable[[], bool],
 ) -> AppState:
+    measured = Metrics()
     overview = Overview(
         storage,
         settings,
         clock=clock,
         learning=learning,
         answering=lambda: predictor.version if predictor.ready else None,
+        traffic=measured.traffic.body,
     )
     health = Health(clock)
     writer = SampleWriter(storage.samples, health=health)
-    measured = Metrics()
     measured.include_storage(health, lambda: writer.waiting)
     measured.include_status(overview)
     predictor.on_batch = measured.count_batch
@@ -139,6 +156,7 @@ def _make_state(
         ),
         overview=overview,
         metrics=measured,
+        examples=Examples(settings.labelling, settings.classes),
         health=health,
         predicting=CapacityLimiter(_PREDICTING),
     )

@@ -17,9 +17,11 @@ from attakit.service.web.errors import documented
 from attakit.service.web.health import Health
 from attakit.service.web.overview import Overview
 from attakit.service.web.security import Known
+from attakit.service.web.traffic import Traffic
 
 router = APIRouter(tags=["operation"])
 
+_PREDICT = "/v1/predict"
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -37,6 +39,7 @@ class Metrics:
     def __init__(self) -> None:
         registry = CollectorRegistry()
         self.registry = registry
+        self.traffic = Traffic()
         self._requests = Counter(
             "attakit_requests",
             "Requests by what came of them",
@@ -57,6 +60,8 @@ class Metrics:
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         known = method if method in _METHODS else "other"  # clients may send any name
+        if route == _PREDICT:
+            self.traffic.note(status, seconds)
         self._requests.labels(known, route, str(status)).inc()
         self._latency.labels(route).observe(seconds)
 

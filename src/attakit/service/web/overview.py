@@ -17,12 +17,14 @@ from attakit.client.bodies import (
     LabelsBody,
     Learning,
     SeriesBody,
+    SourceAccuracy,
     StatusBody,
+    TrafficBody,
     TurnBody,
 )
 from attakit.label.budget import as_number, exact
 from attakit.service.storage import Storage
-from attakit.service.storage.rows import Event, QuestionCounts, Turn
+from attakit.service.storage.rows import Event, QuestionCounts
 from attakit.service.storage.settling import ANNOTATORS
 from attakit.service.worker import Worker
 from attakit.settings.service import ServiceLabelsTable, ServiceSettings
@@ -39,7 +41,8 @@ class Overview(Worker):
     """Numbers for the dashboard, and a thread that refreshes them without delaying a request.
 
     `learning` returns whether the learner is alive, `answering` the number of the version that
-    answers, if any. `clock` returns the time of day, `ticks` monotonic seconds.
+    answers, if any, `traffic` how requests fared. `clock` returns the time of day, `ticks`
+    monotonic seconds.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Overview(Worker):
         clock: Callable[[], float] = time.time,
         learning: Callable[[], bool] = lambda: True,
         answering: Callable[[], int | None] = lambda: None,
+        traffic: Callable[[], TrafficBody | None] = lambda: None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__("overview", pause=None)
@@ -58,6 +62,7 @@ class Overview(Worker):
         self._clock = clock
         self._learning = learning
         self._answering = answering
+        self._traffic = traffic
         self._answered = storage.samples.count()
         self._ticks = ticks
         self._lock = Lock()
@@ -107,10 +112,16 @@ class Overview(Worker):
         """Refresh the status, if it is old; requests call `wake` when they find it so."""
         self.status()
 
-    def series(self, points: int) -> SeriesBody:
-        """The newest turns, oldest first, and the alarms."""
-        turns = reversed(self._storage.turns.recent(points))
-        return SeriesBody(turns=[_turn(*one) for one in turns], alarms=self._alarms(_ALARMS))
+    def series(self, points: int, seconds: float | None = None) -> SeriesBody:
+        """Turns of the last `seconds`, oldest first, or the newest ones; alarms and changes."""
+        if seconds is None:
+            newest = reversed(self._storage.turns.recent(points))
+            turns = [_turn(one.number, one.at, numbers) for one, numbers in newest]
+        else:
+            found = self._storage.turns.series(self._clock() - seconds, points)
+            turns = [_turn(one.number, one.at, one.numbers) for one in found]
+        changes = [_alarm(one) for one in self._storage.events.recent(_ALARMS, kind="change")]
+        return SeriesBody(turns=turns, alarms=[*self._alarms(_ALARMS), *changes])
 
     def _recent(self) -> StatusBody:
         """The status without waiting for the database; the thread refreshes an old one."""
@@ -154,6 +165,7 @@ class Overview(Worker):
             agreement=self._agreement(),
             alarms=self._alarms(_ALARMS),
             turn=storage.turns.last(),
+            traffic=self._traffic(),
             annotators=_annotators(storage.key_values.get(ANNOTATORS, {})),
         )
 
@@ -216,12 +228,12 @@ def labels_body(counts: QuestionCounts, table: ServiceLabelsTable) -> LabelsBody
     )
 
 
-def _turn(turn: Turn, numbers: NamedNumbers | None) -> TurnBody:
+def _turn(number: int, at: float, numbers: NamedNumbers | None) -> TurnBody:
     finite = {name: _finite(value) for name, value in (numbers or {}).items()}
     labels = finite.get("labels")
     return TurnBody(
-        turn=turn.number,
-        at=turn.at,
+        turn=number,
+        at=at,
         entropy=finite.get("entropy"),
         drift=DriftBody(
             entropy=finite.get("drift_entropy"),
@@ -230,6 +242,7 @@ def _turn(turn: Turn, numbers: NamedNumbers | None) -> TurnBody:
         ),
         labels=None if labels is None else round(labels),
         accuracy=finite.get("accuracy"),
+        source_accuracy=finite.get("source_accuracy"),
     )
 
 
@@ -238,7 +251,17 @@ def _accuracy(numbers: NamedNumbers) -> AccuracyBody | None:
     value, low, high, count = (_finite(numbers.get(name)) for name in names)
     if value is None or low is None or high is None or not count:
         return None
-    return AccuracyBody(value=value, low=low, high=high, count=round(count))
+    return AccuracyBody(
+        value=value, low=low, high=high, count=round(count), source=_source_accuracy(numbers)
+    )
+
+
+def _source_accuracy(numbers: NamedNumbers) -> SourceAccuracy | None:
+    names = ("source_accuracy", "source_accuracy_low", "source_accuracy_high")
+    value, low, high = (_finite(numbers.get(name)) for name in names)
+    if value is None or low is None or high is None:
+        return None
+    return SourceAccuracy(value=value, low=low, high=high)
 
 
 def _annotators(found: Mapping[str, tuple[float, int]]) -> list[AnnotatorBody]:
@@ -253,7 +276,8 @@ def _annotators(found: Mapping[str, tuple[float, int]]) -> list[AnnotatorBody]:
 def _alarm(event: Event) -> AlarmBody:
     details = event.details
     what = str(details.get("what", event.kind))
-    return AlarmBody(at=event.at, what=what, text=str(details.get("text", what)))
+    text = str(details.get("text", what))
+    return AlarmBody(at=event.at, what=what, text=text, rose=event.kind != "change")
 
 
 def _finite(value: float | None) -> float | None:

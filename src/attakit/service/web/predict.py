@@ -6,6 +6,7 @@ import json
 import math
 import uuid
 from collections.abc import Container, Sequence
+from dataclasses import replace
 
 import torch
 from anyio import to_thread
@@ -19,6 +20,7 @@ from attakit.errors import StateError, StreamError
 from attakit.nn import softmax_entropy
 from attakit.service.predictor import ServedPrediction
 from attakit.service.storage.rows import ServedSample
+from attakit.service.texts import LONGEST
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Predicting
 from attakit.service.web.state import AppState, Service
@@ -35,17 +37,25 @@ _QUEUE = 256  # requests that may wait; further ones get status 503
     summary="Ask the model about one or many inputs",
 )
 async def predict(request: Request, service: Service, _caller: Predicting) -> Response:
-    """Classify images or arrays. The answer never waits for learning.
+    """Classify images, arrays or texts. The answer never waits for learning.
 
     Send image files as multipart `files`, or JSON with `images` (base64), or JSON with `arrays`
-    (nested numbers) where the model takes arrays. A sample may be put up for labelling later.
+    (nested numbers) or `texts` where the model takes those. With `about`, a list with an entry per
+    input, you may send an `id` of your own, a `text` and `notes`: people who label see them. A
+    sample may be put up for labelling later.
     """
     if service.predicting.statistics().tasks_waiting > _QUEUE:
         raise refuse(503, "Too many requests wait already. Try again in a moment.", retry_after=1)
     most = service.settings.server.inputs_per_request
-    upload = await read_upload(request, most, math.prod(service.inputs.shape))
+    upload = await read_upload(request, most, _most_values(service))
     content = await to_thread.run_sync(_answer, service, upload, limiter=service.predicting)
     return Response(content, media_type="application/json")
+
+
+def _most_values(service: AppState) -> int:
+    """A number that the values of one input do not exceed; commas in a text look like values."""
+    is_text = service.settings.input.kind == "text"
+    return LONGEST if is_text else math.prod(service.inputs.shape)
 
 
 def _answer(service: AppState, upload: Upload) -> bytes:
@@ -54,7 +64,7 @@ def _answer(service: AppState, upload: Upload) -> bytes:
         answered = service.predictor.predict(service.inputs.stack(inputs))
     except StateError as error:  # no model yet, or none any more
         raise refuse(503, str(error), retry_after=1) from error
-    served, probabilities = _judge(service, answered, contents)
+    served, probabilities = _judge(service, answered, contents, upload)
     kept = [one for one in served if is_drawn(one.sample, service.settings.learning.keep)]
     may_ask = service.overview.may_keep() and service.writer.put(kept)
     may_ask = may_ask and service.overview.may_ask()
@@ -74,6 +84,8 @@ def is_drawn(sample: str, share: float) -> bool:
 
 
 def _decode(service: AppState, upload: Upload) -> tuple[list[Tensor], list[bytes]]:
+    if upload.texts:
+        return service.inputs.read_texts(upload.texts), [one.encode() for one in upload.texts]
     if upload.arrays:
         arrays = [service.inputs.read_array(numbers) for numbers in upload.arrays]
         return arrays, [service.inputs.encode(array) for array in arrays]
@@ -81,7 +93,7 @@ def _decode(service: AppState, upload: Upload) -> tuple[list[Tensor], list[bytes
 
 
 def _judge(
-    service: AppState, answered: ServedPrediction, contents: Sequence[bytes]
+    service: AppState, answered: ServedPrediction, contents: Sequence[bytes], upload: Upload
 ) -> tuple[list[ServedSample], Tensor]:
     probabilities = answered.logits.softmax(dim=1)
     if not torch.isfinite(probabilities).all():
@@ -102,7 +114,20 @@ def _judge(
         ServedSample(uuid.uuid4().hex, content, answered.version, guess, confidence, entropy, now)
         for content, guess, confidence, entropy in rows
     ]
-    return served, probabilities
+    return _with_about(served, upload), probabilities
+
+
+def _with_about(served: list[ServedSample], upload: Upload) -> list[ServedSample]:
+    """Samples with what their sender says of them; a text that is the input itself is shown."""
+    if upload.texts:
+        texts = zip(served, upload.texts, strict=True)
+        served = [replace(one, text=text) for one, text in texts]
+    if not upload.about:
+        return served
+    return [
+        replace(one, caller_id=said.caller_id, text=one.text or said.text, notes=said.notes or None)
+        for one, said in zip(served, upload.about, strict=True)
+    ]
 
 
 def _encode_response(
@@ -122,6 +147,7 @@ def _encode_response(
             "entropy": max(0.0, one.entropy),
             "version": one.version,
             "asked": "undecided" if one.sample in asked else "no",
+            **({} if one.caller_id is None else {"id": one.caller_id}),
         }
         for one, row in zip(served, probabilities.tolist(), strict=True)
     ]

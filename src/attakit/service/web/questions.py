@@ -8,15 +8,19 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from attakit.client.bodies import (
+    ContentBody,
     DoneBody,
     GuessBody,
     LeaseBody,
     OutcomeBody,
+    OwnAnswerBody,
+    OwnAnswers,
     QuestionBody,
     Questions,
 )
 from attakit.service.storage.asking import MOST_LEASES
-from attakit.service.storage.rows import Lease, Question, field_values
+from attakit.service.storage.rows import Lease, OwnAnswer, Question, field_values
+from attakit.service.web.contents import content_of
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.requests import LeaseRequest, NewAnswer, QuestionNumber, UndoRequest
 from attakit.service.web.security import Labelling
@@ -24,6 +28,7 @@ from attakit.service.web.state import AppState, Service
 
 router = APIRouter(prefix="/v1/questions", tags=["questions"])
 
+_SHOWN_TEXT = 200  # characters
 _NOTHING = (
     f"There is nothing to ask now, or you hold {MOST_LEASES} questions already, which is as many "
     f"as one person may"
@@ -39,6 +44,17 @@ def recent(
     """Newest first, with who answered what and when, and which answers count."""
     found = service.storage.questions.recent(limit)
     return Questions(questions=[_question(service, one) for one in found])
+
+
+@router.get("/mine", responses=documented(), summary="Your own answers")
+def mine(
+    service: Service,
+    caller: Labelling,
+    limit: Annotated[int, Query(ge=1, le=200, description="How many at most")] = 30,
+) -> OwnAnswers:
+    """Newest first, with the key by which an answer that is not final can be taken back."""
+    found = service.storage.questions.given_by(caller.name, limit)
+    return OwnAnswers(answers=[_own(service, one) for one in found])
 
 
 @router.post(
@@ -81,7 +97,13 @@ def answer(
     closed, and "conflict" if another answer counts already.
     """
     outcome = service.storage.questions.answer(
-        question, caller.name, body.kind, body.label, body.key
+        question,
+        caller.name,
+        body.kind,
+        body.label,
+        body.key,
+        comment=body.comment,
+        flagged=body.flag,
     )
     service.overview.changed()
     return OutcomeBody(outcome=outcome)
@@ -99,7 +121,8 @@ def _lease(service: AppState, found: Lease) -> LeaseBody:
     return LeaseBody.model_validate(
         {
             **field_values(question),
-            "image": f"/v1/samples/{question.sample}/image",
+            "image": _image(service, question.sample),
+            "content": _content(service, question.sample),
             "guesses": _guesses(service, question),
             "until": found.until,
             "open": service.storage.questions.counts().open,
@@ -107,6 +130,34 @@ def _lease(service: AppState, found: Lease) -> LeaseBody:
             "budget_left": service.overview.status().labels.left,
         }
     )
+
+
+def _own(service: AppState, given: OwnAnswer) -> OwnAnswerBody:
+    about = service.storage.samples.about(given.sample)
+    text = None if about is None else about.text or about.caller_id
+    return OwnAnswerBody.model_validate(
+        {
+            **field_values(given),
+            "image": _image(service, given.sample),
+            "text": None if text is None else text[:_SHOWN_TEXT],
+            "flagged": bool(given.flagged),
+            "final": given.state != "open",
+        }
+    )
+
+
+def _image(service: AppState, sample: str) -> str | None:
+    is_image = service.settings.input.kind == "image"
+    return f"/v1/samples/{sample}/image" if is_image else None
+
+
+def _content(service: AppState, sample: str) -> ContentBody | None:
+    """What there is to show of a sample, other than a picture."""
+    served = service.storage.samples.get(sample)
+    body = None if served is None else content_of(service, served)
+    if body is None or (body.kind == "image" and not (body.id or body.text or body.notes)):
+        return None
+    return body
 
 
 def _guesses(service: AppState, question: Question) -> list[GuessBody]:
@@ -118,9 +169,13 @@ def _guesses(service: AppState, question: Question) -> list[GuessBody]:
 
 
 def _question(service: AppState, question: Question) -> QuestionBody:
+    about = service.storage.samples.about(question.sample)
     return QuestionBody.model_validate(
         {
             **field_values(question),
+            "image": _image(service, question.sample),
+            "id": None if about is None else about.caller_id,
+            "text": None if about is None or not about.text else about.text[:_SHOWN_TEXT],
             "proposed": None if question.state == "forgotten" else question.proposed,
             "guesses": _guesses(service, question),
             "answers": service.storage.questions.answers(question.question),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from attakit.queries import AnswerKind
 from attakit.service.storage.asking import MOST_LEASES
+from attakit.service.storage.tables import is_text
 
 # What a client chooses itself is plain text that any database takes.
 Key = Annotated[
@@ -24,6 +25,12 @@ QuestionNumber = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of 
 VersionNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Number of a version")]
 
 
+def _storable(text: str) -> str:
+    if not is_text(text):
+        raise ValueError("a comment has no zero character and no half characters")
+    return text
+
+
 class RequestBody(BaseModel):
     """A request: unknown keys are errors, and so is `true` where a number is meant."""
 
@@ -36,6 +43,10 @@ class NewAnswer(RequestBody):
     key: Key
     kind: AnswerKind = "label"
     label: int | None = Field(default=None, ge=0, le=2**31 - 1, description="Number of a class")
+    comment: Annotated[str, AfterValidator(_storable)] | None = Field(
+        None, max_length=1000, description="For other people"
+    )
+    flag: bool = Field(False, description="Somebody should look at it")
 
 
 class LeaseRequest(RequestBody):

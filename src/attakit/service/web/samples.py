@@ -25,7 +25,7 @@ _ASKED: dict[str, AskedState] = {
 @router.get("/v1/samples/{sample}", responses=documented(404), summary="What became of a sample")
 def read_sample(sample: SampleName, service: Service, _caller: Known) -> SampleBody:
     """Return what was answered, and whether people are asked about it."""
-    served = _find(service, sample)
+    served = find_sample(service, sample)
     state = service.storage.samples.state(sample) or "undecided"
     forgotten = state == "forgotten"
     values = field_values(served, *(("confidence", "entropy") if forgotten else ()))
@@ -36,6 +36,8 @@ def read_sample(sample: SampleName, service: Service, _caller: Known) -> SampleB
             **values,
             "class": None if forgotten else service.settings.classes[served.guess],
             "asked": _ASKED[state],
+            "id": served.caller_id,
+            "notes": served.notes or {},
         }
     )
 
@@ -51,7 +53,7 @@ def read_sample(sample: SampleName, service: Service, _caller: Known) -> SampleB
 )
 def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
     """A PNG file, made from the pixels that were sent."""
-    content = _find(service, sample).content
+    content = find_sample(service, sample).content
     picture = service.inputs.picture(content) if content else None
     if picture is None:
         raise refuse(404, "This sample has no picture, or it is no longer kept.")
@@ -90,7 +92,8 @@ async def classes(service: Service, _caller: Known) -> Classes:
     return Classes(classes=list(service.settings.classes))
 
 
-def _find(service: AppState, sample: str) -> ServedSample:
+def find_sample(service: AppState, sample: str) -> ServedSample:
+    """A sample that is stored, or is about to be; 404 if it is not known."""
     served = service.writer.find(sample) or service.storage.samples.get(sample)
     if served is None:
         raise _unknown()

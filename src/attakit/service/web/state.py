@@ -13,6 +13,7 @@ from starlette.requests import Request
 from attakit.service.inputs import Inputs
 from attakit.service.predictor import Predictor
 from attakit.service.storage import Storage
+from attakit.service.web.examples import Examples
 from attakit.service.web.health import Health
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.overview import Overview
@@ -34,6 +35,7 @@ class AppState:
     guard: Guard
     overview: Overview
     metrics: Metrics
+    examples: Examples
     health: Health
     predicting: CapacityLimiter  # limits the requests that are decoded or answered at a time
 

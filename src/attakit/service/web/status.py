@@ -29,9 +29,13 @@ def series(
     service: Service,
     _caller: Labelling,
     points: Annotated[int, Query(ge=1, le=2000, description="How many turns at most")] = 200,
+    seconds: Annotated[
+        float | None,
+        Query(gt=0, le=1e10, description="How far back; if not given, the newest turns"),
+    ] = None,
 ) -> SeriesBody:
-    """Entropy, drift, labels and accuracy for each turn of the learner, oldest first."""
-    return service.overview.series(points)
+    """Entropy, drift, labels and accuracy for turns of the learner, oldest first."""
+    return service.overview.series(points, seconds)
 
 
 @router.get("/healthz", summary="Whether the server runs")

@@ -13,11 +13,26 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
+from attakit.service.storage.tables import is_text
+from attakit.service.texts import LONGEST
+from attakit.service.web.about import NAME as ABOUT
+from attakit.service.web.about import (
+    About,
+    check_count,
+    describe_about,
+    describe_about_field,
+    read_about,
+    read_about_field,
+)
 from attakit.service.web.errors import refuse
 from attakit.service.web.long_json import TooManyElements, count_elements, read_json
 from attakit.settings.service import InputTable
 
-_FORMS = "Send multipart 'files', or JSON with 'images' (base64) or 'arrays' (nested numbers)."
+_FORMS = (
+    "Send multipart 'files', or JSON with 'images' (base64), 'arrays' (nested numbers) or 'texts'."
+)
+_KINDS = ("images", "arrays", "texts")
+_NAMES = "'images', 'arrays' or 'texts'"
 
 _SHORT = 100_000  # bytes; longer JSON is read in another thread
 _READING = CapacityLimiter(2)  # more threads would keep the event loop from running
@@ -31,10 +46,12 @@ _EXAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The inputs of a request: the bytes of files, or nested lists."""
+    """The inputs of a request: bytes of files, nested lists or texts; and what is said of them."""
 
     files: Sequence[bytes] = ()
     arrays: Sequence[object] = ()
+    texts: Sequence[str] = ()
+    about: tuple[About, ...] = ()
 
 
 class _InMemory(MultiPartParser):
@@ -50,11 +67,12 @@ async def read_upload(request: Request, most: int, numbers: int) -> Upload:
         upload = await _read_body(await request.body(), most, numbers)
     else:
         raise refuse(415, f"The content type {kind[:100]!r} is not understood. {_FORMS}")
-    count = len(upload.files) + len(upload.arrays)
+    count = len(upload.files) + len(upload.arrays) + len(upload.texts)
     if count == 0:
         raise refuse(422, f"The request holds no inputs. {_FORMS}")
     if count > most:
         raise _too_many(most)
+    check_count(upload.about, count)
     return upload
 
 
@@ -66,16 +84,21 @@ def describe_upload(table: InputTable, most: int) -> dict[str, Any]:
         image = {"type": "string", "format": "byte", "minLength": 4, "example": _EXAMPLE}
         images = _listed(image, most, "Image files, encoded as base64")
         content = {
-            "multipart/form-data": {"schema": _only("files", files)},
-            "application/json": {"schema": _only("images", images)},
+            "multipart/form-data": {"schema": _only("files", files, describe_about_field())},
+            "application/json": {"schema": _only("images", images, describe_about(most))},
         }
         return {"required": True, "content": content}
+    if table.kind == "text":
+        text = {"type": "string", "maxLength": LONGEST}
+        texts = _only("texts", _listed(text, most, "Texts"), describe_about(most))
+        return {"required": True, "content": {"application/json": {"schema": texts}}}
     array: dict[str, Any] = {"type": "number", "minimum": -1e30, "maximum": 1e30}
     for length in reversed(table.shape):
         array = {"type": "array", "items": array, "minItems": length, "maxItems": length}
     shape = " × ".join(str(length) for length in table.shape)
     arrays = _listed(array, most, f"Numbers of shape {shape}, nested")
-    return {"required": True, "content": {"application/json": {"schema": _only("arrays", arrays)}}}
+    schema = _only("arrays", arrays, describe_about(most))
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
 def _listed(items: dict[str, Any], most: int, text: str) -> dict[str, Any]:
@@ -83,17 +106,17 @@ def _listed(items: dict[str, Any], most: int, text: str) -> dict[str, Any]:
     return {"type": "array", "items": items, "minItems": 1, "maxItems": most, **described}
 
 
-def _only(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _only(name: str, schema: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {name: schema},
+        "properties": {name: schema, ABOUT: about},
         "required": [name],
         "additionalProperties": False,
     }
 
 
 async def _read_files(request: Request, most: int) -> Upload:
-    parser = _InMemory(request.headers, request.stream(), max_files=most, max_fields=0)
+    parser = _InMemory(request.headers, request.stream(), max_files=most, max_fields=1)
     try:
         form = await parser.parse()
     except MultiPartException as error:
@@ -113,9 +136,10 @@ async def _read_files(request: Request, most: int) -> Upload:
         ]
     finally:
         await form.close()
-    if len(files) != len(parts):
-        raise refuse(422, f"The form holds something other than 'files'. {_FORMS}")
-    return Upload(files=files)
+    about = [part for name, part in parts if name == ABOUT and isinstance(part, str)]
+    if len(files) + len(about) != len(parts):
+        raise refuse(422, f"The form holds something other than 'files' and '{ABOUT}'. {_FORMS}")
+    return Upload(files=files, about=read_about_field(about[0]) if about else ())
 
 
 async def _read_body(body: bytes, most: int, numbers: int) -> Upload:
@@ -134,14 +158,23 @@ def _read_json(body: bytes, most: int) -> Upload:
         raise _too_many(most) from error
     except (ValueError, RecursionError) as error:
         raise refuse(400, "The request is no JSON that can be read. Check its form.") from error
-    if not isinstance(content, dict) or len(content) != 1:
-        raise refuse(422, f"The JSON must hold 'images' or 'arrays', and only that. {_FORMS}")
+    if not isinstance(content, dict) or len(content.keys() - {ABOUT}) != 1:
+        raise refuse(422, f"The JSON must hold {_NAMES}, and only that and '{ABOUT}'. {_FORMS}")
+    about = read_about(content.pop(ABOUT)) if ABOUT in content else ()
     ((name, values),) = content.items()
-    if name not in ("images", "arrays") or not isinstance(values, list):
-        raise refuse(422, f"The JSON must hold a list named 'images' or 'arrays'. {_FORMS}")
-    if name == "arrays":
-        return Upload(arrays=values)
-    return Upload(files=[_from_base64(value) for value in values])
+    if name not in _KINDS or not isinstance(values, list):
+        raise refuse(422, f"The JSON must hold a list named {_NAMES}. {_FORMS}")
+    if name == "images":
+        return Upload(files=[_from_base64(value) for value in values], about=about)
+    if name == "texts":
+        return Upload(texts=[_checked_text(value) for value in values], about=about)
+    return Upload(arrays=values, about=about)
+
+
+def _checked_text(value: object) -> str:
+    if not isinstance(value, str) or not is_text(value):
+        raise refuse(422, "A text must be a string without the zero character. Check 'texts'.")
+    return value
 
 
 def _from_base64(value: object) -> bytes:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 from fastapi import APIRouter
+from starlette.responses import Response
 
 from attakit.client.bodies import DoneBody, LearningBody, VersionBody, Versions
+from attakit.errors import StateError
+from attakit.nn.export import export_model
 from attakit.service.blobs import open_blobs
+from attakit.service.exportable import stored_model
 from attakit.service.learner.candidates import SOURCE
 from attakit.service.models import VERSIONS
 from attakit.service.storage.rows import Version, field_values
@@ -17,6 +24,7 @@ from attakit.service.web.state import AppState, Service
 router = APIRouter(tags=["versions"])
 
 _LISTED = 1000
+_FILE = "application/octet-stream"
 
 
 @router.get("/v1/versions", responses=documented(), summary="Versions, newest first")
@@ -55,6 +63,34 @@ def promote(number: VersionNumber, service: Service, caller: Administrating) -> 
     service.storage.versions.promote(number, f"Chosen by {caller.name}.", caller.name)
     service.overview.changed()
     return DoneBody()
+
+
+@router.get(
+    "/v1/versions/{number}/weights",
+    response_class=Response,
+    responses={
+        200: {"content": {_FILE: {"schema": {"type": "string", "format": "binary"}}}},
+        **documented(404, 409),
+    },
+    summary="Download a version",
+)
+def download(number: VersionNumber, service: Service, _caller: Administrating) -> Response:
+    """All weights of a version as a safetensors file, with classes and inputs in its header.
+
+    `attakit export` writes other formats."""
+    known = service.storage.versions.get([number])
+    if number not in known:
+        raise refuse(404, "No version has this number. See /v1/versions for those there are.")
+    try:
+        model, facts = stored_model(service.settings, service.storage, known[number])
+    except StateError as error:
+        raise refuse(409, str(error)) from error
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "model.safetensors")
+        export_model(model, path, facts)
+        content = path.read_bytes()
+    name = f"attachment; filename=version-{number}.safetensors"
+    return Response(content, media_type=_FILE, headers={"Content-Disposition": name})
 
 
 @router.post("/v1/learning", responses=documented(), summary="Pause or resume learning")

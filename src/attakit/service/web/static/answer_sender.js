@@ -85,8 +85,9 @@ export class AnswerSender {
     this.#onState();
   }
 
-  #post({ question, key, kind, label }) {
-    return post(`/v1/questions/${question}/answer`, { key, kind, label }, { keepalive: true });
+  #post({ question, key, kind, label, comment, flag }) {
+    const remarks = { ...(comment && { comment }), ...(flag && { flag }) };
+    return post(`/v1/questions/${question}/answer`, { key, kind, label, ...remarks }, { keepalive: true });
   }
 
   /** Take back what was undone while nobody could say whether the server had it; false if that is refused. */

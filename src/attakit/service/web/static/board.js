@@ -2,15 +2,21 @@
 
 import { find, make, sharpen } from "./dom.js";
 import { assignKeys, keyOf } from "./keys.js";
+import { aboutView, sampleView } from "./sample_view.js";
 import { percent } from "./words.js";
+import { resetZoom } from "./zoom.js";
 
 const SHORT = 3; // letters of names that fit on small buttons
 const MANY = 16; // classes, from which on a search field helps
 
-/** The key of a class, unless its name says it already. */
-function hint(label, name) {
+/** The key of a class and its name; a name that is its own key is shown as a key. */
+function keyAndName(label, name) {
   const key = keyOf(label);
-  return key && key !== name.toLowerCase() ? make("kbd", {}, key) : null;
+  const speaks = key === name.toLowerCase();
+  return [
+    key && !speaks ? make("kbd", {}, key) : null,
+    make(speaks ? "kbd" : "span", { class: "word" }, make("bdi", {}, name)),
+  ];
 }
 
 let names = [];
@@ -21,7 +27,7 @@ export function showClasses(classes, answer) {
   assignKeys(classes);
   const buttons = classes.map((name, label) =>
     make("li", {}, make("button", { type: "button", "data-label": label, title: name, onclick: () => answer(label) },
-      hint(label, name), make("span", { class: "word" }, name))));
+      ...keyAndName(label, name))));
   find("#classes").replaceChildren(...buttons);
   const short = classes.every((name) => name.length <= SHORT);
   for (const list of ["#classes", "#guesses"]) find(list).classList.toggle("short", short);
@@ -81,7 +87,7 @@ function showProposal(held) {
 
 /** Show a question in place of the one before. */
 export function showQuestion(held, answer) {
-  showPicture(held.image);
+  showSample(held);
   if (showProposal(held)) return;
   const list = find("#guesses");
   const hadFocus = list.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
@@ -95,20 +101,31 @@ function guessButton(guess, answer) {
   const share = make("span", { class: "share" });
   share.style.width = `${100 * guess.probability}%`;
   return make("button", { type: "button", "data-label": guess.label, onclick: () => answer(guess.label) },
-    share, hint(guess.label, guess.class), make("span", { class: "word" }, guess.class),
+    share, ...keyAndName(guess.label, guess.class),
     make("span", { class: "percent" }, percent(guess.probability)));
 }
 
-function showPicture(image) {
+const MISSING = "There is nothing to show of this sample, or it could not be loaded. Skip it if you cannot tell.";
+
+function showSample({ image, content }) {
+  const said = content && aboutView(content);
+  find("#about-sample").replaceChildren(...(said ? [said] : []));
   const frame = find("#picture");
+  frame.classList.toggle("plain", !image);
+  find("#zoom").hidden = !image;
+  if (image) return showPicture(image, frame);
+  frame.dataset.source = "";
+  frame.replaceChildren((content && sampleView(content)) ?? make("p", {}, MISSING));
+}
+
+function showPicture(image, frame) {
   const ready = () => {
     sharpen(image);
+    image.draggable = false; // dragging moves it when it is zoomed
     frame.replaceChildren(image);
+    resetZoom();
   };
-  const missing = () => {
-    const text = "There is no picture of this sample, or it could not be loaded. Skip it if you cannot tell.";
-    frame.replaceChildren(make("p", {}, text));
-  };
+  const missing = () => frame.replaceChildren(make("p", {}, MISSING));
   // A picture may come, or come at the second try, when another question is shown already.
   const current = (then) => () => frame.dataset.source === image.src && then();
   frame.dataset.source = image.src;

@@ -1,12 +1,15 @@
 /* The dashboard: asks the service every two seconds and shows what changed. */
 
 import { get, post } from "./api.js";
+import { showAudit } from "./audit.js";
+import { showComparison } from "./comparison.js";
 import { find, make, onChange, write } from "./dom.js";
 import { showNumbers } from "./numbers.js";
+import { showEvents, showPeople } from "./people.js";
 import { showRecent } from "./recent.js";
 import { TurnChart } from "./turn_chart.js";
 import { showVersions } from "./versions.js";
-import { ago, clock, percent } from "./words.js";
+import { ago, moment, percent } from "./words.js";
 
 const POLL = 2_000;
 const SLOWEST_POLL = 30_000;
@@ -15,7 +18,7 @@ const ALARMS = 3;
 const share = (value) => percent(value, 0);
 
 const charts = [
-  [{ name: "Accuracy estimate", about: "On audited answers", format: share, limits: [0, 1], waiting: "Drawn once some audit questions are answered." }, (turn) => turn.accuracy],
+  [{ name: "Accuracy", about: "On audited answers", served: "served", format: share, limits: [0, 1], waiting: "Drawn once some audit questions are answered." }, (turn) => turn.accuracy],
   [{ name: "Entropy", about: "How unsure the model is, on average", limits: [0, Infinity] }, (turn) => turn.entropy],
   [{ name: "Change of the predicted mix", about: "How far the predicted classes have moved", limits: [0, Infinity] }, (turn) => turn.drift?.mix],
   [{ name: "Distance of features", about: "How far the features have moved", limits: [0, Infinity] }, (turn) => turn.drift?.distance],
@@ -31,15 +34,22 @@ let paused = false;
 
 const showSeries = onChange(({ turns, alarms }) => {
   const some = turns.length > 1;
-  find("#charts").hidden = find("#charts-about").hidden = !some;
+  find("#charts").hidden = find("#charts-about").hidden = find("#legend").hidden = !some;
   find("#no-charts").hidden = some;
   for (const { chart, value } of charts) {
-    chart.show(turns.map((turn) => ({ turn: turn.turn, at: turn.at, value: value(turn) ?? NaN })), alarms);
+    const source = (turn) => (chart === charts[0].chart ? turn.source_accuracy ?? NaN : NaN);
+    chart.show(turns.map((turn) => ({ turn: turn.turn, at: turn.at, value: value(turn) ?? NaN, source: source(turn) })), alarms);
   }
-  write(find("#span"), turns.length ? `${clock(turns[0].at)} to ${clock(turns.at(-1).at)}` : "");
+  write(find("#span"), turns.length ? `${moment(turns[0].at)} to ${moment(turns.at(-1).at)}` : "");
 });
 
-const refreshVersions = onChange(({ versions }) => showVersions(versions, admin ? promote : null));
+const refreshVersions = onChange(({ versions }) => {
+  showVersions(versions, admin ? promote : null, admin);
+  showComparison(versions);
+});
+const refreshAudit = onChange(showAudit);
+const refreshPeople = onChange(showPeople);
+const refreshEvents = onChange(showEvents);
 const refreshRecent = onChange(({ questions }) => showRecent(questions, classes));
 
 function showAlarms(alarms) {
@@ -106,16 +116,28 @@ function notify(text, good) {
 
 async function loadAll() {
   if (!classes.length) classes = (await get("/v1/classes")).classes;
+  const range = find("#range").value;
   const [status, series, versions, questions] = await Promise.all(
-    ["/v1/status", "/v1/series?points=200", "/v1/versions", "/v1/questions?limit=12"].map(get));
+    ["/v1/status", `/v1/series?points=200${range && `&seconds=${Number(range)}`}`, "/v1/versions", "/v1/questions?limit=12"].map(get));
   showNumbers(status);
   showWelcome(status);
   showLearning(status);
   showSeries(series);
-  showAlarms(series.alarms);
+  showAlarms(series.alarms.filter(({ rose }) => rose));
   const minute = Math.floor(Date.now() / 60_000); // "5 min ago" is out of date a minute later
   refreshVersions({ ...versions, minute });
   refreshRecent({ ...questions, minute });
+  await loadSlowly(minute, status.annotators);
+}
+
+/** What changes slowly is read every few times only. */
+let rounds = 0;
+async function loadSlowly(minute, annotators) {
+  if (rounds++ % 5) return;
+  const [audit, people, events] = await Promise.all(["/v1/audit", "/v1/people", "/v1/events?limit=60"].map(get));
+  refreshAudit(audit);
+  refreshPeople({ ...people, annotators, minute });
+  refreshEvents({ ...events, minute });
 }
 
 let failing = false;
@@ -136,6 +158,9 @@ async function refresh() {
 
 find("#learning").addEventListener("click", () =>
   act("/v1/learning", { paused: !paused }, paused ? "Learning continues." : "Learning is paused. Predictions continue as before."));
+find("#range").addEventListener("change", refresh);
+// A phone shows the heads of the long parts, and opens what is tapped.
+if (matchMedia("(max-width: 640px)").matches) document.querySelectorAll("details.card").forEach((part) => (part.open = false));
 document.addEventListener("visibilitychange", () => document.hidden || refresh());
 addEventListener("online", refresh);
 refresh();

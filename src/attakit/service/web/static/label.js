@@ -4,12 +4,17 @@ import { get, post, Refused } from "./api.js";
 import { describe, flash, showClasses, showQuestion } from "./board.js";
 import { explainWaiting, showCalm } from "./calm.js";
 import { AnswerSender } from "./answer_sender.js";
-import { find, make, write } from "./dom.js";
+import { connectionText, loginLink, waitingText } from "./connection.js";
+import { find, write } from "./dom.js";
 import { classOf } from "./keys.js";
+import { openGuide, prepareGuide } from "./guide.js";
+import { openMine } from "./mine.js";
 import { newKey, Outbox, undoKey } from "./outbox.js";
 import { identify } from "./person.js";
 import { Questions } from "./questions.js";
-import { count, short, whole } from "./words.js";
+import { clearRemarks, listenForRemarks, openComment, takeRemarks, toggleFlag } from "./remarks.js";
+import { short, whole } from "./words.js";
+import { listenForZoom, zoomIn, zoomOut } from "./zoom.js";
 
 const POLL = 2_000; // milliseconds between two looks for a question
 const SLOWEST_POLL = 5_000;
@@ -71,27 +76,13 @@ function showNumbers() {
   find("#undo").disabled = answered === 0;
 }
 
-const KEPT = {
-  offline: (kept) => `Offline${kept ? `, ${count(kept, "answer")} kept` : ""}. You can continue: everything is sent when the connection is back.`,
-  busy: (kept) => `The server is busy${kept ? `, ${count(kept, "answer")} kept` : ""}. Trying again automatically.`,
-  "logged out": (kept) => `You are logged out${kept ? `, ${count(kept, "answer")} kept` : ""}. Log in again to continue.`,
-};
-
-const WAITING = {
-  offline: ["No connection", "The next question comes when the connection is back."],
-  busy: ["The server is busy", "The next question comes as soon as it answers."],
-  "logged out": ["You are logged out", "The next question comes when you have logged in again."],
-};
-
-const loginLink = () => make("a", { href: "/login?next=/label" }, "Log in");
-
 function showConnection() {
   const note = find("#connection");
-  const text = KEPT[sender.state]?.(outbox.size) ?? "";
+  const text = connectionText(sender.state, outbox.size);
   note.hidden = !text;
   if (note.dataset.text !== text) note.replaceChildren(text, ...(sender.state === "logged out" ? [" ", loginLink()] : []));
   note.dataset.text = text;
-  if (text && !questions.shown) showCalm(...WAITING[sender.state]);
+  if (text && !questions.shown) showCalm(...waitingText(sender.state));
 }
 
 /* Answers */
@@ -101,7 +92,7 @@ function answer(kind, label = null) {
   if (!held) return;
   questions.shift();
   const key = newKey();
-  outbox.put({ key, question: held.question, kind, label });
+  outbox.put({ key, question: held.question, kind, label, ...takeRemarks() });
   history.push({ key, held });
   given += 1;
   if (kind === "label") flash(label);
@@ -139,7 +130,16 @@ async function undoOnServer(last) {
   }
 }
 
+/** Give an answer from the list again; what is on its way is sent first, so that the server knows it. */
+async function change({ key }) {
+  await sender.send();
+  const place = history.findIndex((past) => past.key === key);
+  const [past] = place < 0 ? [{ key }] : history.splice(place, 1);
+  await undoOnServer(past);
+}
+
 function takeBack(put) {
+  clearRemarks();
   put();
   given -= 1;
   show("Undone.");
@@ -236,6 +236,8 @@ function action(event) {
   // A person who walks through the buttons with Tab expects Space to press the one they are on.
   if (key === " ") return event.target.matches("button:focus-visible, a") ? null : () => answer("skip");
   if (key === "/" && !asksYesNo() && !find("#find").hidden) return () => find("#find").focus();
+  const tool = { "?": openGuide, "+": zoomIn, "=": zoomIn, "-": zoomOut, "!": toggleFlag, ";": openComment }[key];
+  if (tool) return questions.shown || key === "?" ? () => tool() : null;
   const label = asksYesNo() ? -1 : classOf(key);
   return label >= 0 ? () => answer("label", label) : null;
 }
@@ -251,6 +253,9 @@ function listen() {
   find("#none").addEventListener("click", () => answer("none"));
   for (const kind of ["yes", "no"]) find(`#${kind}`).addEventListener("click", () => answer(kind));
   find("#undo").addEventListener("click", undo);
+  find("#mine-button").addEventListener("click", () => openMine(classes, change));
+  listenForZoom();
+  listenForRemarks();
   addEventListener("pagehide", () => {
     sender.leave();
     questions.release();
@@ -284,6 +289,7 @@ async function start() {
   classes = await fetchClasses();
   showClasses(classes, (label) => answer("label", label));
   listen();
+  prepareGuide();
   work();
 }
 

@@ -8,11 +8,11 @@ const LEARNING = { running: "Learning", paused: "Learning is paused", stopped: "
 export function showNumbers(status) {
   showFacts(status);
   showAccuracy(status);
+  showLatency(status);
   showThroughput(status);
   showServing(status);
   showQuestions(status);
   showBudget(status.labels);
-  showPeople(status.annotators);
 }
 
 function showFacts(status) {
@@ -22,11 +22,35 @@ function showFacts(status) {
   find("#facts").replaceChildren(...facts);
 }
 
+const between = (one) => (one ? `${percent(one.low)} to ${percent(one.high)}` : "");
+
+/** What was served and the source model, on the same audit, and how far they are apart. */
 function showAccuracy({ accuracy }) {
+  const source = accuracy?.source;
   write(find("#accuracy"), accuracy ? percent(accuracy.value) : "–");
-  const audited = "Known once some audit questions are answered.";
-  const interval = accuracy && `Of what was served: ${percent(accuracy.low)} to ${percent(accuracy.high)}, from ${count(accuracy.count, "audited answer")}`;
-  write(find("#accuracy-note"), accuracy ? interval : audited);
+  write(find("#accuracy-range"), between(accuracy));
+  write(find("#source-accuracy"), source ? percent(source.value) : "–");
+  write(find("#source-range"), between(source));
+  write(find("#gain"), source ? points(accuracy.value - source.value) : "–");
+  const lost = source && accuracy.value < source.value;
+  write(find("#gain-note"), source ? `points ${lost ? "lost" : "gained"} by learning` : "difference");
+  write(find("#accuracy-note"), accuracy ? `on the same ${count(accuracy.count, "audited sample")}` : "known once some audit questions are answered");
+}
+
+function points(difference) {
+  const number = Math.round(100 * difference);
+  return `${number > 0 ? "+" : number < 0 ? "\u2212" : "±"}${Math.abs(number)}`;
+}
+
+const milliseconds = (seconds) => (seconds < 1 ? `${short(Number((1000 * seconds).toPrecision(2)))} ms` : `${short(seconds)} s`);
+
+function showLatency({ traffic }) {
+  const some = Boolean(traffic?.requests);
+  find("#latency").replaceChildren(...(traffic?.median ? [`${milliseconds(traffic.median)} `, make("small", {}, "median")] : ["–"]));
+  const slow = traffic?.slowest ? `95 % within ${milliseconds(traffic.slowest)}, ` : "";
+  const part = (number, name) => (number ? `${percent(number / traffic.requests, 1)} ${name}` : `no ${name}`);
+  const failed = some ? `${part(traffic.failed, "errors")}, ${part(traffic.refused, "refusals")} in 5 minutes` : "No request in the last 5 minutes.";
+  write(find("#latency-note"), slow + failed);
 }
 
 function showThroughput({ throughput, served }) {
@@ -63,12 +87,6 @@ function showBudget(labels) {
   find("#budget").setAttribute("aria-label", parts.map(([, number, text]) => `${number} ${text}`).join(", "));
   find("#budget-key").replaceChildren(
     ...parts.map(([name, number, text]) => make("li", { class: name }, make("b", {}, short(number)), ` ${text}`)));
-}
-
-function showPeople(annotators) {
-  find("#people").hidden = !annotators.length;
-  find("#people-list").replaceChildren(...annotators.map(({ name, accuracy, answers }) =>
-    make("li", {}, make("b", {}, percent(accuracy)), ` ${name}, ${count(answers, "answer")}`)));
 }
 
 function segment(name, number) {

@@ -6,17 +6,23 @@ const AHEAD = 2;
 const RETRY = 1_000; // milliseconds, after which a picture that did not come is requested again
 const ROUNDING = 1; // second, by which the server's time may be rounded down
 
+function loadImage(address) {
+  const image = new Image();
+  image.alt = "The image to label";
+  image.src = address;
+  const again = () => setTimeout(() => (image.src = address), RETRY);
+  image.addEventListener("error", again, { once: true });
+  return image;
+}
+
 /** A question with its picture on the way, and when its lease ends by this machine's steady clock. */
 class Held {
   constructor(lease) {
     this.question = lease.question;
     this.guesses = lease.guesses;
     this.proposed = lease.proposed ?? null; // class of a yes/no question
-    this.image = new Image();
-    this.image.alt = "The image to label";
-    this.image.src = lease.image;
-    const again = () => setTimeout(() => (this.image.src = lease.image), RETRY);
-    this.image.addEventListener("error", again, { once: true });
+    this.content = lease.content ?? null; // what there is to see besides a picture, or in its place
+    this.image = lease.image ? loadImage(lease.image) : null;
     this.renewed(lease);
   }
 

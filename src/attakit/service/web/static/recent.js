@@ -27,7 +27,8 @@ function card(question, classes, before) {
 function thumbnail(question) {
   const image = make("img", { alt: "", loading: "lazy", onload: () => sharpen(image), onerror: () => image.replaceWith("no picture") });
   if (question.state === "forgotten") return make("div", { class: "thumb" }, "removed");
-  image.src = `/v1/samples/${encodeURIComponent(question.sample)}/image`;
+  if (!question.image) return make("div", { class: "thumb words" }, make("span", {}, question.text ?? question.id ?? `sample ${question.sample.slice(0, 8)}`));
+  image.src = question.image;
   return make("div", { class: "thumb" }, image);
 }
 
@@ -36,6 +37,8 @@ function said(question, classes) {
   const lines = [make("b", {}, outcome(question, classes, guess))];
   if (guess !== undefined) lines.push(make("span", {}, `guess: ${classes[guess] ?? guess}, ${percent(probability)}`));
   lines.push(make("span", {}, who(question)));
+  const remarks = question.answers.filter((answer) => answer.flagged || answer.comment);
+  lines.push(...remarks.map((answer) => make("span", { class: "remark" }, answer.flagged ? make("b", { class: "pill held" }, "flagged") : null, answer.comment ? ` “${answer.comment}”` : "")));
   return make("div", { class: "said" }, ...lines);
 }
 

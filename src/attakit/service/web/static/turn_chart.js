@@ -4,6 +4,11 @@ import { LineChart } from "./charts.js";
 import { make, write } from "./dom.js";
 import { clock, short } from "./words.js";
 
+function curve(name, tone, points, key) {
+  const known = points.filter((point) => Number.isFinite(point[key]));
+  return known.length > 1 ? [{ name, tone, x: known.map((point) => point.turn), y: known.map((point) => point[key]) }] : [];
+}
+
 export class TurnChart {
   #settings; #empty; #chart;
   #newest = make("span");
@@ -11,14 +16,14 @@ export class TurnChart {
 
   /** `format` writes a value, `limits` are the least and the greatest possible value, and `waiting` is shown
    * as long as there are fewer than two points. */
-  constructor(parent, { name, about, format = short, limits, waiting = "Drawn after two turns of the learner." }) {
-    this.#settings = { name, format, limits };
+  constructor(parent, { name, about, served, format = short, limits, waiting = "Drawn after two turns of the learner." }) {
+    this.#settings = { name, served, format, limits };
     this.#empty = make("p", { class: "empty" }, waiting);
     parent.append(make("div", { class: "chart" }, make("h3", { title: about }, name, this.#newest), this.#empty, this.#host));
     this.#chart = new LineChart(this.#host);
   }
 
-  /** `turns` have turn, at and value; `alarms` have at and text. */
+  /** `turns` have turn, at, value and maybe source, the source model's value; `alarms` have at, text and rose. */
   show(turns, alarms) {
     const { name, format, limits } = this.#settings;
     const points = turns.filter((point) => Number.isFinite(point.value));
@@ -30,9 +35,9 @@ export class TurnChart {
     const times = new Map(points.map((point) => [point.turn, point.at]));
     this.#chart.show({
       label: `${name}: ${points.length} turns, now ${newest}`,
-      curves: [{ name, tone: "accent", x: points.map((point) => point.turn), y: points.map((point) => point.value) }],
+      curves: [...curve("source model", "c7", points, "source"), ...curve(this.#settings.served ?? name, "accent", points, "value")],
       alarms: alarms.filter((alarm) => alarm.at >= points[0].at)
-        .map((alarm) => ({ text: alarm.text, x: points.findLast((point) => point.at <= alarm.at).turn })),
+        .map((alarm) => ({ text: alarm.text, x: points.findLast((point) => point.at <= alarm.at).turn, kind: alarm.rose ? "alarm" : "alarm change" })),
       start: points[0].turn,
       limits,
       live: true,

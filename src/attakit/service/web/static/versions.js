@@ -1,45 +1,48 @@
 /* The list of model versions, with what the gate said, and the way back to any of them. */
 
-import { find, make } from "./dom.js";
+import { find, make, write } from "./dom.js";
 import { ago, count, percent } from "./words.js";
 
 const FEW = 6;
 let all = false;
 const unfolded = new Set();
 
-/** `roll(version)` is asked for when a person wants a version back; without it there are no buttons. */
-export function showVersions(versions, roll) {
+/** `roll(version)` is asked for when a person wants a version back; without it there are no buttons. An `admin` may download. */
+export function showVersions(versions, roll, admin) {
   const place = find("#versions");
   if (versions.length === 0) {
     place.replaceChildren(make("p", { class: "empty" }, make("b", {}, "No version yet"), "The source model appears here as soon as it serves."));
     return;
   }
   const newest = [...versions].sort((a, b) => b.version - a.version);
+  write(find("#versions-note"), newest.find(({ current }) => current) ? `v${newest.find(({ current }) => current).version} serves` : "");
   const shown = all ? newest : newest.filter((version, place) => place < FEW || version.current);
   const { tagName } = document.activeElement;
   const focused = document.activeElement.closest("[data-version]")?.dataset.version;
-  place.replaceChildren(make("ul", { class: "versions" }, ...shown.map((version) => row(version, roll))));
+  place.replaceChildren(make("ul", { class: "versions" }, ...shown.map((version) => row(version, roll, admin))));
   if (focused) place.querySelector(`[data-version="${focused}"] ${tagName}`)?.focus();
   if (versions.length === 1) place.append(make("p", { class: "empty" }, make("b", {}, "No learned version yet"), "After the first labels, a candidate appears here with the reason why it serves or not."));
-  if (shown.length < newest.length) place.append(moreButton(newest.length, versions, roll));
+  if (shown.length < newest.length) place.append(moreButton(newest.length, versions, roll, admin));
 }
 
-function moreButton(number, versions, roll) {
+function moreButton(number, versions, roll, admin) {
   const show = () => {
     all = true;
-    showVersions(versions, roll);
+    showVersions(versions, roll, admin);
   };
   return make("button", { class: "quiet more", type: "button", onclick: show }, `Show all ${number}`);
 }
 
-function row(version, roll) {
+function row(version, roll, admin) {
   const [kind, name] = state(version);
   const back = roll && !version.current && version.kept;
   return make("li", { "data-version": version.version },
     make("span", { class: "number" }, `v${version.version}`),
     make("span", {}, make("span", { class: `pill ${kind}` }, name)),
     make("div", { class: "why" }, reason(version), make("small", {}, details(version))),
-    back ? make("button", { type: "button", onclick: () => roll(version) }, offer(version)) : make("span", {}));
+    make("div", { class: "version-actions" },
+      back ? make("button", { type: "button", onclick: () => roll(version) }, offer(version)) : null,
+      admin && version.kept ? make("a", { class: "quiet-link", href: `/v1/versions/${version.version}/weights`, download: "" }, "Download") : null));
 }
 
 function offer(version) {

@@ -31,6 +31,13 @@ export function ago(seconds) {
   return `${count(Math.floor(past / 86_400), "day")} ago`;
 }
 
+/** Time of day, with the date unless it is today. */
+export function moment(seconds) {
+  const date = new Date(1000 * seconds);
+  const today = date.toDateString() === new Date(1000 * serverTime()).toDateString();
+  return today ? clock(seconds) : date.toLocaleString([], { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+}
+
 export function clock(seconds) {
   return new Date(1000 * seconds).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 }

@@ -1,0 +1,46 @@
+"""/v1/samples/N/content: what people see of a sample that is no picture, and what is said of it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from attakit.client.bodies import ContentBody
+from attakit.service.storage.rows import ServedSample
+from attakit.service.web.errors import documented
+from attakit.service.web.requests import SampleName
+from attakit.service.web.samples import find_sample
+from attakit.service.web.security import Labelling
+from attakit.service.web.state import AppState, Service
+
+router = APIRouter(tags=["samples"])
+
+_DIGITS = 6  # that people can use
+
+
+@router.get("/v1/samples/{sample}/content", responses=documented(404), summary="A sample's content")
+def show_content(sample: SampleName, service: Service, _caller: Labelling) -> ContentBody:
+    """The numbers or the text of a sample, and what its sender said about it."""
+    return content_of(service, find_sample(service, sample))
+
+
+def content_of(service: AppState, served: ServedSample) -> ContentBody:
+    """What people see of a sample; numbers are rounded to six figures."""
+    table = service.settings.input
+    return ContentBody(
+        sample=served.sample,
+        kind=table.kind,
+        id=served.caller_id,
+        text=served.text,
+        notes=dict(served.notes or {}),
+        columns=list(table.columns),
+        values=_numbers(service, served),
+    )
+
+
+def _numbers(service: AppState, served: ServedSample) -> list[list[float]] | None:
+    """The numbers of an array as rows of its last axis; None if it is no array, or gone."""
+    if service.settings.input.kind != "array" or served.content is None:
+        return None
+    array = service.inputs.read_stored_array(served.content)
+    rows = array.reshape(-1, array.shape[-1]).tolist()
+    return [[float(f"{value:.{_DIGITS}g}") for value in row] for row in rows]

@@ -1,0 +1,80 @@
+"""Example images of each class, for people who label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PIL import Image
+
+from attakit.class_names import plain_name
+from attakit.errors import SettingError
+from attakit.service.images import open_image, to_png
+from attakit.settings.service import LabellingTable
+
+MOST_EXAMPLES = 6  # of one class
+_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+
+
+class Examples:
+    """Images in a folder with one subfolder per class, named as the class.
+
+    Parameters
+    ----------
+    table
+        The table [labelling] of the settings.
+    classes
+        Names of the classes, by number.
+
+    Examples
+    --------
+    >>> Examples(LabellingTable(), ["cat", "dog"]).counts
+    [0, 0]
+    """
+
+    def __init__(self, table: LabellingTable, classes: Sequence[str]) -> None:
+        folder = table.examples
+        _check_names(table, classes)
+        self._files = [_find_examples(folder, name) for name in classes]
+        if folder is not None and not any(self._files):
+            raise SettingError(
+                f"labelling.examples: {folder} has no images in subfolders that are named as the "
+                f"classes, such as {folder / classes[0]}. Make one subfolder per class."
+            )
+
+    @property
+    def counts(self) -> list[int]:
+        """How many examples each class has."""
+        return [len(files) for files in self._files]
+
+    def picture(self, label: int, place: int, pixels: int) -> bytes | None:
+        """An example as a PNG file; None if there is no such, or it cannot be read."""
+        if label >= len(self._files) or place >= len(self._files[label]):
+            return None
+        try:
+            with open_image(self._files[label][place].read_bytes(), pixels) as image:
+                return to_png(image.convert("RGB"))
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            return None
+
+
+def _check_names(table: LabellingTable, classes: Sequence[str]) -> None:
+    unknown = sorted(table.about.keys() - set(classes))
+    if unknown:
+        raise SettingError(
+            f"labelling.about: {unknown[0]!r} is not a class. Classes: {', '.join(classes[:10])}."
+        )
+
+
+def _find_examples(folder: Path | None, name: str) -> list[Path]:
+    if folder is None:
+        return []
+    if not folder.is_dir():
+        raise SettingError(
+            f"labelling.examples: there is no folder {folder}. Give a folder with one subfolder of "
+            f"images per class."
+        )
+    wanted = plain_name(name)
+    places = [one for one in folder.iterdir() if one.is_dir() and plain_name(one.name) == wanted]
+    files = [file for place in places for file in place.iterdir()]
+    return sorted(file for file in files if file.suffix.lower() in _ENDINGS)[:MOST_EXAMPLES]

@@ -1,0 +1,72 @@
+/* What the audit says by class, and what is taken for what. */
+
+import { find, make, write } from "./dom.js";
+import { count, percent } from "./words.js";
+
+const MOST_CELLS = 14; // classes of a matrix that fits
+const MOST_PAIRS = 8;
+const MOST_CLASSES = 20;
+
+export function showAudit({ count: number, classes, cells, source_known: known }) {
+  write(find("#audit-note"), number ? count(number, "audited sample") : "");
+  if (!number) {
+    find("#audit").replaceChildren(make("p", { class: "empty" }, make("b", {}, "No audit answer yet"), "Once people have answered some questions that were drawn at random, this shows which classes are served well."));
+    return;
+  }
+  find("#audit").replaceChildren(make("div", { class: "halves" }, byClass(classes, known), confusions(classes, cells)));
+}
+
+function byClass(classes, known) {
+  const some = [...classes].filter((one) => one.count).sort((a, b) => b.count - a.count || a.label - b.label);
+  const shown = some.slice(0, MOST_CLASSES).sort((a, b) => a.label - b.label);
+  const rows = shown.map((one) => make("tr", {},
+    make("th", { scope: "row" }, make("bdi", {}, one.class)),
+    make("td", { class: "bars" }, bar("accent", one.right / one.count), known ? bar("c7", one.source_right / one.count) : null),
+    make("td", {}, percent(one.right / one.count)),
+    make("td", {}, known ? percent(one.source_right / one.count) : "–"),
+    make("td", { class: "soft" }, String(one.count))));
+  const head = make("tr", {}, make("th", { scope: "col" }, "Class"), make("th", {}), make("th", { scope: "col" }, legend("accent", "served")), make("th", { scope: "col" }, legend("c7", "source")), make("th", { scope: "col" }, "samples"));
+  const rest = some.length > shown.length ? make("p", { class: "soft" }, `${some.length - shown.length} more classes with fewer samples`) : null;
+  return make("div", { class: "scroll", tabindex: 0 }, make("table", { class: "by-class" }, make("thead", {}, head), make("tbody", {}, ...rows)), ...(rest ? [rest] : []));
+}
+
+const legend = (tone, text) => make("span", {}, make("i", { class: `swatch ${tone}` }), text);
+
+function bar(tone, share) {
+  const one = make("span", { class: `bar ${tone}` });
+  one.style.width = `${100 * share}%`;
+  return one;
+}
+
+function confusions(classes, cells) {
+  const small = classes.length <= MOST_CELLS;
+  return make("div", {}, make("h3", {}, small ? "What people say (rows) and what was served (columns)" : "Most frequent mistakes"), small ? matrix(classes, cells) : pairs(classes, cells));
+}
+
+/** Each cell is darker the larger its share of its row: right ones in one colour, mistakes in another. */
+function matrix(classes, cells) {
+  const rows = [...classes.map(({ class: name, label }) => [name, label]), ...(cells.some(({ label }) => label === null) ? [["none", null]] : [])];
+  const at = (label, guess) => cells.find((cell) => cell.label === label && cell.guess === guess)?.count ?? 0;
+  const body = rows.map(([name, label]) => {
+    const counts = classes.map(({ label: guess }) => at(label, guess));
+    const total = counts.reduce((sum, one) => sum + one, 0);
+    return make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, name)), ...counts.map((one, guess) => cell(one, total, guess === label)));
+  });
+  const head = make("tr", {}, make("td", {}), ...classes.map(({ class: name }) => make("th", { scope: "col", title: name }, make("bdi", {}, name))));
+  const key = make("ul", { class: "legend" }, make("li", {}, make("i", { class: "swatch agree" }), "right"), make("li", {}, make("i", { class: "swatch differ" }), "wrong; darker: a larger share of its row"));
+  return make("div", { class: "scroll", tabindex: 0 }, make("table", { class: "matrix" }, make("thead", {}, head), make("tbody", {}, ...body)), key);
+}
+
+function cell(number, total, right) {
+  const one = make("td", { class: number ? (right ? "right" : "wrong") : "" }, number ? String(number) : "");
+  if (number) one.style.setProperty("--share", `${Math.round(15 + (65 * number) / total)}%`);
+  return one;
+}
+
+function pairs(classes, cells) {
+  const name = (label) => (label === null ? "none of these" : classes[label]?.class ?? String(label));
+  const wrong = cells.filter((one) => one.label !== one.guess).sort((a, b) => b.count - a.count).slice(0, MOST_PAIRS);
+  if (!wrong.length) return make("p", { class: "soft" }, "None so far.");
+  const rows = wrong.map((one) => make("tr", {}, make("td", {}, make("bdi", {}, name(one.label))), make("td", { class: "soft" }, "served as"), make("td", {}, make("bdi", {}, name(one.guess))), make("td", {}, `${one.count} ×`)));
+  return make("table", { class: "pairs" }, make("tbody", {}, ...rows));
+}
