@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo serve test docs test-ray soak check format pacs figures leaderboard wheel benchmark clean
+.PHONY: help demo serve test docs test-ray soak chaos chaos-long check format pacs figures leaderboard wheel benchmark clean
 
 help:
 	@echo "make demo       adapt a classifier to a shifted stream; ends with a table and a report"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-ray   run suites and a service on two Ray nodes, one of which is killed"
 	@echo "make soak       simulate an hour of a live service (takes a few minutes)"
 	@echo "make docs       build the documentation site into site/"
+	@echo "make chaos      kill, lock and attack a live service (some minutes; make chaos-long: 200 kills)"
 	@echo "make check      check style, types, import rules and the documentation site"
 	@echo "make format     format the code"
 	@echo "make benchmark  measure time and memory of SimATTA (on PACS if present), Tent and start-up"
@@ -36,6 +37,12 @@ test-ray: $(VENV)/.dev
 
 soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py
+
+chaos: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/chaos.py
+
+chaos-long: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/chaos.py --kills 100
 
 check: $(VENV)/.dev docs
 	$(BIN)/ruff format --check .

@@ -49,6 +49,7 @@ def accuracy(
     *,
     batch_size: int = 100,
     noise: float = 0.0,
+    other: dict[str, Any] | None = None,
     change: Callable[[Any], None] | None = None,
 ) -> tuple[float, int]:
     """Accuracy on the stream in percent, and labels that were had.
@@ -61,6 +62,8 @@ def accuracy(
         Of the stream and its labels.
     noise
         Share of wrong labels.
+    other
+        Tables `stream` and `model` of another set than the digits.
     change
         Changes the method before the run.
     """
@@ -72,6 +75,8 @@ def accuracy(
         "targets": [*DOMAINS[turn:], *DOMAINS[:turn]],
     }
     tables = {"seed": seed, "threads": 1, "method": method, "stream": stream_table}
+    if other is not None:
+        tables = {**tables, **other}
     labels = {"budget": budget, "noise": noise}
     experiment = parse_experiment({**tables, "labels": labels})
     task = load_task(experiment.stream)

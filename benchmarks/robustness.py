@@ -2,11 +2,13 @@
 
     python benchmarks/robustness.py --seeds 10 11 12                    # all parts
     python benchmarks/robustness.py --parts batches noise --seeds 20 21 22
+    python benchmarks/robustness.py --parts grid --data abalone names
 
 Prints a Markdown table for each part. "batches" and "noise" run on digits, domain after domain:
 batches of 1 against batches of 100, and 10 % wrong labels against none. "grid" changes one setting
-at a time, on digits, on tables and on token ids (set-ups of `simatta_small_models.py`), and shows
-how far the defaults are from the best of the grid. Accuracy on the stream, mean over seeds.
+at a time, on digits, on the rows and texts of experiments/rows, and on the tables and token ids of
+`simatta_small_models.py`, and shows how far the defaults are from the best of the grid. Accuracy on
+the stream, mean over seeds.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import simatta_small_models as small
@@ -22,8 +25,11 @@ from many_labels import accuracy
 
 from attakit.methods import AnchorHead
 from attakit.nn.seeding import seeded
+from attakit.settings.suite import load_suite
 
+ROWS = Path(__file__).resolve().parent.parent / "experiments" / "rows"
 BUDGET = 184
+ROWS_BUDGET = 150
 GRID: dict[str, dict[str, Any]] = {
     "defaults": {},
     "penalty 1/36": {"penalty": 1 / 36},
@@ -36,6 +42,8 @@ GRID: dict[str, dict[str, Any]] = {
     "share 0.8": {"source_share": 0.8},
 }
 
+DATA = ("digits", "abalone", "names", "small")
+
 Run = Callable[[dict[str, Any], int], float]  # settings and seed to accuracy
 
 
@@ -43,6 +51,17 @@ def on_digits(settings: dict[str, Any], seed: int, **changes: Any) -> float:
     """Accuracy along the digits, domain after domain."""
     method = {"name": "anchor_head", **settings}
     return accuracy(method, "domain_after_domain", BUDGET, seed, **changes)[0]
+
+
+def on_rows(name: str) -> Run:
+    """Accuracy along a set of experiments/rows, with the stream and the model of its suite."""
+    base = load_suite(ROWS / f"{name}.toml", []).base
+
+    def run(settings: dict[str, Any], seed: int) -> float:
+        method = {"name": "anchor_head", **settings}
+        return accuracy(method, "domain_after_domain", ROWS_BUDGET, seed, other=base)[0]
+
+    return run
 
 
 def on_small(name: str) -> Run:
@@ -88,9 +107,14 @@ def noise(seeds: Sequence[int]) -> None:
     compare("Wrong labels, digits", rows, seeds)
 
 
-def grid(seeds: Sequence[int]) -> None:
+def grid(seeds: Sequence[int], data: Sequence[str] = DATA) -> None:
     """One table for all data: a column each, and the distance of the defaults from the best."""
-    runs: dict[str, Run] = {"digits": on_digits, **{name: on_small(name) for name in small.TASKS}}
+    runs: dict[str, Run] = {}
+    for name in data:
+        if name == "small":
+            runs.update({task: on_small(task) for task in small.TASKS})
+        else:
+            runs[name] = on_digits if name == "digits" else on_rows(name)
     print(f"\nOther settings, seeds {', '.join(map(str, seeds))}\n")
     print(f"| settings | {' | '.join(runs)} |\n|---|{'---:|' * len(runs)}", flush=True)
     found: dict[str, list[float]] = {name: [] for name in runs}
@@ -104,7 +128,7 @@ def grid(seeds: Sequence[int]) -> None:
     print(f"| defaults below the best | {' | '.join(behind)} |")
 
 
-PARTS: dict[str, Callable[[Sequence[int]], None]] = {
+PARTS: dict[str, Callable[..., None]] = {
     "batches": batches,
     "noise": noise,
     "grid": grid,
@@ -115,10 +139,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", choices=PARTS, nargs="+", default=[*PARTS])
     parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
+    parser.add_argument("--data", choices=DATA, nargs="+", default=[*DATA], help="of the grid")
     options = parser.parse_args()
     torch.set_num_threads(1)
     for part in options.parts:
-        PARTS[part](options.seeds)
+        PARTS[part](options.seeds, *([options.data] if part == "grid" else []))
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def test_a_version_answers_both_styles_as_the_method_did(name):
 
 
 def test_with_one_set_of_statistics_it_would_answer_otherwise():
-    method, inputs, logits = adapted("batch norm", source_share=0.25)
+    method, inputs, logits = adapted("batch norm")
     model = method.adapted_model
     model.styles.ratios.zero_()
     model.styles.gaps.zero_()

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from attakit.nn import Classifier
-from attakit.nn.share_search import SHARES
+from attakit.nn.share_search import ROW_SHARES as SHARES
 from attakit.queries import Answer, Query
 
 HOME, AWAY = 0.0, 2.0  # means of source samples and of the stream's

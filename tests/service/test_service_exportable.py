@@ -62,6 +62,7 @@ def images(tmp_path):
             "classes": ["cat", "dog", "cow"],
             "model": {"name": "small_cnn", "weights": str(tmp_path / "source.safetensors")},
             "input": {"size": 24, "channels": 1, "mean": [0.3], "std": [0.2]},
+            "server": {"open": True},
         }
     )
 
@@ -174,6 +175,7 @@ def test_a_model_of_the_users_own_for_arrays_is_exported_too(tmp_path, monkeypat
             "classes": ["low", "high"],
             "model": {"name": "exported_model_of_a_test:build"},
             "input": {"kind": "array", "shape": [4]},
+            "server": {"open": True},
         }
     )
     array = [0.1, -2.0, 3.5, 0.0]

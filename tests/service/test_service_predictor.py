@@ -170,3 +170,27 @@ def test_the_size_of_each_pass_is_told(model):
         predictor.predict(torch.zeros(5, 2))
 
     assert sizes == [4, 1]
+
+
+def test_a_request_alone_is_answered_where_it_comes_from_and_others_meanwhile_share_a_pass():
+    threads, sizes, entered, go = [], [], threading.Event(), threading.Event()
+
+    def model(inputs):
+        threads.append(threading.current_thread().name)
+        sizes.append(len(inputs))
+        if len(threads) == 1:
+            entered.set()
+            assert go.wait(20)
+        return Prediction(inputs, inputs)
+
+    with Predictor(model, batch_seconds=0.0) as predictor, ThreadPoolExecutor(4) as pool:
+        first = pool.submit(predictor.predict, torch.ones(1, 3))
+        assert entered.wait(20)
+        others = [predictor.submit(torch.ones(1, 3)) for _ in range(3)]
+        go.set()
+        for each in (first, *others):
+            assert each.result(20).logits.shape == (1, 3)
+
+    assert threads[0].startswith("ThreadPoolExecutor")
+    assert set(threads[1:]) == {"predictor"}
+    assert sum(sizes) == 4

@@ -16,7 +16,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from attakit.errors import check_count, check_range
 from attakit.nn.norm import batch_norm_layers
-from attakit.nn.share_search import SHARES, FixedShare, ShareSearch
+from attakit.nn.share_search import ROW_SHARES, SHARES, FixedShare, ShareSearch
 from attakit.nn.stream_memory import (
     LayerMemory,
     PassStyles,
@@ -94,9 +94,10 @@ class StreamStatistics(nn.Module):
             return FixedShare(source_share)
         if not _blendable(model):
             return FixedShare(SOURCE_SHARE)
-        trials = [StreamStatistics(model, source_share=each, window=window) for each in SHARES]
+        shares = ROW_SHARES if first_convolution(model) is None else SHARES
+        trials = [StreamStatistics(model, source_share=each, window=window) for each in shares]
         model.register_forward_pre_hook(self._search)
-        return ShareSearch(trials, first=SOURCE_SHARE)
+        return ShareSearch(trials, first=SOURCE_SHARE, shares=shares)
 
     def attach(self, model: nn.Module) -> None:
         """Let the batch-norm layers of a model use these statistics."""

@@ -14,7 +14,10 @@ from attakit.nn.shapes import as_logits
 from attakit.queries import Answer, SampleId
 from attakit.targets import Targets
 
-SHARES = (0.25, 0.5, 0.75, 1.0)  # each costs a pass over the samples that it is tried on
+SHARES = (0.25, 0.45, 0.65, 0.8)  # each costs a pass over the samples that it is tried on
+# Without convolutions a sample gives one value per channel, so statistics follow the mix of
+# classes. There the source's statistics may stay alone.
+ROW_SHARES = (0.25, 0.5, 0.75, 1.0)
 _SAMPLES = 32  # that every share is tried on
 _FEWEST = 16  # samples before a share is chosen
 _LABELS = 16  # labelled samples that every share is tried on at most
@@ -78,7 +81,9 @@ class ShareSearch(nn.Module):
     Parameters
     ----------
     trials
-        Statistics of one model, with each of `SHARES`.
+        Statistics of one model, with each of the shares.
+    shares
+        Shares to try: `SHARES`, or `ROW_SHARES` for a model without convolutions.
     first
         The share until enough samples have been seen.
     """
@@ -89,8 +94,11 @@ class ShareSearch(nn.Module):
     held: dict[SampleId, Tensor]  # (shares, classes): log-probabilities until a label comes
     learned: dict[SampleId, Tensor]  # (shares,): log-likelihoods of labels
 
-    def __init__(self, trials: Sequence[nn.Module], first: float) -> None:
+    def __init__(
+        self, trials: Sequence[nn.Module], first: float, shares: Sequence[float] = SHARES
+    ) -> None:
         super().__init__()
+        self.shares = tuple(shares)
         self.trials = nn.ModuleList(trials)
         self.chosen = first
         self._reset()
@@ -115,7 +123,9 @@ class ShareSearch(nn.Module):
             return False
         logits = self._run(model, inputs[:count])
         answers = logits.softmax(dim=2).sum(dim=1).cpu()
-        entropies = softmax_entropy(logits.flatten(0, 1)).view(len(SHARES), -1).sum(dim=1).cpu()
+        entropies = (
+            softmax_entropy(logits.flatten(0, 1)).view(len(self.shares), -1).sum(dim=1).cpu()
+        )
         if self.seen:
             answers, entropies = answers + self.answers, entropies + self.entropies
         seen = self.seen + count
@@ -173,8 +183,8 @@ class ShareSearch(nn.Module):
 
     def _reset(self) -> None:
         self.seen = 0
-        self.answers = torch.zeros(len(SHARES), 0)
-        self.entropies = torch.zeros(len(SHARES))
+        self.answers = torch.zeros(len(self.shares), 0)
+        self.entropies = torch.zeros(len(self.shares))
         self.held = {}
         self.learned = {}
 
@@ -183,12 +193,13 @@ class ShareSearch(nn.Module):
             return self.chosen
         balance = softmax_entropy((answers / seen).clamp(min=_SMALLEST).log())
         scores = (_WORTH * (balance - _SURENESS * entropies / seen)).nan_to_num(nan=-torch.inf)
-        scores[SHARES.index(1.0)] += _HARMLESS
+        if 1.0 in self.shares:
+            scores[self.shares.index(1.0)] += _HARMLESS
         unlabelled = int(scores.argmax())
         for logs in self.learned.values():
             scores = scores + logs
         best = int(scores.argmax())
-        return SHARES[best if scores[best] - scores[unlabelled] > _CLEAR else unlabelled]
+        return self.shares[best if scores[best] - scores[unlabelled] > _CLEAR else unlabelled]
 
     def _run(self, model: nn.Module, inputs: Tensor) -> Tensor:
         """Logits with every share: (shares, samples, classes)."""

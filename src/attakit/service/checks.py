@@ -39,7 +39,8 @@ def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
 def make_first_token(settings: ServiceSettings, storage: Storage) -> str | None:
     """Return a new token for the administrator if there never was one, and one is needed.
 
-    Raise `SettingError` if other machines could reach a server that needs no token.
+    Of several servers that start together, one at a time may call it. Raise `SettingError` if other
+    machines could reach a server that needs no token.
     """
     server = settings.server
     if server.open:
@@ -49,10 +50,7 @@ def make_first_token(settings: ServiceSettings, storage: Storage) -> str | None:
                 f"could do everything. Listen on 127.0.0.1, or use tokens."
             )
         return None
-    with storage.alone("start"):  # of several servers that start together, the first makes it
-        if storage.tokens.any():
-            return None
-        return storage.tokens.create(FIRST_TOKEN, "admin", "service")
+    return None if storage.tokens.any() else storage.tokens.create(FIRST_TOKEN, "admin", "service")
 
 
 def check_shareable(settings: ServiceSettings, command: str) -> None:

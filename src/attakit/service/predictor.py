@@ -86,6 +86,7 @@ class Predictor(Worker):
         self._serving = (model, version)  # replaced as a whole, so that a swap is atomic
         self._requests: queue.Queue[_Request | None] = queue.Queue()  # None: stop waiting
         self._submitting = threading.Lock()
+        self._computing = threading.Lock()  # one forward pass at a time, in whatever thread
 
     @property
     def ready(self) -> bool:
@@ -111,7 +112,17 @@ class Predictor(Worker):
         return request.answer
 
     def predict(self, inputs: Tensor) -> ServedPrediction:
-        """Answer a request, and wait for the answer."""
+        """Answer a request, and wait for the answer.
+
+        A request that comes alone is answered in the caller's thread: handing it to another one
+        and waiting for company costs more than the forward pass of a small model.
+        """
+        if self._computing.acquire(blocking=False):
+            try:
+                if self._requests.empty() and not self._stopping.is_set():
+                    return self._pass([inputs], *self._serving)[0]
+            finally:
+                self._computing.release()
         return self.submit(inputs).result()
 
     def end(self) -> None:
@@ -127,7 +138,8 @@ class Predictor(Worker):
         """Answer the requests that wait, in one forward pass."""
         requests = [one for one in self._gather() if one.answer.set_running_or_notify_cancel()]
         if requests:
-            self._answer(requests, *self._serving)
+            with self._computing:
+                self._answer(requests, *self._serving)
 
     def _run(self) -> None:
         if self._threads:

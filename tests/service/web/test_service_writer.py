@@ -81,3 +81,20 @@ def test_a_store_that_never_recovers_does_not_keep_the_server_from_ending():
     writer.stop()
 
     assert writer.waiting == 1
+
+
+def test_samples_that_come_one_after_the_other_share_a_transaction_until_somebody_hurries():
+    batches = []
+
+    class Batches:
+        def add(self, samples):
+            batches.append(len(samples))
+
+    with SampleWriter(Batches(), gather_seconds=60.0) as writer:
+        for number in range(20):
+            writer.put([served(str(number))])
+        assert writer.flush()
+        assert batches == [20]
+        writer.put([served("last")])
+
+    assert batches == [20, 1]

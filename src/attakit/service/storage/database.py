@@ -28,7 +28,7 @@ from attakit.service.storage.tables import events
 
 FILE = "service.sqlite"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
-_LOCK = 0x61747461  # any number that other programs on the same database do not use
+LOCK = 0x61747461  # any number that other programs on the same database do not use
 # A web server has some forty threads; what is written (images, hashes) is not for error messages.
 _COMMON: dict[str, Any] = {"pool_size": 10, "max_overflow": 40, "hide_parameters": True}
 
@@ -112,7 +112,7 @@ class Database:
 
     def _wait_for_writers(self, connection: Connection) -> None:
         if not self.is_sqlite:  # which never has two writers
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
 
     def _prepare(self) -> None:
         with self.write() as connection:

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 _CAPACITY = 20_000
 _BYTES = 256_000_000
 _BATCH = 500
+_GATHER_SECONDS = 0.1  # a transaction costs as much as a request, so it is for many samples
 _RETRY_PAUSES = (0.1, 0.5, 2.0)
 _SAMPLES = "samples"
 _WAITING = (
@@ -48,6 +49,7 @@ class SampleWriter(Worker):
         *,
         capacity: int = _CAPACITY,
         capacity_bytes: int = _BYTES,
+        gather_seconds: float = _GATHER_SECONDS,
         retry_pauses: Sequence[float] = _RETRY_PAUSES,
         health: Health | None = None,
     ) -> None:
@@ -56,7 +58,9 @@ class SampleWriter(Worker):
         self._health = health
         self._capacity = capacity
         self._capacity_bytes = capacity_bytes
+        self._gather_seconds = gather_seconds
         self._changed = threading.Condition()
+        self._hurry = threading.Event()  # ends the time to gather
         self._waiting: dict[str, ServedSample] = {}  # in order
         self._bytes = 0
 
@@ -70,9 +74,12 @@ class SampleWriter(Worker):
             )
             if self._stopping.is_set() or not fits:
                 return False
+            if not self._waiting:  # else the thread gathers or writes already
+                self._changed.notify_all()
             self._waiting.update((one.sample, one) for one in served)
             self._bytes += size
-            self._changed.notify_all()
+            if len(self._waiting) >= _BATCH:
+                self._hurry.set()
         return True
 
     def find(self, sample: str) -> ServedSample | None:
@@ -90,6 +97,7 @@ class SampleWriter(Worker):
         """Wait until the samples in the queue are written, and return whether they are."""
         with self._changed:
             wanted = set(self._waiting)
+            self._hurry.set()
             return self._changed.wait_for(lambda: wanted.isdisjoint(self._waiting), timeout)
 
     def end(self) -> None:
@@ -97,6 +105,7 @@ class SampleWriter(Worker):
         with self._changed:
             self.failures = 0  # the last samples get all attempts, whatever happened before
             super().end()
+            self._hurry.set()
             self._changed.notify_all()
 
     def is_done(self) -> bool:
@@ -120,6 +129,10 @@ class SampleWriter(Worker):
     def _next(self) -> list[ServedSample]:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._stopping.is_set())
+        if not self._stopping.is_set():
+            self._hurry.wait(self._gather_seconds)
+            self._hurry.clear()
+        with self._changed:
             return list(islice(self._waiting.values(), _BATCH))
 
     def _remove(self, batch: Sequence[ServedSample]) -> None:
