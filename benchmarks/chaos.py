@@ -111,7 +111,8 @@ def examine(service: ChaosService, people: People, report: Report) -> None:
             for question in people.accepted
         }
         lost = [one for one, label in people.accepted.items() if kept[one] != [label]]
-        report.check(not lost, f"answers: {len(people.accepted)} accepted, {len(lost)} lost")
+        text = f"answers: {len(people.accepted)} accepted, {len(lost)} lost"
+        report.check(not lost and len(people.accepted) > 0, text)
         counted = labels_body(storage.questions.counts(), settings.labels)
         decode = Inputs(settings.input).decode
         learner = LiveLearner(settings, storage, source_model(settings), decode)
