@@ -317,7 +317,7 @@ WRONG = {
     "missing data": (["run", "experiment.toml", "--set", "stream.name=pacs"], "stream.root"),
     "unknown oracle": (
         ["run", "experiment.toml", "--oracle", "friend"],
-        "'known', 'ask' or 'model'",
+        "'known', 'ask', 'model' or 'crowd'",
     ),
     "nothing to resume": (["run", "experiment.toml", "--resume"], "no run in runs/run to resume"),
     "no weights": (["run", "experiment.toml", "--set", "model.name=resnet18"], "attakit pretrain"),

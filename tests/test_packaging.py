@@ -78,7 +78,7 @@ def test_the_wheel_says_what_it_is(distribution):
     assert distribution.version == __version__
     assert distribution.metadata["License-Expression"] == "Apache-2.0"
     assert licences == {"LICENSE", "NOTICE"}
-    assert "Python in ten lines" in distribution.metadata.get_payload()
+    assert "Adapt your model" in distribution.metadata.get_payload()
 
 
 def test_the_command_is_the_main_function(distribution):

@@ -313,6 +313,7 @@ def test_the_adapted_model_shares_the_parameters_of_the_method():
 
 def test_the_adapted_model_has_the_blended_statistics_frozen_in_it():
     method = SimATTA(tiny_classifier())
+    method.model.use_norm("blended", source_share=0.5)
     before = method.adapted_model[1].running_mean.clone()
 
     learned(method)

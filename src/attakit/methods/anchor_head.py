@@ -23,7 +23,7 @@ from attakit.errors import check_count, check_range
 from attakit.methods import views
 from attakit.methods.asking import AskingMethod
 from attakit.methods.late_training import LateTraining, Trained
-from attakit.methods.views import Hedge, View
+from attakit.methods.views import View
 from attakit.nn.blended import SOURCE_SHARE, SourceShare
 from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean
@@ -80,8 +80,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     penalty
         How strongly the head is held to the network's answer, or "auto" for cross-validation.
     hedge
-        Share of the network's own answer in the prediction, 0 to 1. "auto" is 0.3, and 0.45 in a
-        model without convolutions, whose features say less.
+        Share of the network's own answer in the prediction, 0 to 1.
     smoothing
         How much a prediction leans towards those of similar samples. 0 switches it off.
     train_from
@@ -137,7 +136,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         source_inputs: Tensor | None = None,
         layers: Layers = "auto",
         penalty: Penalty = "auto",
-        hedge: Hedge = "auto",
+        hedge: float = 0.3,
         smoothing: float = 0.7,
         train_from: int = 200,
         selector: Selector | None = None,
@@ -147,6 +146,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     ) -> None:
         selector = selector or CLUE(seed=seed)
         super().__init__(model, selector=selector, rate=rate, question=question)
+        check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         check_count("AnchorHead", "train_from", train_from, at_least=0)
         self.network = NetworkState(self.model.model)
@@ -156,7 +156,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         assert self.model.stream is not None
         self.statistics = self.model.stream
         self.layers = None if layers == "auto" else views.layer_names(layers)
-        self.hedge = views.hedge_of(self.model, hedge)
+        self.hedge = hedge
         self.smoothing = smoothing
         self.domain = DomainMean()
         self.recent = Recent(capacity=memory)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from attakit.errors import SettingError, check_range
-from attakit.nn.blended import first_convolution
+from attakit.errors import SettingError
 from attakit.nn.domain_mean import DomainState
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.styles import Grouping
@@ -19,9 +17,6 @@ from attakit.records import Batch, LabelledRows, Prediction, Rows
 from attakit.store.anchors import Anchors
 from attakit.store.waiting import waiting_rows
 
-Hedge = float | Literal["auto"]
-
-_HEDGE, _ROW_HEDGE = 0.3, 0.45  # with convolutions, and without
 _SMALLEST = 1e-8
 _SMALL_BATCH = 8  # below it a batch offers no choice, so its samples must be unsure to be asked
 _UNSURE = 0.7  # share of recent samples that must be surer
@@ -101,16 +96,6 @@ def with_anchors(anchors: Anchors, features: Tensor, chances: Tensor) -> tuple[T
 def members_of(grouping: Grouping | None, like: Tensor) -> Tensor:
     """Membership in style groups; everything in one group where there are no styles."""
     return like.new_ones(len(like), 1) if grouping is None else grouping.members.to(like)
-
-
-def hedge_of(model: nn.Module, hedge: Hedge) -> float:
-    """Share of the network's own answer in the prediction, as a user gave it or by the model."""
-    if hedge == "auto":
-        return _ROW_HEDGE if first_convolution(model) is None else _HEDGE
-    if isinstance(hedge, str):
-        raise SettingError(f'AnchorHead: hedge must be a number or "auto", got {hedge!r}.')
-    check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
-    return float(hedge)
 
 
 def layer_names(layers: object) -> list[str]:

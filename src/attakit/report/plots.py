@@ -25,6 +25,9 @@ from attakit.report.panels import PLOTS, Panel, PanelRows, Trace, plot_panels
 from attakit.report.rank_plot import draw_ranks
 from attakit.report.runs import RunRecord
 
+_SHORT = 16  # letters of a label
+_LEGEND_ROW = 0.24  # inches
+
 PlotKind = Literal["ablation", "labels", "ranks", "seconds", "stream"]
 
 _COLOURS = (*COLOURS, "#882255", "#44AA99", "#999933", "#332288")  # more for long lists
@@ -67,20 +70,28 @@ def _draw(grid: PanelRows) -> Any:
     if max(len(row) for row in grid) == 1:  # one below the other would waste the width of a page
         grid = [[row[0] for row in grid]]
     wide, high = max(len(row) for row in grid), len(grid)
-    figure = new_figure(_PANEL[0] * wide, _PANEL[1] * high + 0.6)
-    axes = figure.subplots(high, wide, squeeze=False)
     labels = list(dict.fromkeys(t.label for row in grid for panel in row for t in panel.traces))
+    columns = _legend_columns(labels, wide)
+    rows = -(-len(labels) // columns)
+    figure = new_figure(_PANEL[0] * wide, _PANEL[1] * high + _LEGEND_ROW * (rows + 0.5))
+    axes = figure.subplots(high, wide, squeeze=False)
     places = colour_places(labels)
     for row, panels in enumerate(grid):
         for column, panel in enumerate(panels):
             _draw_panel(axes[row][column], panel, places)
             if column and panel.y_title == panels[0].y_title:
                 axes[row][column].set_ylabel("")
-    _draw_legend(figure, axes, labels)
+    _draw_legend(figure, axes, labels, columns)
     return figure
 
 
-def _draw_legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
+def _legend_columns(labels: Sequence[str], wide: int) -> int:
+    """Two for each panel, and one more if all labels are short."""
+    spare = all(len(label) <= _SHORT for label in labels)
+    return max(1, min(len(labels), 2 * wide + spare))
+
+
+def _draw_legend(figure: Any, axes: Any, labels: Sequence[str], columns: int) -> None:
     handles = {
         label: handle
         for each in axes.flat
@@ -91,7 +102,7 @@ def _draw_legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
         [handles[label] for label in shown],
         shown,
         loc="outside lower center",
-        ncols=min(len(shown), 2 * axes.shape[1] + 1),
+        ncols=columns,
         frameon=False,
         fontsize=9,
     )
