@@ -124,3 +124,18 @@ def test_the_status_is_the_last_one_while_the_database_cannot_be_read(live, watc
     assert status["version"] == before["version"]
     assert "The database cannot be written" in status["alarms"][0]["text"]
     assert number(live, "attakit_storage_faults") == 1
+
+
+def test_predictions_continue_when_a_change_comes_before_the_database_goes(
+    live, picture, monkeypatch
+):
+    png = {"files": ("a.png", picture(), "image/png")}
+    live.client.post("/v1/predict", files=png)
+
+    def fail(*_):
+        raise StateError("away")
+
+    monkeypatch.setattr(live.storage.versions, "current", fail)
+    live.state.overview.changed()  # somebody answered
+
+    assert live.client.post("/v1/predict", files=png).status_code == 200

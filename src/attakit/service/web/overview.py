@@ -22,6 +22,7 @@ from attakit.client.bodies import (
     TrafficBody,
     TurnBody,
 )
+from attakit.errors import StateError
 from attakit.label.budget import as_number, exact
 from attakit.service.storage import Storage
 from attakit.service.storage.rows import Event, QuestionCounts
@@ -68,6 +69,7 @@ class Overview(Worker):
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
         self._cached: tuple[float, StatusBody] | None = None
+        self._latest: StatusBody | None = None  # also after a change, which drops the cached one
         self._changes = 0
         self._full = False  # whether the queue for the learner has reached its limit
 
@@ -124,17 +126,25 @@ class Overview(Worker):
         return SeriesBody(turns=turns, alarms=[*self._alarms(_ALARMS), *changes])
 
     def _recent(self) -> StatusBody:
-        """The status without waiting for the database; the thread refreshes an old one."""
+        """The status without waiting for the database; the thread refreshes an old one.
+
+        Predictions need it, and continue with the latest one while the database cannot be read.
+        """
         cached = self._cached
         if cached is None:
-            return self.status()
+            try:
+                return self.status()
+            except StateError:
+                if self._latest is None:
+                    raise
+                return self._latest
         if self._is_old(cached):
             self.wake()
         return cached[1]
 
     def _refresh(self) -> StatusBody:
         changes, now = self._changes, self._ticks()
-        status = self._read_status()
+        self._latest = status = self._read_status()
         self._full = self._is_full(status.waiting)
         with self._lock:
             if self._changes == changes:  # else something changed while it was read
