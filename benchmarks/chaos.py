@@ -10,6 +10,7 @@ every fault must be reported. It exits with code 1 if one of these does not hold
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import subprocess
 import sys
@@ -93,7 +94,11 @@ def rebuild(service: ChaosService, report: Report) -> None:
     told = wait_for(lambda: any("has stopped" in alarm.text for alarm in service.status().alarms))
     service.stop()
     command = [sys.executable, "-m", "attakit", "rebuild", "live"]
-    done = subprocess.run(command, cwd=service.folder, capture_output=True, text=True, check=False)
+    # The folder knows the address of a PostgreSQL without its password.
+    known = {**os.environ, **({"ATTAKIT_DATABASE": service.database} if service.database else {})}
+    done = subprocess.run(
+        command, cwd=service.folder, env=known, capture_output=True, text=True, check=False
+    )
     service.start()
     turn = service.status().turn
     learns = wait_for(lambda: service.status().turn > turn)

@@ -49,6 +49,10 @@ def wait_for_a_promotion(address: str, seconds: float) -> None:
 
 def take(page: Page, address: str, path: Path) -> None:
     page.goto(address)
+    name = page.get_by_label("Name")
+    if name.is_visible():  # the labelling page asks once
+        name.fill("Ada")
+        name.press("Enter")
     page.wait_for_timeout(3000)  # questions and charts are fetched
     page.screenshot(path=path)
     print(path)
