@@ -7,14 +7,19 @@ if (location.protocol === "file:") {
       this.frame.hidden = true;
       document.body.append(this.frame);
       const inside = this.frame.contentWindow;
-      inside.postMessage = (data) => this.onmessage?.(new MessageEvent("message", { data }));
+      // As with a real worker, messages are copies and arrive later.
+      inside.postMessage = (message) => {
+        const data = structuredClone(message);
+        setTimeout(() => this.onmessage?.(new MessageEvent("message", { data })));
+      };
       const script = inside.document.createElement("script");
       script.src = new URL(url, location.href);
       this.loaded = new Promise((resolve) => script.addEventListener("load", resolve));
       inside.document.body.append(script);
     }
 
-    async postMessage(data) {
+    async postMessage(message) {
+      const data = structuredClone(message);
       await this.loaded;
       this.frame.contentWindow?.dispatchEvent(new MessageEvent("message", { data }));
     }
