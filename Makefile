@@ -30,7 +30,8 @@ serve: $(VENV)/.serve
 
 test: $(VENV)/.dev
 	@sh tests/get_chromium.sh $(BIN)/python
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -rs -m "not ray"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m alone tests/service
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -rs -m "not ray and not alone"
 
 test-ray: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ray tests/bench tests/service/test_ray_service.py

@@ -162,6 +162,7 @@ def working(miniature, monkeypatch):
         yield service
 
 
+@pytest.mark.alone
 def test_an_answer_is_learned_within_a_second_of_being_settled(working):
     working.serve_batch(0)
     questions = working.storage.questions
@@ -174,7 +175,7 @@ def test_an_answer_is_learned_within_a_second_of_being_settled(working):
         wait_until(lambda number=number: is_learned(working, number))
         delays.append(time.time() - settled)
     assert delays
-    assert min(delays) < 1.0  # the quickest: a busy machine may hold up any of them
+    assert max(delays) < 1.0
 
 
 def is_learned(service, question):

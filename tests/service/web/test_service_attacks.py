@@ -15,7 +15,9 @@ from live_site import serving
 
 MOST = 40  # connections
 SECOND = 1.0
-TIMES = 20  # on a busy machine: as many times what it takes without an attack
+
+# Beside other tests a second is no fair limit.
+pytestmark = pytest.mark.alone
 
 
 class Target:
@@ -50,7 +52,6 @@ class Target:
 def watched(target):
     """Inside, somebody asks for health and predictions; all must be answered within a second."""
     seen, done = [], threading.Event()
-    allowed = max(SECOND, TIMES * max(target.predict()[1] for _ in range(3)))
 
     def ask():
         while not done.wait(0.02):
@@ -68,7 +69,7 @@ def watched(target):
         done.set()
         thread.join()
     assert {status for status, _ in seen} == {200}
-    assert max(seconds for _, seconds in seen) < allowed
+    assert max(seconds for _, seconds in seen) < SECOND
 
 
 def wait_for_more(seen):
