@@ -14,7 +14,6 @@ from PIL import Image
 import attakit
 from attakit.build import data
 from attakit.build.models import CACHE_VARIABLE, digits_model
-from attakit.processes.memory import keep_freed_memory
 from attakit.report.pictures import PICTURES_FILE
 from attakit.report.runs import read_run
 from attakit.settings.experiment import StreamTable
@@ -26,8 +25,6 @@ settings.register_profile(
     "fixed", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fixed")
-
-keep_freed_memory()  # as commands do
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ from attakit.build.models import pretrain as pretrain_source
 from attakit.cli.bars import counting_bar
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say
-from attakit.processes.memory import keep_freed_memory
 from attakit.report.console import WorkBar, format_metrics
 from attakit.settings.load import load_experiment
 
@@ -22,7 +21,6 @@ def pretrain(
 ) -> None:
     """Train the source model that an experiment file describes."""
     tables = load_experiment(experiment, override or [])
-    keep_freed_memory()
     began = time.perf_counter()
     with counting_bar("checking", "files", quiet=quiet or as_json) as checking:
         task = load_task(tables.stream, checking)

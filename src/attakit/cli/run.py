@@ -15,7 +15,6 @@ from attakit.cli.bars import counting_bar, training_bar
 from attakit.cli.options import ExperimentFile, Json, Overrides, Quiet
 from attakit.cli.output import interruptible, print_json, say
 from attakit.errors import StateError
-from attakit.processes.memory import keep_freed_memory
 from attakit.report.comparisons import compare
 from attakit.report.console import Progress, print_table
 from attakit.report.jsonlines import STEPS_FILE
@@ -44,7 +43,6 @@ def run(
     if oracle is not None:
         overrides.append(f'labels.oracle="{oracle}"')
     tables = load_experiment(experiment, overrides)
-    keep_freed_memory()
     folder = tables.report.folder
     silent = quiet or as_json
     console = Console(stderr=True)

@@ -13,7 +13,6 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from attakit.errors import AttaError, check_count
-from attakit.processes.memory import keep_freed_memory
 from attakit.processes.threads import usable_cores, using_threads
 
 Send = Callable[[Any], None]
@@ -238,7 +237,6 @@ def _work(
     if hasattr(os, "setpgid"):
         # Out of reach of the terminal: Ctrl-C is for the first process, which stops the others.
         os.setpgid(0, 0)
-    keep_freed_memory()
     event: Finished | Failed
     try:
         event = Finished(task, work(argument, lambda content: pipe.send(Message(task, content))))
