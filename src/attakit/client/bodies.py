@@ -1,4 +1,4 @@
-"""What a service answers: it makes its responses from these bodies, and the client reads them."""
+"""Response bodies that the service creates and the client reads."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from attakit.queries import AnswerKind, AnswerOutcome, QuestionState
 
 AskedState = Literal["undecided", "yes", "no", "forgotten"]
 Learning = Literal["running", "paused", "stopped"]
-Labels = int | float  # a whole number unless yes/no questions cost a fraction of a label
+Labels = int | float  # a fraction if yes/no questions cost less than a label
 
-# `class` is a keyword of Python.
+# `class` is a Python keyword.
 _Class = AliasChoices("class", "class_name")
 
 
@@ -21,15 +21,15 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-Flag = Annotated[bool, BeforeValidator(bool)]  # rows of older versions have none
-# JSON knows neither infinity nor NaN.
+Flag = Annotated[bool, BeforeValidator(bool)]  # older rows do not have it
+# JSON has neither infinity nor NaN.
 Finite = Annotated[float | None, BeforeValidator(_finite)]
 
 
 class ResponseBody(BaseModel):
-    """A response, made from keywords, from records with attributes of the same names, or JSON.
+    """A response, made from keywords, from records with the same attribute names, or from JSON.
 
-    Keys that a newer service adds are left out.
+    Unknown keys of a newer service are ignored.
     """
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
@@ -42,22 +42,22 @@ class Problem(ResponseBody):
 
 
 class PredictionBody(ResponseBody):
-    """What the model says about one input."""
+    """The prediction for one input."""
 
     sample: str
     class_name: str = Field(
         validation_alias=_Class,
         serialization_alias="class",
-        description="Name of the likeliest class",
+        description="Name of the most likely class",
     )
     label: int = Field(description="Its number")
     probabilities: dict[str, float]
-    entropy: float = Field(description="In nats; high when the model is not sure")
+    entropy: float = Field(description="In nats; high if the model is unsure")
     version: int
     asked: Literal["undecided", "no"] = Field(
-        description="Undecided: the learner looks at it within seconds; ask /v1/samples/{sample}"
+        description="Not decided yet; see /v1/samples/{sample} in a few seconds"
     )
-    id: str | None = Field(None, description="The one that you sent with it")
+    id: str | None = Field(None, description="The id that you sent with it")
 
 
 class Predictions(ResponseBody):
@@ -65,32 +65,32 @@ class Predictions(ResponseBody):
 
 
 class SampleBody(ResponseBody):
-    """A sample and what became of it."""
+    """A sample and its state."""
 
     sample: str
     at: float = Field(description="Seconds since 1970")
     class_name: str | None = Field(
-        validation_alias=_Class, serialization_alias="class", description="null once forgotten"
+        validation_alias=_Class, serialization_alias="class", description="null if forgotten"
     )
     confidence: float | None
     entropy: float | None
     version: int
     asked: AskedState
-    id: str | None = Field(None, description="The one that its sender uses")
+    id: str | None = Field(None, description="The sender's own id")
     text: str | None = None
     notes: dict[str, str] = {}
 
 
 class ContentBody(ResponseBody):
-    """What people see of a sample, if it is no picture, and what its sender said about it."""
+    """The content of a sample that is not a picture, and the notes of its sender."""
 
     sample: str
     kind: Literal["image", "array", "text"]
-    id: str | None = Field(None, description="The one that its sender uses")
+    id: str | None = Field(None, description="The sender's own id")
     text: str | None = None
     notes: dict[str, str] = {}
-    columns: list[str] = Field([], description="Names of the numbers, from the settings")
-    values: list[list[float]] | None = Field(None, description="Of an array: rows of its last axis")
+    columns: list[str] = Field([], description="Names of the columns, from the settings")
+    values: list[list[float]] | None = Field(None, description="The array as rows of its last axis")
 
 
 class Classes(ResponseBody):
@@ -98,7 +98,7 @@ class Classes(ResponseBody):
 
 
 class ClassGuide(ResponseBody):
-    """What people should know about a class."""
+    """A description of a class, for annotators."""
 
     class_name: str = Field(validation_alias=_Class, serialization_alias="class")
     about: str
@@ -106,7 +106,7 @@ class ClassGuide(ResponseBody):
 
 
 class GuideBody(ResponseBody):
-    """How to label."""
+    """Labelling instructions."""
 
     instructions: str
     classes: list[ClassGuide] = Field(description="By number")
@@ -119,17 +119,17 @@ class GuessBody(ResponseBody):
 
 
 class LeaseBody(ResponseBody):
-    """A question that is yours until a time."""
+    """A question that is leased to you until a given time."""
 
     question: int
     sample: str
-    image: str | None = Field(description="Address of the picture; null: it is none")
-    content: ContentBody | None = Field(None, description="What to show in its place, or beside it")
+    image: str | None = Field(description="Address of the picture; null if there is none")
+    content: ContentBody | None = Field(None, description="What to show instead of it, or with it")
     guesses: list[GuessBody] = Field(description="Likeliest first")
     until: float
-    open: int = Field(description="Questions that wait for an answer")
-    answered_by_you: int = Field(description="Answers in all")
-    budget_left: Labels | None = Field(description="Labels that may be asked for; null: no limit")
+    open: int = Field(description="Number of open questions")
+    answered_by_you: int = Field(description="Number of all your answers")
+    budget_left: Labels | None = Field(description="Labels left in the budget; null: no limit")
     proposed: int | None = Field(
         None, description="Number of the class that a yes/no question asks about; null: any class"
     )
@@ -140,7 +140,7 @@ class OutcomeBody(ResponseBody):
 
 
 class DoneBody(ResponseBody):
-    """It was done."""
+    """Confirmation."""
 
     done: Literal[True] = True
 
@@ -150,30 +150,28 @@ class GivenAnswerBody(ResponseBody):
     kind: AnswerKind
     label: int | None
     at: float
-    outcome: AnswerOutcome = Field(description="What became of it; only accepted answers can count")
-    withdrawn: bool = Field(description="Whether it was taken back")
+    outcome: AnswerOutcome = Field(description="Only accepted answers can count")
+    withdrawn: bool = Field(description="True if it was undone")
     comment: str | None = None
-    flagged: Flag = Field(False, description="Whether somebody should look at it")
-    counts: bool = Field(
-        description="Accepted, not taken back, and not overruled by other people's answers"
-    )
+    flagged: Flag = Field(False, description="True if a colleague should look at it")
+    counts: bool = Field(description="Accepted, not undone, and not overruled by other answers")
 
 
 class OwnAnswerBody(ResponseBody):
-    """An answer of yours."""
+    """One of your answers."""
 
-    key: str = Field(description="Of the answer, to take it back")
+    key: str = Field(description="Key of the answer, to undo it")
     question: int
     sample: str
     image: str | None
-    text: str | None = Field(None, description="How the text of the sample begins, or its id")
+    text: str | None = Field(None, description="Beginning of the sample's text, or its id")
     proposed: int | None
     kind: AnswerKind
     label: int | None
     comment: str | None
     flagged: bool
     at: float
-    final: bool = Field(description="Whether it can no longer be taken back")
+    final: bool = Field(description="True if it can no longer be undone")
 
 
 class OwnAnswers(ResponseBody):
@@ -181,13 +179,13 @@ class OwnAnswers(ResponseBody):
 
 
 class QuestionBody(ResponseBody):
-    """A question as the log has it."""
+    """A question in the log."""
 
     question: int
     sample: str
-    image: str | None = Field(None, description="Address of the picture; null: it is none")
-    id: str | None = Field(None, description="The one that the sender of the sample uses")
-    text: str | None = Field(None, description="How the text of the sample begins")
+    image: str | None = Field(None, description="Address of the picture; null if there is none")
+    id: str | None = Field(None, description="The id that the sender of the sample uses")
+    text: str | None = Field(None, description="Beginning of the sample's text")
     at: float
     version: int
     score: float
@@ -220,25 +218,27 @@ class GateBody(ResponseBody):
 
 
 class VersionBody(ResponseBody):
-    """A model that was saved, and what became of it."""
+    """A saved model version and its state."""
 
     version: int = Field(validation_alias=AliasChoices("version", "number"))
     turn: int
-    labels: int = Field(description="Labels received when it was made")
+    labels: int = Field(description="Labels received when it was created")
     at: float
-    gate: GateBody | None = Field(description="Null before it was tried, and for the source model")
-    kept: bool = Field(description="Whether its weights are there, so that it can answer")
-    promoted: bool = Field(description="Whether it ever answered requests")
+    gate: GateBody | None = Field(
+        description="Null before the gate has run, and for the source model"
+    )
+    kept: bool = Field(description="True if its weights are stored, so that it can be served")
+    promoted: bool = Field(description="True if it was ever served")
     current: bool
 
     @property
     def passed(self) -> bool | None:
-        """Whether it passed its gate; None before it was tried."""
+        """True if it passed its gate; None before the gate has run."""
         return None if self.gate is None else self.gate.passed
 
     @property
     def reason(self) -> str | None:
-        """Why it passed or not, in one sentence; None before it was tried."""
+        """Why it passed or not, in one sentence; None before the gate has run."""
         return None if self.gate is None else self.gate.reason
 
 
@@ -259,18 +259,18 @@ class LabelsBody(ResponseBody):
     expired: int
     skipped: int
     budget: int | None = Field(description="Null: no limit")
-    left: Labels | None = Field(description="A fraction where yes/no questions cost less")
+    left: Labels | None = Field(description="A fraction if yes/no questions cost less")
 
 
 class AccuracyBody(ResponseBody):
-    """Estimated on the samples that were drawn uniformly."""
+    """Accuracy estimated on uniformly drawn samples."""
 
     value: float
     low: float
     high: float
     count: int
     source: SourceAccuracy | None = Field(
-        None, description="The source model's, on the same samples; null: not known of all"
+        None, description="The source model's, on the same samples; null if not known for all"
     )
 
 
@@ -278,33 +278,33 @@ class AlarmBody(ResponseBody):
     at: float
     what: str
     text: str
-    rose: bool = Field(default=True, description="False: it fell, which is only noted")
+    rose: bool = Field(default=True, description="False: it fell, which is only recorded")
 
 
 class TrafficBody(ResponseBody):
-    """Requests for predictions to this server."""
+    """Prediction requests to this server."""
 
-    seconds: float = Field(description="How far back it goes")
+    seconds: float = Field(description="Length of the period")
     requests: int
-    failed: int = Field(description="Errors of the server, status 5xx")
-    refused: int = Field(description="Requests that were wrong or too many, status 4xx")
-    median: float | None = Field(description="Seconds to answer")
-    slowest: float | None = Field(description="Seconds within which 95 % were answered")
+    failed: int = Field(description="Server errors, status 5xx")
+    refused: int = Field(description="Invalid or rate-limited requests, status 4xx")
+    median: float | None = Field(description="Median seconds to answer")
+    slowest: float | None = Field(description="95th percentile of the seconds to answer")
 
 
 class ClassAccuracy(ResponseBody):
-    """What the audit says about a class."""
+    """Audit results of a class."""
 
     class_name: str = Field(validation_alias=_Class, serialization_alias="class")
     label: int
     count: int = Field(description="Audit samples of this class")
-    right: int = Field(description="Of these, answered rightly when they were served")
-    source_right: int = Field(description="Of these, that the source model has right")
+    right: int = Field(description="Of these, predicted correctly when served")
+    source_right: int = Field(description="Of these, predicted correctly by the source model")
 
 
 class ConfusionCell(ResponseBody):
     label: int | None = Field(description="What people said; null: none of the classes")
-    guess: int = Field(description="What was answered")
+    guess: int = Field(description="What was predicted")
     count: int
 
 
@@ -312,24 +312,24 @@ class AuditBody(ResponseBody):
     """The newest audit samples, by class."""
 
     count: int
-    window: int = Field(description="The most that are looked at")
+    window: int = Field(description="Maximum number of audit samples considered")
     classes: list[ClassAccuracy]
-    cells: list[ConfusionCell] = Field(description="The confusion matrix; cells of 0 are left out")
-    source_known: bool = Field(description="Whether `source_right` is known of all samples")
+    cells: list[ConfusionCell] = Field(description="The confusion matrix without its zero cells")
+    source_known: bool = Field(description="True if `source_right` is known for all samples")
 
 
 class PersonBody(ResponseBody):
-    """What one person answered, among the newest answers."""
+    """Statistics of one person's newest answers."""
 
     who: str
     answers: int
     skipped: int
     flagged: int
-    last: float = Field(description="When they answered last")
+    last: float = Field(description="Time of their last answer")
     compared: int = Field(description="Answers to questions that others answered too")
-    agreed: int = Field(description="Of these, the same as somebody else's")
-    audited: int = Field(description="Classes named in the audit")
-    model_agreed: int = Field(description="Of these, the model's own first guess")
+    agreed: int = Field(description="Of these, equal to another person's")
+    audited: int = Field(description="Audit questions answered with a class")
+    model_agreed: int = Field(description="Of these, equal to the model's first guess")
 
 
 class People(ResponseBody):
@@ -348,36 +348,36 @@ class Events(ResponseBody):
 
 
 class AnnotatorBody(ResponseBody):
-    """How reliable a person is, estimated from answers of several people to the same questions."""
+    """A person's reliability, estimated from questions that several people answered."""
 
     name: str
-    accuracy: float = Field(description="How often this person is estimated to be right")
-    answers: int = Field(description="Answers that the estimate is made from")
+    accuracy: float = Field(description="Estimated share of correct answers")
+    answers: int = Field(description="Answers that the estimate uses")
 
 
 class StatusBody(ResponseBody):
-    """How the service is doing."""
+    """The state of the service."""
 
     version: int | None = Field(description="Promoted last")
     answering: int | None = Field(
-        description="Version whose answers are given; another one for a moment after a promotion, "
-        "or where the file of the promoted one cannot be used"
+        description="Version that is served. It differs from the promoted one for a moment after "
+        "a promotion, or if that file cannot be used"
     )
     promoted_at: float | None
     learning: Learning
-    throughput: float = Field(description="Images per second over the last minute")
-    served: int = Field(description="Images answered: kept ones before the start, all since")
-    waiting: int = Field(description="Samples the learner has not looked at")
+    throughput: float = Field(description="Images per second in the last minute")
+    served: int = Field(description="Answered images: those stored before the start, and all since")
+    waiting: int = Field(description="Samples that the learner has not seen")
     labels: LabelsBody
     accuracy: AccuracyBody | None
     agreement: float | None = Field(
-        description="How often people agree with the source model where it is sure"
+        description="How often people agree with the source model when it is sure"
     )
     alarms: list[AlarmBody]
     turn: int
     traffic: TrafficBody | None = None
     annotators: list[AnnotatorBody] = Field(
-        [], description="Most answers first; empty where one person answers each question"
+        [], description="Most answers first; empty if one person answers each question"
     )
 
 
@@ -404,17 +404,17 @@ class SeriesBody(ResponseBody):
 
 class HealthBody(ResponseBody):
     status: Literal["ok", "degraded"]
-    problems: list[str] = Field(default=[], description="What cannot be stored at present")
+    problems: list[str] = Field(default=[], description="What cannot be stored now")
 
 
 class ImportBody(ResponseBody):
-    """What became of the answers of a file."""
+    """Results of importing a file of answers."""
 
     taken: int = Field(description="Answers that count now")
-    repeated: int = Field(description="Said before, so nothing changed")
-    late: int = Field(description="To questions that are closed")
-    conflicting: int = Field(description="Something else was said before that counts")
-    unknown: int = Field(description="To questions that were never asked")
-    refused: int = Field(description="Lines that cannot be understood")
-    blank: int = Field(description="Lines that are not filled in")
-    problems: list[str] = Field(description="A sentence for each unknown or refused line")
+    repeated: int = Field(description="Duplicates, which change nothing")
+    late: int = Field(description="Answers to closed questions")
+    conflicting: int = Field(description="Answers that differ from one that counts already")
+    unknown: int = Field(description="Answers to unknown questions")
+    refused: int = Field(description="Lines that cannot be parsed")
+    blank: int = Field(description="Lines without an answer")
+    problems: list[str] = Field(description="One message per unknown or refused line")

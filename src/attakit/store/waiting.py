@@ -1,4 +1,4 @@
-"""Waiting: samples asked about and not yet answered."""
+"""Waiting: samples with an open question."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from attakit.targets import Targets
 
 
 class Waiting(StoredRows):
-    """Keeps the inputs of samples that were asked about until their answer, skip or expiry.
+    """Stores the inputs of samples in question until their answer, skip or expiry.
 
-    A waiting sample counts as covered: otherwise a slow annotator would be asked about the same
+    A waiting sample counts as covered. Otherwise a slow annotator would be asked about the same
     cluster again and again.
 
     Examples
@@ -40,9 +40,9 @@ class Waiting(StoredRows):
     def hold(
         self, rows: LabelledRows, step: int, proposals: Mapping[SampleId, int] | None = None
     ) -> tuple[Query, ...]:
-        """Remember samples that are about to be asked, and name the questions.
+        """Store samples that are about to be asked about, and return the questions.
 
-        With proposals they are yes/no questions, each about the class proposed for the sample.
+        With proposals, these are yes/no questions about the proposed classes.
         """
         proposals = proposals or {}
         queries = tuple(Query(sample, step, proposals.get(sample)) for sample in rows.samples)
@@ -58,16 +58,16 @@ class Waiting(StoredRows):
         step: int,
         proposals: Mapping[SampleId, int] | None = None,
     ) -> tuple[Query, ...]:
-        """Hold those of the rows that a selector chose, with the weights it gave them."""
+        """Store the rows that a selector chose, with its weights."""
         places = {sample: place for place, sample in enumerate(rows.samples)}
         chosen = rows.take([places[sample] for sample in selection.samples])
         return self.hold(chosen.reweighted(selection.weights), step, proposals)
 
     def resolve(self, answers: Sequence[Answer]) -> LabelledRows | None:
-        """Take out what was answered; skipped samples are dropped, unknown answers ignored.
+        """Remove and return what was answered. Skipped and unknown samples are dropped.
 
-        Rows have `targets` where an answer is more than a label. A sample that is of none of the
-        classes is dropped as well: no classifier can learn that.
+        Rows have `targets` if an answer is more than a label. A sample that is of none of the
+        classes is dropped too: no classifier can learn that.
         """
         given = {answer.query: answer for answer in answers}
         if self._rows is None or given.keys().isdisjoint(self._queries):
@@ -108,7 +108,7 @@ def _with_answers(rows: LabelledRows, answers: Sequence[Answer]) -> LabelledRows
 def waiting_rows(
     batch: Batch, prediction: Prediction, activations: Tensor | None = None
 ) -> LabelledRows:
-    """The samples of a batch, each with weight 1 and a label that is not known yet.
+    """Return the samples of a batch, each with weight 1 and an unknown label.
 
     Examples
     --------

@@ -28,24 +28,23 @@ from attakit.service.web.uploads import Upload, read_upload
 
 router = APIRouter(tags=["predictions"])
 
-_QUEUE = 256  # requests that may wait; further ones get status 503
+_QUEUE = 256  # requests that may wait; more get status 503
 
 
 @router.post(
     "/v1/predict",
     responses={200: {"model": Predictions}, **documented(415)},
-    summary="Ask the model about one or many inputs",
+    summary="Predict one or many inputs",
 )
 async def predict(request: Request, service: Service, _caller: Predicting) -> Response:
     """Classify images, arrays or texts. The answer never waits for learning.
 
-    Send image files as multipart `files`, or JSON with `images` (base64), or JSON with `arrays`
-    (nested numbers) or `texts` where the model takes those. With `about`, a list with an entry per
-    input, you may send an `id` of your own, a `text` and `notes`: people who label see them. A
-    sample may be put up for labelling later.
+    Send image files as multipart `files`, or JSON with `images` (base64). For models that take
+    them, send JSON with `arrays` (nested numbers) or `texts`. The list `about` may contain your own
+    `id`, a `text` and `notes` for each input. Annotators see them. A sample may be labelled later.
     """
     if service.predicting.statistics().tasks_waiting > _QUEUE:
-        raise refuse(503, "Too many requests wait already. Try again in a moment.", retry_after=1)
+        raise refuse(503, "Too many requests are waiting. Try again in a moment.", retry_after=1)
     most = service.settings.server.inputs_per_request
     upload = await read_upload(request, most, _most_values(service))
     content = await to_thread.run_sync(_answer, service, upload, limiter=service.predicting)
@@ -53,7 +52,7 @@ async def predict(request: Request, service: Service, _caller: Predicting) -> Re
 
 
 def _most_values(service: AppState) -> int:
-    """A number that the values of one input do not exceed; commas in a text look like values."""
+    """Return an upper bound of the values of one input; commas in a text look like values."""
     is_text = service.settings.input.kind == "text"
     return LONGEST if is_text else math.prod(service.inputs.shape)
 
@@ -62,7 +61,7 @@ def _answer(service: AppState, upload: Upload) -> bytes:
     inputs, contents = _decode(service, upload)
     try:
         answered = service.predictor.predict(service.inputs.stack(inputs))
-    except StateError as error:  # no model yet, or none any more
+    except StateError as error:  # no model yet, or no longer
         raise refuse(503, str(error), retry_after=1) from error
     served, probabilities = _judge(service, answered, contents, upload)
     kept = [one for one in served if is_drawn(one.sample, service.settings.learning.keep)]
@@ -75,7 +74,7 @@ def _answer(service: AppState, upload: Upload) -> bytes:
 
 
 def is_drawn(sample: str, share: float) -> bool:
-    """Whether a sample belongs to the share that is stored. Its random name decides.
+    """True if a sample belongs to the stored share. Its random name decides.
 
     >>> is_drawn("7fffffff00", 0.5), is_drawn("8000000000", 0.5), is_drawn("ffffffff00", 1.0)
     (True, False, True)
@@ -98,8 +97,8 @@ def _judge(
     probabilities = answered.logits.softmax(dim=1)
     if not torch.isfinite(probabilities).all():
         raise StreamError(
-            "The model gives no finite numbers for an input: its values are too large. "
-            "Scale the inputs as those the model was trained on."
+            "The model gives no finite numbers for an input because its values are too large. "
+            "Scale the inputs like the training data of the model."
         )
     confidences, guesses = probabilities.max(dim=1)
     rows = zip(
@@ -118,7 +117,7 @@ def _judge(
 
 
 def _with_about(served: list[ServedSample], upload: Upload) -> list[ServedSample]:
-    """Samples with what their sender says of them; a text that is the input itself is shown."""
+    """Add the sender's descriptions to samples; a text input is shown as it is."""
     if upload.texts:
         texts = zip(served, upload.texts, strict=True)
         served = [replace(one, text=text) for one, text in texts]
@@ -137,7 +136,7 @@ def _encode_response(
     *,
     asked: Container[str],
 ) -> bytes:
-    """Encode a `Predictions` body; validating it would cost more than predicting."""
+    """Encode a `Predictions` body. Validating it would take longer than predicting."""
     predictions = [
         {
             "sample": one.sample,

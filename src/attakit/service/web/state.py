@@ -1,4 +1,4 @@
-"""AppState: the objects that endpoints use; `create_app` makes them once."""
+"""AppState: the objects that endpoints use. `create_app` creates them once."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class AppState:
     metrics: Metrics
     examples: Examples
     health: Health
-    predicting: CapacityLimiter  # limits the requests that are decoded or answered at a time
+    predicting: CapacityLimiter  # limits concurrent decoding and answering
 
 
 def app_state(request: Request) -> AppState:
-    """Return the state of the app that a request came to."""
+    """Return the state of the app that received a request."""
     state = request.app.state.service
     assert isinstance(state, AppState)
     return state
