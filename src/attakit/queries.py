@@ -160,8 +160,11 @@ class Answer:
 
     def teaches(self, classes: int) -> bool:
         """Whether a classifier can learn from it: not from a skip, nor from "none of them all"."""
-        is_outside = len(set(self.excluded)) == classes
-        return self.says_something and self.weight > 0 and not is_outside
+        return self.says_something and self.weight > 0 and not self.is_outside(classes)
+
+    def is_outside(self, classes: int) -> bool:
+        """Whether it says that the sample is of none of the classes."""
+        return len(set(self.excluded)) == classes
 
     @property
     def is_plain(self) -> bool:

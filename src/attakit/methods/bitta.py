@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -99,6 +99,7 @@ class BiTTA(AskingMethod):
         "wrong",
         "learn_count",
     )
+    learns_soft: ClassVar[bool] = False
 
     def __init__(
         self,

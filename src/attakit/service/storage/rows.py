@@ -75,6 +75,7 @@ class Question:
     proposed: int | None = None  # class of a yes/no question; None asks for the class
     refunded: bool | None = None  # "none of these" from before that was paid for
     weight: float | None = None  # how far to trust the label; None is an answer as usual
+    chances: tuple[float, ...] | None = None  # of each class, where people were weighed
 
 
 @dataclass(frozen=True, slots=True)

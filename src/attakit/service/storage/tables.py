@@ -153,6 +153,7 @@ questions = Table(
     *optional(proposed=Integer),  # class of a yes/no question; -1 once it is forgotten
     *optional(refunded=Boolean),  # of old "none of these", which were not paid for
     *optional(weight=Float),  # how far to trust the label; null is an answer as usual
+    *optional(chances=TuplesColumn(none_as_null=True)),  # of each class, by several people
     UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
 )
