@@ -15,7 +15,7 @@ help:
 	@echo "make docs       build the documentation site into site/"
 	@echo "make chaos      kill, lock and attack a live service (some minutes; make chaos-long: 200 kills)"
 	@echo "make check      check style, types, import rules and the documentation site"
-	@echo "make format     format the code"
+	@echo "make format     format the code and wrap the texts"
 	@echo "make benchmark  measure time and memory of SimATTA (on PACS if present), Tent and start-up"
 	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
 	@echo "make figures    repeat the paper's validation experiments on digits (a few minutes)"
@@ -58,6 +58,7 @@ docs: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+	git ls-files '*.md' | xargs $(BIN)/python tests/wrap_prose.py
 
 benchmark: $(VENV)/.dev
 	$(BIN)/python benchmarks/simatta_step.py

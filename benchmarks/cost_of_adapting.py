@@ -42,7 +42,7 @@ from attakit.records import Batch
 from attakit.select import LabelRate
 from attakit.settings.load import parse_experiment
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+NEIGHBOUR = Path(__file__).resolve().parents[2] / "shared" / "data"
 SIZE, PIXELS, IMAGE_CLASSES = 100, 128, 7
 BUDGET = 10_000  # never used up: each method asks at its usual pace
 PER_BATCH = 10  # labels, where they are learned one by one
@@ -194,7 +194,7 @@ def blending_extra(case: Case) -> float:
 
 
 def verdict(value: float, goal: float | None) -> str:
-    """A figure beside its goal, if it has one."""
+    """A figure and its goal, if it has one."""
     if goal is None:
         return f"{value:.2f}"
     return f"{value:.2f} (goal {goal:g}{'' if value <= goal else ', missed'})"
@@ -226,8 +226,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if DATA_VARIABLE not in os.environ and BESIDE.exists():
-        os.environ[DATA_VARIABLE] = str(BESIDE)
+    if DATA_VARIABLE not in os.environ and NEIGHBOUR.exists():
+        os.environ[DATA_VARIABLE] = str(NEIGHBOUR)
     for name in options.models:
         build = digits_case if name == "digits" else partial(image_case, name)
         print_times(build(options.batches), options.repeats)

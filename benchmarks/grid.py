@@ -55,11 +55,11 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         after_another = cells_in(Path(place) / "one", options)
-        beside = cells_in(Path(place) / "two", options)
+        parallel = cells_in(Path(place) / "two", options)
         alone = seconds_of(after_another, workers=1, threads=CORES)
-        together = seconds_of(beside, workers=CORES, threads=1)
-    print(f"{len(beside)} cells, one after another with {CORES} threads: {alone:.1f} s")
-    print(f"{len(beside)} cells, {CORES} at once with 1 thread each: {together:.1f} s")
+        together = seconds_of(parallel, workers=CORES, threads=1)
+    print(f"{len(parallel)} cells, one after another with {CORES} threads: {alone:.1f} s")
+    print(f"{len(parallel)} cells, {CORES} at once with 1 thread each: {together:.1f} s")
     print(f"ratio {together / alone:.2f} (target: at most {TARGET})")
 
 

@@ -67,7 +67,7 @@ CHOICES = {
     "Enhanced Tent": _tenth_and_tenfold(1e-3),
     "Anchor head, random labels": Choice("hedge", (0.1, 0.9)),
 }
-_TRAINER = {"SimATTA": "distilling"}  # to name beside a setting of a trainer that is the default
+_TRAINER = {"SimATTA": "distilling"}  # to name with a setting of a trainer that is the default
 
 
 def grid_tables(published: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,9 @@
 
 Simulated (with simpy) are the parts that all servers share: the database with its cores and its one
 lock for exclusive transactions, the one learner, and people who answer. A server is a source of
-samples: its own queue depends on nobody else. Samples come at random, as many as keep `--load` of a
-core of each server busy. A server writes what has gathered since its last write in one transaction,
-and stores nothing while 10,000 samples wait, as the real one does.
+samples: its own queue depends on nothing else. Samples come at random, as many as keep `--load` of
+a core of each server busy. A server writes what has gathered since its last write in one
+transaction, and stores nothing while 10,000 samples wait, as the real one does.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ SimATTA trains as in the paper here; `simatta_defaults.py` measures its defaults
 Everything is measured in this run and printed as ratios: the share of a step that is neither a
 forward nor a backward pass (aim on PACS: at most 10 %), SimATTA's time as a multiple of
 source-only inference on the same stream, what a shared forward pass and the channels-last layout
-save, and peak memory of a stream beside that of one six times as long (aim: no growth).
+save, and peak memory of a stream and of one six times as long (aim: no growth).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from attakit.settings.load import parse_experiment
 from attakit.train.balanced import BalancedTrainer
 
 CHECKPOINT = Path("checkpoints/pacs-photo.safetensors")
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+NEIGHBOUR = Path(__file__).resolve().parents[2] / "shared" / "data"
 LONG = 6
 SIMATTA = {"name": "simatta", "trainer": "balanced", "trainable": "all", "norm": "frozen"}
 
@@ -202,8 +202,8 @@ def main() -> None:
     if options.rounds:
         say(str(peak_of_rounds(options.rounds)))
         return
-    if DATA_VARIABLE not in os.environ and BESIDE.exists():
-        os.environ[DATA_VARIABLE] = str(BESIDE)
+    if DATA_VARIABLE not in os.environ and NEIGHBOUR.exists():
+        os.environ[DATA_VARIABLE] = str(NEIGHBOUR)
     found = (Path(os.environ.get(DATA_VARIABLE, "data")) / "PACS").exists()
     measure_memory()  # first: a process starts with the peak of the one that made it
     measure_time(options.data or ("pacs" if found else "digits"), options.steps)

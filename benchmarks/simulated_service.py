@@ -60,7 +60,7 @@ class World:
     held_out
         Share of each domain that is never sent.
     turn_seconds
-        So long the learner works on a turn.
+                Seconds that the learner works on a turn.
     people
         How many answer.
     thinking
@@ -68,9 +68,9 @@ class World:
     wrong, skipped, no_class
         Shares of answers that name another class, none, or say that no class fits.
     undone, twice
-        Shares of answers that are taken back and given anew, and that are sent twice.
+        Shares of answers that are undone and given again, and that are sent twice.
     avoided
-        Share of questions that nobody ever answers.
+        Share of questions that are never answered.
     seed
         Of all that is drawn.
     """
@@ -146,9 +146,9 @@ class SimulatedService:
     Parameters
     ----------
     settings
-        Of the service.
+                The service's settings.
     clock
-        Tells the time.
+        Returns the simulated time.
     """
 
     def __init__(self, settings: ServiceSettings, clock: Callable[[], float]) -> None:

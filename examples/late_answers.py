@@ -41,7 +41,7 @@ def train():
 def set_up(model):
     """A method, people and a ledger, as they are made at every start of the process."""
     people = Skipping(KnownLabels(stream.truth.labels), rate=0.2, seed=0)
-    # A question that nobody answers within six rounds expires, and its label is refunded.
+    # A question without an answer after six rounds expires, and its label is refunded.
     oracle = Expiring(Delayed(people, rounds=2, jitter=3, seed=0), rounds=6)
     return AnchorHead(model), oracle, Ledger(Budget(40))
 

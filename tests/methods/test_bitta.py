@@ -38,7 +38,7 @@ def test_chances_are_means_over_passes_with_dropout():
     inputs = torch.tensor([[1.5]])
     method.predict(inputs)
 
-    chances = method._chances(inputs, "test").exp()
+    chances = method._chances(inputs, "test")
 
     # The feature is either dropped or doubled: logits (0, 0) or (3, 0).
     expected = (0.5 + 1 / (1 + math.exp(-3))) / 2
@@ -50,31 +50,54 @@ def test_dropout_layers_of_the_model_are_used_where_there_are_some():
     inputs = torch.tensor([[1.5]])
     method.predict(inputs)
 
-    chances = method._chances(inputs, "test").exp()
+    chances = method._chances(inputs, "test")
 
     expected = 0.25 * 0.5 + 0.75 / (1 + math.exp(-2))  # kept ones become 1.5 / 0.75
     assert chances[0, 0].item() == pytest.approx(expected, abs=0.02)
     assert not any(layer.training for layer in method.model.modules())
 
 
-def test_the_losses_are_reward_penalty_and_agreement(method, monkeypatch):
+def losses_of(method, monkeypatch):
+    """The losses of a right, a wrong and two unlabelled samples, of which one agrees."""
     batch = tiny_batch(size=8)
     step = method.step(batch, Allowance(2))
     yes, no = step.queries
     method._remember(method.waiting.resolve([Answer.yes(yes, "me"), Answer.no(no, "me")]))
-    chances = torch.full((3, 3), 0.1)
+    others = method._unasked().take([0, 1])
+    own, other = method.predict(others.inputs).logits.argmax(dim=1).tolist()
+    chances = torch.full((4, 3), 0.05)
     chances[0, yes.proposed], chances[1, no.proposed] = 0.8, 0.6
-    chances[2, 0] = 0.9
-    monkeypatch.setattr(method, "_chances", lambda inputs, purpose: chances.log())
+    chances[2, own], chances[3, (other + 1) % 3] = 0.9, 0.9
+    monkeypatch.setattr(method, "_chances", lambda inputs, purpose: chances)
+    plain = method.predict(others.inputs)
+    logits = torch.cat([torch.zeros(2, 3), plain.logits])
+    monkeypatch.setattr(method.model, "forward", lambda inputs: replace(plain, logits=logits))
     parts = {
         "right_loss": method.right.rows,
         "wrong_loss": method.wrong.rows,
-        "agreement_loss": replace(method.latest.rows.take([0]), labels=torch.tensor([0])),
+        "agreement_loss": others,
     }
+    return {name: loss.item() for name, loss in method._losses(parts, "test").items()}
 
-    losses = {name: loss.item() for name, loss in method._losses(parts, "test").items()}
 
-    assert losses == pytest.approx(
+def test_the_losses_are_reward_penalty_and_agreement(method, monkeypatch):
+    def bounded(chance):  # the probabilities are taken for logits
+        return chance - math.log(math.exp(chance) + 2 * math.exp(0.05))
+
+    assert losses_of(method, monkeypatch) == pytest.approx(
+        {
+            "right_loss": -bounded(0.8),
+            "wrong_loss": bounded(0.6),
+            "agreement_loss": -bounded(0.9),
+        },
+        rel=1e-5,
+    )
+
+
+def test_the_losses_of_the_paper_are_logarithms(monkeypatch):
+    method = BiTTA(tiny_classifier(), objective="log")
+
+    assert losses_of(method, monkeypatch) == pytest.approx(
         {
             "right_loss": -math.log(0.8),
             "wrong_loss": math.log(0.6),
@@ -84,15 +107,18 @@ def test_the_losses_are_reward_penalty_and_agreement(method, monkeypatch):
     )
 
 
-def test_a_tiny_chance_of_a_wrong_class_is_not_pushed_further(method, monkeypatch):
+@pytest.mark.parametrize("objective", ["bounded", "log"])
+def test_a_class_that_is_ruled_out_is_not_pushed_further(objective, monkeypatch):
+    method = BiTTA(tiny_classifier(), objective=objective)
     step = method.step(tiny_batch(), Allowance(1))
     method._remember(method.waiting.resolve([Answer.no(step.queries[0], "me")]))
-    logs = torch.full((1, 3), -50.0, requires_grad=True)
-    monkeypatch.setattr(method, "_chances", lambda inputs, purpose: logs)
+    logits = torch.tensor([[-60.0, 1.0, 1.0]]).roll(step.queries[0].proposed, dims=1)
+    logits.requires_grad_()
+    monkeypatch.setattr(method, "_chances", lambda inputs, purpose: logits.softmax(dim=1))
 
     method._losses({"wrong_loss": method.wrong.rows}, "test")["wrong_loss"].backward()
 
-    assert logs.grad.abs().sum() == 0
+    assert logits.grad.abs().sum() < 1e-6
 
 
 def test_yes_makes_the_proposed_class_likelier_and_no_less_likely():
@@ -120,16 +146,12 @@ def test_it_asks_where_dropout_makes_its_own_answer_least_likely(method):
     ]
 
 
-def test_only_samples_that_were_not_asked_about_agree(method):
+def test_only_samples_that_were_not_asked_about_can_agree(method):
     batch = tiny_batch()
     step = method.step(batch, Allowance(2))
 
-    agreeing = method._agreeing()
-
-    assert not {query.sample for query in step.queries} & set(agreeing.samples)
-    predicted = method.predict(batch.inputs).logits.argmax(dim=1).tolist()
-    places = [batch.samples.index(name) for name in agreeing.samples]
-    assert agreeing.labels.tolist() == [predicted[place] for place in places]
+    asked = {query.sample for query in step.queries}
+    assert set(method._unasked().samples) == set(batch.samples) - asked
 
 
 def test_the_update_waits_for_the_answers_to_its_batch(method):
@@ -197,6 +219,25 @@ def test_a_single_sample_moves_no_statistics(method):
     batch = tiny_batch()
 
     method.step(Batch(0, batch.samples[:1], batch.inputs[:1]), Allowance(0))
+
+    assert torch.equal(method.model.state_dict()["model.1.running_mean"], before)
+
+
+def test_it_asks_about_what_the_moved_statistics_predict():
+    method, batch = BiTTA(tiny_classifier(), norm_momentum=1.0), tiny_batch(3)
+
+    step = method.step(batch, Allowance(3))
+
+    moved = method.predict(batch.inputs).logits.argmax(dim=1).tolist()
+    for query in step.queries:
+        assert query.proposed == moved[batch.samples.index(query.sample)]
+
+
+def test_learning_leaves_the_stored_statistics_alone(method):
+    queries = method.step(tiny_batch(), Allowance(2)).queries
+    before = method.model.state_dict()["model.1.running_mean"].clone()
+
+    method.learn([Answer.no(query, "me") for query in queries])
 
     assert torch.equal(method.model.state_dict()["model.1.running_mean"], before)
 

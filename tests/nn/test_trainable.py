@@ -10,6 +10,7 @@ from attakit.nn import (
     named_model,
     trainable_parameters,
 )
+from attakit.nn.trainable import block_layers
 
 
 def names_that_train(classifier: Classifier, which: str) -> list[str]:
@@ -175,3 +176,12 @@ def test_leaving_out_every_block_is_refused_with_advice():
 def test_a_share_above_one_is_refused(resnet):
     with pytest.raises(SettingError, match=r"left_out must be at least 0 and at most 1, got 1\.5"):
         early_norm_parameters(resnet, 1.5)
+
+
+def test_blocks_are_the_stages_of_a_resnet_and_the_blocks_of_a_vision_transformer():
+    resnet = named_model("resnet18", classes=3)
+    vit = named_model("vit_tiny_patch16_224", classes=3)
+
+    stages = [resnet.layer1, resnet.layer2, resnet.layer3, resnet.layer4]
+    assert block_layers(Classifier(resnet)) == stages
+    assert block_layers(Classifier(vit)) == list(vit.blocks)

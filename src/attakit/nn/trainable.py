@@ -71,11 +71,7 @@ def early_norm_parameters(classifier: Classifier, left_out: float) -> list[nn.Pa
     """
     check_range(_EARLY, "left_out", left_out, at_least=0, at_most=1)
     norm = set(_norm(classifier))
-    stages = find_stages(classifier.model)
-    blocks = _blocks(stages, norm)
-    if len(blocks) == 1:  # all blocks in one container, as in an EfficientNet
-        stages = find_stages(classifier.model, LONE_CONTAINER_SHARE)
-        blocks = _blocks(stages, norm)
+    stages, blocks = _find_blocks(classifier, norm)
     count = int(left_out * len(blocks) + 0.5)
     end = blocks[-count] if count else len(stages)
     early = [parameter for stage in stages[:end] for parameter in stage if parameter in norm]
@@ -102,6 +98,37 @@ def find_stages(
     [2, 2]
     """
     return _open(model, container_share * _count(model))
+
+
+def block_layers(classifier: Classifier) -> list[nn.Module]:
+    """The modules of a model that are blocks: layer1 to layer4 of a ResNet, each block of a ViT.
+
+    Examples
+    --------
+    >>> from attakit.nn.small import SmallCNN
+    >>> model = SmallCNN()
+    >>> block_layers(Classifier(model)) == [model.block1, model.block2, model.block3]
+    True
+    """
+    stages, blocks = _find_blocks(classifier, set(norm_parameters(classifier.model)))
+    layers = [(layer, set(layer.parameters())) for layer in classifier.model.modules()]
+    found = [
+        next((layer for layer, own in layers if own and own <= set(stages[place])), None)
+        for place in blocks
+    ]
+    return [layer for layer in found if layer is not None]
+
+
+def _find_blocks(
+    classifier: Classifier, norm: set[nn.Parameter]
+) -> tuple[list[list[nn.Parameter]], list[int]]:
+    """The stages of a model, and which of them are blocks."""
+    stages = find_stages(classifier.model)
+    blocks = _blocks(stages, norm)
+    if len(blocks) == 1:  # all blocks in one container, as in an EfficientNet
+        stages = find_stages(classifier.model, LONE_CONTAINER_SHARE)
+        blocks = _blocks(stages, norm)
+    return stages, blocks
 
 
 def _blocks(stages: list[list[nn.Parameter]], norm: set[nn.Parameter]) -> list[int]:

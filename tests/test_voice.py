@@ -1,0 +1,149 @@
+"""The texts are in plain English: short sentences, and no phrase that reads as translated."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from prose import cells, sentences, words
+from wrap_prose import wrap
+
+ROOT = Path(__file__).parent.parent
+SENTENCE_WORDS = 30
+CELL_WORDS = 25
+
+# What to avoid, and what to write in its place.
+BANNED = {
+    r"(?:is|are|was|were|be|been) told": "is shown, gets, knows",
+    r"tells": "prints, reports, says, shows",
+    r"so (?:many|long|often)": "this many, as long as, a number",
+    r"anew": "again",
+    r"once more": "again",
+    r"go(?:es)? on": "continues",
+    r"besides?": "next to, with, also, except",
+    r"whoever": "anyone who",
+    r"whichever": "the one that",
+    r"of timm": "timm's",
+    r"of the paper(?!')": "the paper's",
+    r"mends?": "fix",
+    r"give the command": "run the command",
+    r"nobody": "no one, or say who",
+    r"in all(?=[.,;:)]|$)": "in total",
+    r"by itself": "alone, automatically",
+    r"stands? in(?! for)": "is in",
+    r"wants": "needs, expects",
+    r"(?:takes no|without a) word": "say what happens",
+    r"whence|thereof|therein|hereby|wherein": "say it in two sentences",
+}
+
+
+def compiled(phrase):
+    """A pattern that finds a phrase across lines, but not inside a file name."""
+    spaced = phrase.replace(" ", r"[\s#]+")  # a comment of several lines has a # on each
+    return re.compile(rf"(?<![-\w]){spaced}(?![-\w])", re.IGNORECASE)
+
+
+PHRASES = {compiled(phrase): instead for phrase, instead in BANNED.items()}
+
+# Texts that users or maintainers read. The tests' own names and strings are left out.
+KINDS = (".md", ".toml", ".html", ".j2", ".js", ".css", ".py", ".yaml", ".yml", ".ipynb")
+PLACES = ("benchmarks/", "deploy/", "docs/", "examples/", "experiments/", "results/", "src/")
+# Beginnings of paths that still wait for their plain-English pass. This list only shrinks.
+NOT_YET_CLEAN: tuple[str, ...] = (
+    "CHANGELOG.md",
+    "README.md",
+    "benchmarks/leaderboard_page.py",
+    "docs/anchor-head.md",
+    "docs/leaderboard.md",
+    "src/attakit/build/",
+    "src/attakit/cli/",
+    "src/attakit/client/",
+    "src/attakit/engine/",
+    "src/attakit/files.py",
+    "src/attakit/label/",
+    "src/attakit/methods/",
+    "src/attakit/nn/",
+    "src/attakit/paper/",
+    "src/attakit/report/",
+    "src/attakit/select/",
+    "src/attakit/service/learner/",
+    "src/attakit/service/storage/",
+    "src/attakit/service/web/",
+    "src/attakit/store/",
+    "src/attakit/stream/",
+    "src/attakit/testing/",
+    "src/attakit/train/",
+)
+
+
+def tracked(*kinds):
+    """Names of tracked files at the top and in `PLACES`, without those that are not clean yet."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [
+        name
+        for name in listed
+        if name.endswith(kinds)
+        and ("/" not in name or name.startswith(PLACES))
+        and not name.startswith(NOT_YET_CLEAN or "\0")
+    ]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_a_repository():
+    if not (ROOT / ".git").exists():
+        pytest.skip("only a git repository knows which files are tracked")
+
+
+def test_no_tracked_text_has_a_banned_phrase():
+    found = [
+        f"{name}: {hit[0]!r}; write: {instead}"
+        for name in tracked(*KINDS)
+        for phrase, instead in PHRASES.items()
+        for hit in phrase.finditer(read(name))
+    ]
+
+    assert found == []
+
+
+def test_no_sentence_of_a_page_is_long():
+    found = [
+        (name, words(sentence), sentence)
+        for name in tracked(".md")
+        for sentence in sentences(read(name))
+        if words(sentence) > SENTENCE_WORDS
+    ]
+
+    assert found == []
+
+
+def test_no_table_cell_holds_a_paragraph():
+    found = [
+        (name, words(cell), cell)
+        for name in tracked(".md")
+        for cell in cells(read(name))
+        if words(cell) > CELL_WORDS
+    ]
+
+    assert found == []
+
+
+def test_prose_is_wrapped():
+    found = [name for name in tracked(".md") if wrap(read(name)) != read(name)]
+
+    assert found == [], "`make format` wraps them"
+
+
+@pytest.mark.parametrize("phrase", ["The error is told in one line.", "It goes\non.", "Besides,"])
+def test_a_banned_phrase_is_found_across_lines_and_in_capitals(phrase):
+    assert any(pattern.search(phrase) for pattern in PHRASES)
+
+
+def test_a_file_name_is_not_prose():
+    assert not any(pattern.search("0008-a-ledger-beside-the-budget.md") for pattern in PHRASES)
