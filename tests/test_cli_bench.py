@@ -246,7 +246,9 @@ def test_a_grid_of_failed_cells_only_is_not_called_fair(work):
 
 
 def test_a_folder_that_cannot_be_made_is_named(work):
-    with pytest.raises(SettingError, match=r"folder: suite\.toml cannot be made .*Choose another"):
+    with pytest.raises(
+        SettingError, match=r"folder: suite\.toml cannot be created .*Choose another"
+    ):
         call("--set", "folder=suite.toml")
 
 

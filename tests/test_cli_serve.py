@@ -96,10 +96,10 @@ MISTAKES = {
     "array": (["service.toml", "--set", "input.kind=array"], "needs the shape"),
     "webhook": (["service.toml", "--set", "labels.webhook=x"], "an http or https address"),
     "database": (["service.toml", "--set", "database=mysql://x/y"], "SQLite or PostgreSQL"),
-    "place": (["service.toml", "--folder", "broken.toml"], "broken.toml cannot be made"),
+    "place": (["service.toml", "--folder", "broken.toml"], "broken.toml cannot be created"),
     "apart": (
         ["service.toml", "--folder", "broken.toml", "--set", "database=sqlite:///apart.sqlite"],
-        "broken.toml cannot be made",
+        "broken.toml cannot be created",
     ),
     "reordered": (
         ["service.toml", "--set", "classes=['dog', 'cat', 'cow']"],
@@ -109,7 +109,7 @@ MISTAKES = {
         ["service.toml", "--open", "--host", "0.0.0.0"],
         "server.open: 0.0.0.0 can be reached from other machines",
     ),
-    "source": (["service.toml", "--set", "model.weights=again.safetensors"], "Give the same"),
+    "source": (["service.toml", "--set", "model.weights=again.safetensors"], "Use the same"),
 }
 
 

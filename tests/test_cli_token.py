@@ -113,7 +113,7 @@ def test_a_folder_that_cannot_be_made_is_told(call, tmp_path):
     (tmp_path / "file").write_text("")
 
     for place in (tmp_path / "file", tmp_path / "file" / "live"):
-        with pytest.raises(SettingError, match=r"cannot be made \(.*\)\. Choose another one"):
+        with pytest.raises(SettingError, match=r"cannot be created \(.*\)\. Choose another one"):
             call("create", "Ada", "--role", "label", "--folder", str(place))
 
 

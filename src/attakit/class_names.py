@@ -1,4 +1,4 @@
-"""When two names of classes are the same."""
+"""Compare class names the way files do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def plain_name(name: str) -> str:
-    """A name as files are searched for it: without spaces around it, accents in one form.
+    """Normalise a name for searching files: no surrounding spaces, accents in one form.
 
     Spreadsheets drop such spaces, and some programs write letters with accents in two parts.
 
@@ -18,7 +18,7 @@ def plain_name(name: str) -> str:
 
 
 def same_names(names: Sequence[str]) -> tuple[str, str] | None:
-    """The first two names that files cannot tell apart, or None if all are different.
+    """Return the first two names that files cannot distinguish, or None if all are different.
 
     >>> same_names(["cat", "dog", "cat "])
     ('cat', 'cat ')

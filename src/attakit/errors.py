@@ -42,7 +42,7 @@ class ModelError(AttaError, ValueError):
 
 
 class DoesNotApply(ModelError):
-    """The model lacks what the method adapts. In a suite this is no failure."""
+    """The model lacks what the method adapts. In a suite this is not a failure."""
 
 
 class StreamError(AttaError):
@@ -58,7 +58,7 @@ class BudgetExhausted(LabelError):
 
 
 class UnknownQuestion(LabelError):
-    """An answer arrived to something that was never asked."""
+    """An answer arrived for a question that was never asked."""
 
 
 class StateError(AttaError):
@@ -102,7 +102,7 @@ def needs_extra(what: str, extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package in ("", "attakit"):  # a fault of the program, not of the installation
+        if package in ("", "attakit"):  # a bug in attakit, not a missing package
             raise
         raise MissingExtra(
             f"{what} needs the package {package}, which is not installed. "
@@ -175,7 +175,7 @@ def check_choice(who: str, name: str, value: object, choices: Iterable[str]) -> 
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
-    """Build the error for a name that is not in a table, with the nearest one that is.
+    """Build the error for an unknown name, with the closest known one.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
 
 
 def unknown_setting(who: str, name: str, known: Iterable[str]) -> SettingError:
-    """Build the error for a setting that does not exist, with the nearest one that does.
+    """Build the error for an unknown setting, with the closest known one.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def unknown_setting(who: str, name: str, known: Iterable[str]) -> SettingError:
 
 
 def nearest_hint(name: str, known: Iterable[str], count: int = 1) -> str:
-    """Say which known names may have been meant, with a space in front; nothing if none is near.
+    """Suggest known names that look similar, after a space. Empty if none is close.
 
     Examples
     --------

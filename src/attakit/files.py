@@ -1,4 +1,4 @@
-"""Files that a crash leaves whole, and files that only their own user may read."""
+"""Atomic file writes, and files that only their owner may read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-# Windows has no such modes; there everything is made as usual.
+# Windows has no such modes, so files there get the usual ones.
 _HAS_MODES = os.name == "posix"
 _FOLDER = 0o700 if _HAS_MODES else 0o777
 _FILE = 0o600 if _HAS_MODES else 0o666
@@ -17,16 +17,16 @@ _OTHERS = 0o077
 
 @contextmanager
 def atomic_write(path: Path, *, sync: bool = False) -> Iterator[Path]:
-    """Inside, write to the path that is given; when the block ends, that file replaces `path`.
+    """Write to the path that the block receives; at the end of the block that file replaces `path`.
 
     If the block or the replacement fails, the old file stays and the new one is removed.
 
     Parameters
     ----------
     path
-        The file to write; its folder is made if it is missing.
+        The file to write. A missing folder is created.
     sync
-        Wait until the file and its name would survive a loss of power.
+        Wait until the file and its name would survive a power cut.
 
     Examples
     --------
@@ -37,8 +37,8 @@ def atomic_write(path: Path, *, sync: bool = False) -> Iterator[Path]:
     ...     Path(folder, "page.html").read_text()
     'whole'
     """
-    # Hidden, so that nobody takes what a crash leaves behind for a result. With the same ending,
-    # since some libraries choose the format by it.
+    # Hidden, so that a file left by a crash is not mistaken for a result. It keeps the ending,
+    # because some libraries choose the format by it.
     draft = path.with_name(f".{path.name}.{uuid4().hex}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def atomic_write(path: Path, *, sync: bool = False) -> Iterator[Path]:
         if sync:
             _sync(draft)
         os.replace(draft, path)
-        if sync and os.name == "posix":  # elsewhere a folder cannot be opened
+        if sync and os.name == "posix":  # other systems cannot open a folder
             _sync(path.parent)
     finally:
         with suppress(OSError):
@@ -63,23 +63,23 @@ def _sync(path: Path) -> None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder that nobody else may enter; one that is there stays as it is."""
+    """Create a folder that other users cannot enter. An existing one stays as it is."""
     folder.mkdir(_FOLDER, parents=True, exist_ok=True)
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file that nobody else may read; one that is there stays as it is."""
+    """Create an empty file that other users cannot read. An existing one stays as it is."""
     os.close(_open_private(str(path), os.O_CREAT | os.O_WRONLY))
 
 
 def write_private_text(path: Path, text: str) -> None:
-    """Write a file that nobody else may read."""
+    """Write a file that other users cannot read."""
     with open(path, "w", encoding="utf-8", opener=_open_private) as file:
         file.write(text)
 
 
 def is_shared(path: Path) -> bool:
-    """Whether the mode of a file or folder lets other users of the machine in."""
+    """True if other users of the machine may open a file or folder."""
     return _HAS_MODES and bool(path.stat().st_mode & _OTHERS)
 
 

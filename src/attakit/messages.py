@@ -9,7 +9,7 @@ from attakit.errors import AttaError
 
 
 def is_user_error(error: Exception) -> bool:
-    """True if the user can fix the error, so that a traceback would only be in the way.
+    """True if the user can fix the error, so that a traceback would not help.
 
     >>> is_user_error(OSError("No space left on device")), is_user_error(KeyError("name"))
     (True, False)

@@ -71,7 +71,7 @@ class LearnsAtOnce:
 
 @runtime_checkable
 class CountsSteps(Protocol):
-    """A method that can go through several streams, one after the other."""
+    """A method that can run through several streams, one after the other."""
 
     @property
     def next_step(self) -> int:

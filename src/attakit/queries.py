@@ -1,4 +1,4 @@
-"""What passes between a method and the people who answer. No torch here: labelling stays light."""
+"""Questions and answers that a method and people exchange. No torch here: labelling stays light."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from attakit.errors import LabelError
 
 SampleId = NewType("SampleId", str)
 
-# A class; no idea; none of the classes; yes or no to the class that is proposed.
+# A class; no idea; none of the classes; yes or no to the proposed class.
 AnswerKind = Literal["label", "skip", "none", "yes", "no"]
 AnswerOutcome = Literal["accepted", "repeated", "late", "conflict"]  # only the first counts
-QuestionKind = Literal["class", "yes_no"]  # which class is it, or is it this class
+QuestionKind = Literal["class", "yes_no"]  # "which class is it?" or "is it this class?"
 SaidKind = Literal["label", "yes", "no", "excluded", "among", "soft", "skipped"]
 QuestionState = Literal["open", "answered", "no", "skipped", "none", "expired", "forgotten"]
 
@@ -43,17 +43,17 @@ class Query:
 
     @property
     def kind(self) -> QuestionKind:
-        """What is asked: the class, or yes or no."""
+        """The kind of question: about the class, or yes/no."""
         return "class" if self.proposed is None else "yes_no"
 
     def packed(self) -> list[Any]:
-        """The question as a list for saved states: sample, step, and what is proposed if any."""
+        """Return a list for saved states: sample, step, and the proposed class if any."""
         proposal = [] if self.proposed is None else [{"proposed": int(self.proposed)}]
         return [str(self.sample), int(self.step), *proposal]
 
     @staticmethod
     def unpacked(packed: Sequence[Any]) -> Query:
-        """A question from a saved state.
+        """Read a question from a saved state.
 
         States of earlier versions may have a number as third value, which numbered repeated
         questions. It is ignored.
@@ -70,10 +70,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for a query: one of a class, excluded classes, candidates, or chances.
+    """The reply to a query: a class, excluded classes, candidates, or chances.
 
-    An answer without any of them is a question that was skipped or expired: the budget is
-    refunded. Everything else is paid for.
+    An answer with none of these means that the question was skipped or expired, and the budget is
+    refunded. All other answers are paid for.
 
     Parameters
     ----------
@@ -90,10 +90,9 @@ class Answer:
     chances
         One number per class, 0 or more: how likely each class is. They need not add up to 1.
     weight
-        How far to trust the answer. 1 is an answer as usual; 0 says nothing.
+        How far to trust the answer. 1 is a normal answer; 0 says nothing.
     cost
-        What it cost, in labels, if that is less than the price of the question. None for the full
-        price.
+        The cost in labels, if it is less than the price of the question. None for the full price.
 
     Examples
     --------
@@ -115,7 +114,7 @@ class Answer:
 
     @staticmethod
     def yes(query: Query, annotator: str) -> Answer:
-        """The proposed class is right. That is a label."""
+        """The proposed class is right. This counts as a label."""
         return Answer(query, _proposed(query), annotator)
 
     @staticmethod
@@ -125,12 +124,12 @@ class Answer:
 
     @staticmethod
     def skipped(query: Query, annotator: str) -> Answer:
-        """Nothing is said, and the budget is refunded."""
+        """The question was skipped, and the budget is refunded."""
         return Answer(query, None, annotator)
 
     @staticmethod
     def knowing(query: Query, label: int, annotator: str) -> Answer:
-        """What somebody who knows the class answers: the class, or yes or no if that is asked.
+        """The answer of someone who knows the class: the class, or yes or no if that is asked.
 
         Examples
         --------
@@ -143,7 +142,7 @@ class Answer:
 
     @property
     def kind(self) -> SaidKind:
-        """What kind of thing is said."""
+        """The kind of answer."""
         proposed = self.query.proposed
         if self.label is not None:
             return "label" if self.label != proposed else "yes"
@@ -155,20 +154,20 @@ class Answer:
 
     @property
     def says_something(self) -> bool:
-        """Whether the question was answered at all, rather than skipped or expired."""
+        """True if the question was answered, not skipped or expired."""
         return self.kind != "skipped"
 
     def teaches(self, classes: int) -> bool:
-        """Whether a classifier can learn from it: not from a skip, nor from "none of them all"."""
+        """True if a classifier can learn from it: not if it is a skip or excludes all classes."""
         return self.says_something and self.weight > 0 and not self.is_outside(classes)
 
     def is_outside(self, classes: int) -> bool:
-        """Whether it says that the sample is of none of the classes."""
+        """True if it says that the sample is of none of the classes."""
         return len(set(self.excluded)) == classes
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a class that counts as usual, or a skip: all that most code needs."""
+        """True for a class that counts as usual, or a skip: all that most code needs."""
         return self.weight == 1 and not self.excluded and not self.among and self.chances is None
 
 
@@ -183,29 +182,28 @@ def _proposed(query: Query) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How many questions a step may ask, about which classes, and at which pace.
+    """How many questions a step may ask, about which classes, and how fast.
 
-    A method that asks works out from its rate of labels how many are due
-    (`AskingMethod.due`). `attakit.select.allowed.select_allowed` applies the rest to the choice of
-    any selector.
+    A method that asks computes from its label rate how many are due (`AskingMethod.due`).
+    `attakit.select.allowed.select_allowed` applies the rest to the choice of any selector.
 
     Parameters
     ----------
     count
-        Most questions of the step: what is left of the budget.
+        Most questions of the step: the rest of the budget.
     per_class
-        Questions left for each predicted class. A class that is not named has none left. None
-        sets no limit per class.
+        Questions left for each predicted class. A class that is not listed has none left. None sets
+        no limit per class.
     pace
         How many times faster than usual to ask, for example after a drift alarm.
     samples_left
-        Samples that are still to come, this batch included. None if unknown.
+        Samples still to come, including this batch. None if unknown.
     due
-        Questions that are due now. None if all that are allowed may be asked.
+        Questions that are due now. None allows all that the other limits permit.
     repeat
-        Samples that were asked about when the same step ran before, in a replay. They are asked
-        about again even if the selector would now choose others. A mapping also says which class
-        was proposed for each, None for a question about the class. None if the step is new.
+        In a replay, samples that this step asked about before. They are asked about again even if
+        the selector would now choose others. A mapping also names the proposed class of each, None
+        for a question about the class. None if the step is new.
     yes_no
         Most yes/no questions of the step, if it asks no others. None if they cost as much as
         others.
@@ -226,11 +224,11 @@ class Allowance:
 
     @property
     def limit(self) -> int:
-        """Most questions of the step: those that are due, within those that are allowed."""
+        """Most questions of the step: the due ones, within the allowed ones."""
         return self.count if self.due is None else min(self.count, self.due)
 
     def of(self, kind: QuestionKind) -> Allowance:
-        """The allowance of a step that asks questions of one kind only, with their `count`.
+        """Return the allowance of a step that asks questions of one kind only, with their `count`.
 
         Examples
         --------
@@ -253,11 +251,11 @@ class Oracle(Stateful, Protocol):
     """Answers questions, at once or later."""
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Put questions. Returns at once."""
+        """Ask questions. Returns at once."""
 
     def collect(self) -> Sequence[Answer]:
         """Hand over the answers that are ready. Never waits."""
 
     @property
     def pending(self) -> int:
-        """How many questions have no answer handed over yet."""
+        """Number of questions whose answer has not been handed over."""

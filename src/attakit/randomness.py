@@ -1,7 +1,7 @@
 """Random choices that depend only on (seed, purpose, step).
 
-Nothing in the library uses global random state. A choice made from its own generator does not
-shift when another choice is added before it, and a resumed run needs no saved generator.
+Nothing in the library uses global random state. Each choice has its own generator, so a new choice
+shifts no other, and a resumed run needs no saved generator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The values that flow through the loop. All frozen; none holds a label it should not."""
+"""The values that flow through the loop. All are frozen, and none holds labels it should not."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import Tensor
 from attakit.queries import Answer, Query, SampleId
 from attakit.targets import Targets
 
-UNKNOWN = -1  # in the place of a label
+UNKNOWN = -1  # used instead of a label
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the stream delivers. Holds no labels and no domain, so a method cannot peek."""
+    """What the stream delivers. It has no labels and no domain, so a method cannot peek."""
 
     step: int  # 0, 1, 2, … over the whole run
     samples: tuple[SampleId, ...]
@@ -29,7 +29,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a classifier says about a batch, in one forward pass."""
+    """The classifier's output for a batch, from one forward pass."""
 
     logits: Tensor  # (batch, classes)
     features: Tensor  # (batch, dim)
@@ -72,7 +72,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class LabelledRows:
-    """Samples with all that is needed to train on them."""
+    """Samples with everything needed to train on them."""
 
     samples: tuple[SampleId, ...]
     inputs: Tensor  # (rows, *input_shape)
@@ -80,7 +80,7 @@ class LabelledRows:
     features: Tensor  # (rows, dim)
     logits: Tensor  # (rows, classes)
     weights: Tensor  # (rows,)
-    activations: Tensor | None = None  # at the layer where a network is split, if it is
+    activations: Tensor | None = None  # at the layer where the network is split, if it is split
     targets: Targets | None = None  # what people said, if it is more than labels of weight 1
 
     def __len__(self) -> int:
@@ -88,11 +88,11 @@ class LabelledRows:
 
     @property
     def entry(self) -> Tensor:
-        """What a pass over these rows begins with: activations if they are kept, else inputs."""
+        """Where a pass over these rows begins: activations if they are stored, else inputs."""
         return self.inputs if self.activations is None else self.activations
 
     def unlabelled(self) -> Rows:
-        """The same rows as a selector may see them."""
+        """Return the same rows without labels, for a selector."""
         return Rows(self.samples, self.features, self.logits, self.weights)
 
     def take(self, positions: Sequence[int]) -> LabelledRows:
@@ -126,13 +126,13 @@ class LabelledRows:
         )
 
     def as_targets(self) -> Targets:
-        """What people said, also where it is labels only."""
+        """Return what people said as targets, also if it is labels only."""
         if self.targets is not None:
             return self.targets
         return Targets.of_labels(self.labels, self.logits.shape[1]).to(self.logits)
 
     def only_labelled(self) -> LabelledRows:
-        """The rows whose class is known and counts as usual, for what learns from labels alone."""
+        """Return the rows whose class is known and counts as usual, to learn from labels only."""
         if self.targets is None:
             return self
         plain = (self.labels != UNKNOWN) & (self.targets.weights == 1)
@@ -177,9 +177,9 @@ class Selection:
     samples
         Chosen candidates, best first.
     weights
-        New weights of chosen and of known samples, where they change.
+        New weights of chosen and known samples, if they change.
     clusters
-        Cluster number of every sample that was looked at, where the selector clusters.
+        Cluster number of every sample considered, if the selector clusters.
     """
 
     samples: tuple[SampleId, ...] = ()
@@ -204,8 +204,8 @@ class Step:
     queries: tuple[Query, ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)  # kept samples, bounds, …
     choice: Choice | None = None
-    batch: Batch | None = None  # what was answered, if the method chose that from a pool
-    seconds: float | None = None  # without loading, if the method loads samples itself
+    batch: Batch | None = None  # the answered batch, if the method chose it from a pool
+    seconds: float | None = None  # without loading time, if the method loads samples itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +222,11 @@ class StepResult:
 
     batch: Batch
     step: Step
-    answers: tuple[Answer, ...]  # fresh ones that arrived in this turn, skips included
+    answers: tuple[Answer, ...]  # new ones that arrived in this turn, including skips
     training: Training
     seconds: float  # spent by the method in step and learn
-    asked: int  # questions put so far, refunds not subtracted
-    received: int  # answers received so far, skips not counted
+    asked: int  # questions asked so far; refunds are not subtracted
+    received: int  # answers received so far; skips are not counted
     remaining: float  # labels the budget still allows (infinite without a limit)
-    cost: float = 0.0  # what the received answers cost so far, in labels
+    cost: float = 0.0  # cost of the received answers so far, in labels
     counts: Mapping[str, int] = field(default_factory=dict)  # received answers of each kind

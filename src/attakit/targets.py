@@ -21,13 +21,13 @@ class Targets:
     Parameters
     ----------
     shares
-        One row per sample and one column per class. A row of a known class has a single 1, a soft
-        answer has shares that add up to 1. In a row that is `open` every class that is still
-        possible has a 1: "not a horse" is a row of ones with a 0 for horse.
+        One row per sample and one column per class. A known class is a single 1; a soft answer is
+        shares that add up to 1. In an `open` row every class that is still possible has a 1: "not a
+        horse" is a row of ones with a 0 for horse.
     weights
         How much each row counts. 0 leaves it out.
     open
-        Which rows say only what is possible. Their likelihood is the total probability of the
+        Marks rows that only say what is possible. Their likelihood is the total probability of the
         possible classes.
 
     Examples
@@ -42,7 +42,7 @@ class Targets:
 
     @staticmethod
     def of_labels(labels: Tensor, classes: int, weights: Tensor | None = None) -> Targets:
-        """Targets of samples whose class is known."""
+        """Return targets for samples whose class is known."""
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
             raise LabelError(f"Targets: labels must be 0 to {classes - 1}, got {labels.tolist()}.")
         shares = F.one_hot(labels, classes).double()
@@ -51,7 +51,7 @@ class Targets:
 
     @staticmethod
     def of_exclusions(labels: Tensor, classes: int, weights: Tensor | None = None) -> Targets:
-        """Targets of samples that are known not to be of a class.
+        """Return targets for samples that are known not to be of a class.
 
         >>> Targets.of_exclusions(torch.tensor([1]), classes=3).shares.tolist()
         [[1.0, 0.0, 1.0]]
@@ -61,7 +61,7 @@ class Targets:
 
     @staticmethod
     def of_answers(answers: Sequence[Answer], classes: int) -> Targets:
-        """Targets of answers that say something, in their order.
+        """Return targets for answers that say something, in their order.
 
         >>> from attakit.queries import Query
         >>> Targets.of_answers([Answer(Query("a", 0), None, "me", among=(0, 2))], 3).shares.tolist()
@@ -83,11 +83,11 @@ class Targets:
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
     def to(self, like: Tensor) -> Targets:
-        """The same with the type and on the device of a tensor."""
+        """Return the same targets with the type and device of a tensor."""
         return Targets(self.shares.to(like), self.weights.to(like), self.open.to(like.device))
 
     def take(self, places: Tensor) -> Targets:
-        """The rows at some places, given as numbers or as a mask."""
+        """Return the rows at some places, given as numbers or as a mask."""
         return Targets(self.shares[places], self.weights[places], self.open[places])
 
     def join(self, other: Targets) -> Targets:
@@ -99,7 +99,7 @@ class Targets:
         )
 
     def losses(self, logits: Tensor) -> Tensor:
-        """The negative log-likelihood of every row, without its weight. It has gradients."""
+        """Return the negative log-likelihood of every row, unweighted and with gradients."""
         known = (self.shares * logits).sum(dim=1)
         possible = torch.where(self.shares > 0, logits, -torch.inf)
         known = torch.where(self.open, possible.logsumexp(dim=1), known)
@@ -107,7 +107,7 @@ class Targets:
 
 
 def _shares(answer: Answer, classes: int) -> list[float]:
-    """The row of one answer: shares, or a 1 for every class that is possible."""
+    """Return the row of one answer: shares, or a 1 for every possible class."""
     if answer.excluded:
         return [float(kind not in answer.excluded) for kind in range(classes)]
     if answer.chances is not None:

@@ -34,5 +34,5 @@ def test_a_run_that_is_stopped_with_a_half_full_buffer_continues_as_if_it_was_no
 
 def test_a_pool_takes_no_buffer():
     experiment = parse_experiment({"pool": {"rounds": 2}, "labels": {"buffer": 5}})
-    with pytest.raises(SettingError, match=r"labels\.buffer: a \[pool\] is looked at as a whole"):
+    with pytest.raises(SettingError, match=r"labels\.buffer: a \[pool\] is used as a whole"):
         check_pool(experiment, experiment.pool)

@@ -235,7 +235,7 @@ def test_there_must_be_something_to_resume(small_run):
 
 def test_a_results_folder_that_is_a_file_is_named(small_run, tmp_path):
     (tmp_path / "run").write_text("a file")
-    with pytest.raises(AttaError, match=r"report\.folder: .*cannot be made"):
+    with pytest.raises(AttaError, match=r"report\.folder: .*cannot be created"):
         run_experiment(small_run())
 
 

@@ -121,7 +121,7 @@ def test_wrong_folders_are_named(folders, settings, message):
 def test_a_source_without_targets_is_named(folders, tmp_path, image_tree):
     (image_tree / "sketch").rename(tmp_path / "sketch")
     (image_tree / "sculpture").rename(tmp_path / "sculpture")
-    with pytest.raises(SettingError, match="no domain but the source 'photo'"):
+    with pytest.raises(SettingError, match="no domain except the source 'photo'"):
         load_task(folders())
 
 

@@ -9,7 +9,7 @@ from attakit.nn.export import ModelFacts, export_model
 def test_plain_weights_do_not_say_what_they_are(tmp_path):
     save_weights(SmallCNN(), tmp_path / "model.safetensors")
 
-    with pytest.raises(StateError, match="not what model they are of"):
+    with pytest.raises(StateError, match="does not say of which model"):
         model_from_file(tmp_path / "model.safetensors")
 
 

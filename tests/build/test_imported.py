@@ -71,7 +71,7 @@ def test_its_weights_are_kept_where_other_machines_can_get_them(task):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("untrained", "returns other weights each time it is called"),
+        ("untrained", "returns different weights each time it is called"),
         ("narrow", "has 2 outputs, but there are 3 classes"),
     ],
 )

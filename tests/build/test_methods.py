@@ -180,12 +180,12 @@ def test_a_selector_is_built_by_its_import_path():
         ("def Mine(model): 1 / 0", "must be a class with predict, .* but it is a function"),
         (
             "from attakit.methods import Tent\nclass Mine(Tent):\n    def __init__(self): pass",
-            "Mine: it cannot be made from the settings given: too many positional",
+            "Mine: it cannot be created from the given settings: too many positional",
         ),
         (
             "from attakit.methods import Tent\n"
             "class Mine(Tent):\n    def __init__(self, model, *, lr): pass",
-            "Mine: it cannot be made .* 'lr'",
+            "Mine: it cannot be created .* 'lr'",
         ),
     ],
 )
@@ -217,12 +217,12 @@ def test_a_module_that_holds_no_method_is_told(text, message, tmp_path, monkeypa
         ({"include_bound": "false"}, "include_bound must be true or false, got 'false'"),
         ({"low_entropy_capacity": 2.5}, r"low_entropy_capacity must be a whole number, got 2\.5"),
         ({"selector": {"inits": 1.5}}, r"inits must be a whole number, got 1\.5"),
-        ({"rate": {"per_1000": 3}}, r"method.rate cannot be set .* The pace is in \[labels\]"),
+        ({"rate": {"per_1000": 3}}, r"method.rate cannot be set .* Set the pace in \[labels\]"),
         ({"trainer": {"max_updates": 2.5}}, "max_updates must be a whole number"),
         ({"trainer": {"name": "balanced", "window": 2.5}}, "window must be a whole number"),
         (
             {"selector": {"name": "entropy", "per_step": 2}},
-            r"method.selector: entropy has no pace of its own. The pace is in \[labels\]",
+            r"method.selector: entropy has no pace of its own. Set the pace in \[labels\]",
         ),
         ({"selector": 3}, "method.selector must be a name or a table, got 3"),
         ({"selector": {"clusters": 3}}, "IncrementalClustering: unknown setting 'clusters'"),

@@ -139,7 +139,7 @@ def test_something_that_cannot_be_called_is_refused() -> None:
         ([], "Callback: classes must have at least one name, got none."),
         ([1, 2], "Callback: every class needs a name that is a text, got 1."),
         (["cat", " "], "Callback: every class needs a name that is a text, got ' '."),
-        (["cat", "cat"], "Callback: the class 'cat' is listed twice; list it once."),
+        (["cat", "cat"], "Callback: the class 'cat' is listed twice. List it once."),
     ],
 )
 def test_unusable_class_names_are_refused(classes: list[str], message: str) -> None:
@@ -189,7 +189,7 @@ def test_a_function_that_confirms_gets_the_proposed_class() -> None:
     ("said", "complaint"),
     [
         (set(), "is empty. Return None to skip"),
-        ({0: 1.0}, "the classes are not known"),
+        ({0: 1.0}, "the class names are unknown"),
         (True, "is True"),
     ],
 )

@@ -87,7 +87,11 @@ def test_a_refusal_is_an_error_with_its_status(server):
 
 @pytest.mark.parametrize(
     ("body", "message"),
-    [(b"<html>", "JSON object"), ({"labels": []}, "JSON object"), ({"answers": 3}, "is no list")],
+    [
+        (b"<html>", "JSON object"),
+        ({"labels": []}, "JSON object"),
+        ({"answers": 3}, "must be a list"),
+    ],
 )
 def test_a_response_of_another_form_is_an_error(server, body, message):
     server.replies = [(200, body)]

@@ -29,8 +29,8 @@ def test_sample_without_a_label_is_refused_when_asked() -> None:
         oracle.ask([A, B])
 
     assert str(caught.value) == (
-        "KnownLabels: there is no label for sample 'b' among the 1 known ones. "
-        "Check that stream and labels name samples alike."
+        "KnownLabels: sample 'b' has no label among the 1 known ones. "
+        "Check that stream and labels use the same names."
     )
     assert oracle.pending == 0
 

@@ -86,7 +86,7 @@ def test_first_of_two_conflicting_answers_stays(caplog: pytest.LogCaptureFixture
     assert (ledger.repeated, ledger.conflicting) == (1, 1)
     assert caplog.messages == [
         "the question about sample 'a' (step 0) was answered 2 before and is now answered 1 by "
-        "Bob: the first answer stays."
+        "Bob. The first answer stays."
     ]
 
 
@@ -213,7 +213,7 @@ def test_state_of_something_else_is_refused() -> None:
 
     assert str(caught.value) == (
         "Ledger: the saved state has the entries open, expected budget, conflicting, open, "
-        "repeated, settled. Resume with the same parts, in the same order, that the run was "
+        "repeated, settled. Resume with the same parts in the same order that the run was "
         "started with."
     )
 

@@ -64,9 +64,9 @@ def test_number_name_beginning_and_skip_are_understood(line: str, label: int | N
     ("line", "complaint"),
     [
         ("do", "'do' may be dog, dolphin. Type more of the name."),
-        ("5", "'5' is no class. Type a number from 1 to 4, a name or its beginning."),
-        ("0", "'0' is no class. Type a number from 1 to 4, a name or its beginning."),
-        ("cow", "'cow' is no class. Type a number from 1 to 4, a name or its beginning."),
+        ("5", "'5' is not a class. Type a number from 1 to 4, a name or its beginning."),
+        ("0", "'0' is not a class. Type a number from 1 to 4, a name or its beginning."),
+        ("cow", "'cow' is not a class. Type a number from 1 to 4, a name or its beginning."),
     ],
 )
 def test_bad_line_is_explained_and_asked_again(line: str, complaint: str) -> None:
@@ -109,7 +109,7 @@ def test_classes_named_by_numbers_are_meant_by_name() -> None:
 
     assert labels(person, classes=["0", "1", "2"], count=2) == [1, 2]
     assert person.screen[1] == "  0  1  2"
-    assert "'11' is no class. Type a name or its beginning." in person.screen
+    assert "'11' is not a class. Type a name or its beginning." in person.screen
 
 
 def test_exact_name_wins_over_skip_list_and_beginning() -> None:

@@ -11,12 +11,13 @@ from attakit.engine import run
 from attakit.errors import DoesNotApply, ModelError, SettingError
 from attakit.label import Budget, Delayed, KnownLabels, Ledger, Skipping
 from attakit.methods import EATTA
-from attakit.methods.eatta import Sensitivity, head_logits
+from attakit.methods.eatta import head_logits
 from attakit.nn.classifier import Classifier
 from attakit.queries import Allowance, Answer
 from attakit.randomness import generator
 from attakit.records import Batch, Rows
 from attakit.select import LabelRate
+from attakit.select.sensitivity import Sensitivity
 from attakit.testing import check_method, tiny_batch, tiny_classifier
 from attakit.testing.methods import answers_to
 
@@ -147,19 +148,21 @@ def test_the_question_is_the_sample_whose_answer_the_noise_changes_most():
     assert step.queries[0].sample == batch.samples[changes.argmax()]
 
 
-def test_a_class_passes_while_its_score_is_below_the_one_it_was_asked_with():
+def test_a_class_asked_about_lately_passes_if_its_score_is_below_the_one_it_was_asked_with():
     logits = torch.eye(3)[[0, 0, 1, 2]]
     rows = Rows(tuple("abcd"), logits, logits, torch.ones(4))
     nothing = rows.take([])
     scores = {"a": 0.9, "b": 0.8, "c": 0.5, "d": 0.1}
 
-    def chosen(**asked):
-        return Sensitivity(scores, asked).select(rows, nothing, 4, 0).samples
+    def chosen(*recent, **asked):
+        return Sensitivity(scores, asked, recent).select(rows, nothing, 4, 0).samples
 
     assert chosen() == ("a", "b", "c", "d")
-    assert chosen(**{"0": 0.85}) == ("a", "c", "d", "b")
-    assert chosen(**{"0": 0.95}) == ("c", "d", "a", "b")
-    assert chosen(**{"0": 1, "1": 1, "2": 1}) == ("a", "b", "c", "d")  # all pass: the highest
+    assert chosen(0, **{"0": 0.85}) == ("a", "b", "c", "d")  # surprises more than last time
+    assert chosen(0, **{"0": 0.95}) == ("c", "d", "a", "b")
+    assert chosen(1, **{"0": 0.95}) == ("a", "b", "c", "d")  # class 0 was asked about long ago
+    assert chosen(0, 1, **{"0": 0.95}) == ("d", "a", "b", "c")
+    assert chosen(0, 1, 2, **{"0": 1}) == ("a", "b", "c", "d")  # no other class: the highest
 
 
 def test_it_asks_once_per_batch_and_never_beyond_the_budget():

@@ -13,9 +13,10 @@ from attakit.build.methods import build_method
 from attakit.engine import run
 from attakit.errors import DoesNotApply, ModelError, SettingError
 from attakit.label import Budget, Delayed, KnownLabels, Ledger, Skipping
-from attakit.methods import EATA, HILTTA, SAR, BatchNorm, CoTTA, SimATTA, Tent
+from attakit.methods import EATA, HILTTA, SAR, BatchNorm, CoTTA, SimATTA, SourceOnly, Tent
 from attakit.methods.hiltta import FACTORS, normalised
 from attakit.queries import Allowance, Answer
+from attakit.records import Batch
 from attakit.select import KMargin, LabelRate, Uniform
 from attakit.settings.experiment import MethodTable
 from attakit.testing import check_method, tiny_batch, tiny_classifier
@@ -41,14 +42,19 @@ def tents(rates=RATES):
     return [Tent(tiny_classifier(), lr=rate) for rate in rates]
 
 
+def part(batch, places):
+    """Some samples of a batch."""
+    return Batch(batch.step, tuple(batch.samples[at] for at in places), batch.inputs[places])
+
+
 def scores_by_hand(candidates, batch, labels):
     """Labelled loss and squared distance to the source, each moved to 0 … 1, added up."""
-    source = Tent(tiny_classifier()).predict(batch.inputs).logits.double().numpy()
+    source = SourceOnly(tiny_classifier()).predict(batch.inputs).logits.double().numpy()
     known = [place for place, sample in enumerate(batch.samples) if sample in labels]
     rest = [place for place in range(len(batch)) if place not in known]
     losses, distances = [], []
     for candidate in candidates:
-        candidate.step(batch, Allowance(0))
+        candidate.step(part(batch, rest), Allowance(0))
         shares = softmax(candidate.predict(batch.inputs).logits.double().numpy())
         own = [shares[place, labels[batch.samples[place]]] for place in known]
         losses.append(-np.log(own).mean())
@@ -82,14 +88,16 @@ def test_the_candidate_with_the_best_score_adapts_the_model():
 
 def test_scores_are_smoothed_over_batches():
     method = chooser(smoothing=0.75)
-    first = np.array(scores_by_hand(tents(), tiny_batch(0), answered(method, tiny_batch(0))[0]))
+    labels, _ = answered(method, tiny_batch(0))
+    first = np.array(scores_by_hand(tents(), tiny_batch(0), labels))
+    rest = [at for at, sample in enumerate(tiny_batch(0).samples) if sample not in labels]
     best = RATES[int(first.argmin())]
     second_labels, _ = answered(method, tiny_batch(1))
 
     followers = tents()
     for each in followers:  # all start from what the best made of the first batch
         each.optimizer.param_groups[0]["lr"] = best
-        each.step(tiny_batch(0), Allowance(0))
+        each.step(part(tiny_batch(0), rest), Allowance(0))
     for each, rate in zip(followers, RATES, strict=True):
         each.optimizer.param_groups[0]["lr"] = rate
     second = np.array(scores_by_hand(followers, tiny_batch(1), second_labels))
@@ -97,17 +105,16 @@ def test_scores_are_smoothed_over_batches():
     assert method.scores == pytest.approx(0.75 * first + 0.25 * second, abs=1e-3)
 
 
-def test_labelled_samples_are_descended_on_after_the_choice():
+def test_all_weights_learn_from_labelled_samples_after_the_choice():
     # The first step of Adam moves every parameter by its step size, against the gradient's sign.
     method, without = chooser(labelled_lr=1e-3), chooser()
     for each in (method, without):
         answered(each, tiny_batch())
 
     moved = (weights(method) - weights(without)).abs()
-    trained = torch.cat([p.detach().flatten() for p in method.optimizer.param_groups[0]["params"]])
 
     assert moved.max() == pytest.approx(1e-3, rel=1e-3)
-    assert (moved > 5e-4).sum() <= len(trained)
+    assert (moved > 5e-4).float().mean() > 0.5
 
 
 def test_without_any_label_the_method_adapts_with_its_own_settings():

@@ -52,4 +52,4 @@ def test_weights_that_explode_are_said_once(make_step_result, caplog):
         watch.on_step(make_step_result(step, [0]))
 
     (record,) = caplog.records
-    assert f"times as large as they were, after {STEPS + 1} steps" in record.getMessage()
+    assert f"times as large as at the start, after {STEPS + 1} steps" in record.getMessage()

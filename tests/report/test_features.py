@@ -105,7 +105,7 @@ def test_a_damaged_line_is_named(tmp_path, moments):
     file = tmp_path / FEATURES_FILE
     file.write_text(file.read_text().replace('"shape": [3, 4]', '"shape": [9, 4]', 1))
 
-    with pytest.raises(StateError, match=r"line 2: no features can be read"):
+    with pytest.raises(StateError, match=r"line 2: cannot read features"):
         read_features(tmp_path)
 
 

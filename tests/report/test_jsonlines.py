@@ -100,7 +100,7 @@ def test_extras_join_the_line(tmp_path, make_step_result):
 def test_extras_may_not_replace_what_every_line_has(tmp_path, make_step_result):
     lines = open_lines(tmp_path / "steps.jsonl", extras=lambda turn: {"seconds": 1.0})
 
-    with pytest.raises(SettingError, match="extras must not be called seconds"):
+    with pytest.raises(SettingError, match="extras must not be named seconds"):
         lines.on_step(make_step_result(0, [0]))
 
 
@@ -150,7 +150,7 @@ def test_resuming_after_a_step_that_was_never_written_is_refused(tmp_path, make_
     path = tmp_path / "steps.jsonl"
     write_steps(open_lines(path), make_step_result, range(2))
 
-    with pytest.raises(StateError, match="ends at step 1, so the run cannot go on after step 5"):
+    with pytest.raises(StateError, match="ends at step 1, so the run cannot resume after step 5"):
         open_lines(path, resume_after=5)
 
 

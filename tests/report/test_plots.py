@@ -150,7 +150,7 @@ def test_pools_are_not_drawn_among_streams(make_suite_run, tmp_path):
     ((panel,),) = plot_panels("labels", [pool, make_suite_run("EATA")])
 
     assert [trace.label for trace in panel.traces] == ["EATA"]
-    with pytest.raises(SettingError, match="Give runs along a stream"):
+    with pytest.raises(SettingError, match="Give stream runs"):
         draw_plot([pool], "labels", tmp_path / "plot.png")
 
 
@@ -199,7 +199,7 @@ def test_wrong_kinds_endings_and_empty_runs_are_refused(make_suite_run, tmp_path
         draw_plot([empty], "pie", tmp_path / "plot.png")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match=r"must end in \.png, \.svg, \.pdf, got 'plot.gif'"):
         draw_plot([empty], "labels", tmp_path / "plot.gif")
-    with pytest.raises(SettingError, match="no run has the figures"):
+    with pytest.raises(SettingError, match="no run has the numbers"):
         draw_plot([empty], "labels", tmp_path / "plot.png")
 
 

@@ -38,9 +38,9 @@ def test_a_run_is_read_from_its_folder(make_run):
         (({"a": 1}, {"b": 2}), "line 1: not a JSON object with a 'kind'"),
         (({"kind": "step", "step": 0},), "must begin with a line of kind 'run', got 'step'"),
         (({**HEAD, "format": 7},), "written in format 7; this version reads format 1"),
-        (({**HEAD, "experiment": 3},), "line 1: 'experiment' is missing or no dict"),
+        (({**HEAD, "experiment": 3},), "line 1: 'experiment' is missing or is not a dict"),
         ((HEAD, '{"kind": "st\n', {"kind": "step", "step": 1}), "line 2: not a JSON object"),
-        ((HEAD, {"kind": "step"}), "line 2: a step without its number"),
+        ((HEAD, {"kind": "step"}), "line 2: a step has no number"),
         (("\x00\xff\xfe binary",), "line 1: not a JSON object"),
     ],
 )

@@ -76,7 +76,7 @@ def test_drafts_in_a_folder_are_removed_and_never_listed(tmp_path):
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ("database", "for PostgreSQL, got a service on SQLite"),
+        ("database", "needs PostgreSQL, got a service on SQLite"),
         ("bucket/path", "a URL like s3://bucket/path, got 'bucket/path'"),
         ("nosuch://bucket", "nosuch"),
     ],

@@ -55,7 +55,7 @@ def test_a_model_with_another_number_of_outputs_is_refused(tried, classes):
 
 
 def test_a_model_that_is_another_each_time_is_refused(tried):
-    with pytest.raises(ModelError, match=r"other weights each time.*model\.weights"):
+    with pytest.raises(ModelError, match=r"different weights each time.*model\.weights"):
         tried("untrained")
 
 

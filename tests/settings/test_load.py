@@ -121,7 +121,7 @@ def test_a_wrong_setting_is_named_with_what_was_given(tables, message):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(
-        SettingError, match=r"no experiment file at .*nowhere\.toml\. Check its name"
+        SettingError, match=r"no experiment file at .*nowhere\.toml\. Check the name"
     ):
         load_experiment(tmp_path / "nowhere.toml")
 

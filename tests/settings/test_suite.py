@@ -164,7 +164,7 @@ def test_a_matched_cell_names_its_partner_in_the_same_row():
             "grid.seeds must be a whole number, got 'a'",
         ),
         ({"name": "s", "protocol": "unfair", "grid": {"methods": [TENT]}}, "'fair' or 'paper'"),
-        ({"name": "s", "grid": {"methods": [TENT, TENT]}}, r"Tent \(steps=1\) is there twice"),
+        ({"name": "s", "grid": {"methods": [TENT, TENT]}}, r"Tent \(steps=1\) occurs twice"),
         (
             {"name": "s", "base": {"steam": {}}, "grid": {"methods": [TENT]}},
             "base: unknown setting steam. Did you mean 'stream'",
@@ -264,7 +264,7 @@ def test_a_suite_file_takes_overrides(tmp_path):
     read = load_suite(path, ["base.stream.share=0.1", "grid.seeds=[3]"])
 
     assert (read.base["stream"]["share"], read.grid.seeds) == (0.1, (3,))
-    with pytest.raises(SettingError, match=r"no suite file at .*Check its name"):
+    with pytest.raises(SettingError, match=r"no suite file at .*Check the name"):
         load_suite(tmp_path / "nowhere.toml")
 
 

@@ -200,7 +200,7 @@ def test_progress_counts_every_image(clean, out):
 def test_going_on_with_another_recipe_is_refused(clean, out):
     write_corrupted(clean, out, corruptions=["contrast"])
 
-    with pytest.raises(SettingError, match=r"was begun with size=None, seed=0\. Continue with"):
+    with pytest.raises(SettingError, match=r"was started with size=None, seed=0\. Continue with"):
         write_corrupted(clean, out, corruptions=["contrast"], recipe=Recipe(size=64, seed=1))
 
 
@@ -270,7 +270,7 @@ def test_a_wrong_recipe_is_refused(settings, message):
 
 
 def test_a_new_set_among_the_clean_images_is_refused(clean):
-    with pytest.raises(SettingError, match="lies in the folder of the clean images"):
+    with pytest.raises(SettingError, match="is in the folder of the clean images"):
         write_corrupted(clean, clean / "corrupted")
 
 

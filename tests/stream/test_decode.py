@@ -118,7 +118,7 @@ def test_a_file_that_has_gone_is_named(tmp_path):
 def test_floating_point_pixels_are_refused_with_the_reason(tmp_path):
     Image.new("F", (4, 4), 0.5).save(tmp_path / "heat.tif")
 
-    with pytest.raises(StreamError, match="floating-point numbers, whose range is not known"):
+    with pytest.raises(StreamError, match="floating-point numbers with an unknown range"):
         decode_image(tmp_path / "heat.tif", 4)
 
 

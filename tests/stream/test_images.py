@@ -176,7 +176,7 @@ def test_a_folder_without_images_is_no_domain_and_adds_no_classes(root, caplog):
 
     assert list(folders.parts) == ["art_painting", "photo"]
     assert folders.classes == ("cat", "dog")
-    assert "splits holds no images and is left out" in caplog.text
+    assert "splits holds no images and is skipped" in caplog.text
 
 
 def test_a_chosen_domain_without_images_is_refused(root):
@@ -225,7 +225,7 @@ def test_corrupt_images_can_be_left_out_and_are_counted(root, caplog):
     photo = ImageFolders(root, size=8, skip_corrupt=True).parts["photo"]
 
     assert photo.names == ("photo/cat/1.png", "photo/cat/2.png")
-    assert "left out 1 of 3 files in photo" in caplog.text
+    assert "skipped 1 of 3 files in photo" in caplog.text
 
 
 @pytest.mark.parametrize(

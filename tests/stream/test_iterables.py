@@ -77,7 +77,7 @@ def test_the_callers_read_only_array_is_accepted_and_not_shared():
         ((["a"], [1.0]), "batch 0 ends in a list"),
         (("ab", torch.zeros(2, 1)), "names must be a sequence, got 'ab'"),
         ((7, torch.zeros(2, 1)), "names must be a sequence, got 7"),
-        ((torch.zeros(2, 1), torch.zeros(2)), "labels do not belong in a stream"),
+        ((torch.zeros(2, 1), torch.zeros(2)), "Labels do not belong in a stream"),
         ((["a"], torch.zeros(2, 1)), "batch 0 has 1 names for 2 inputs"),
         ((["a", "a"], torch.zeros(2, 1)), "batch 0 uses the name 'a' twice"),
         (torch.tensor(1.0), "batch 0: inputs need a first dimension"),

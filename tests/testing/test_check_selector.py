@@ -108,7 +108,7 @@ def draws_from_numpy(self, selection, candidates, known, limit):
         (differs_each_time_it_is_built, "the same settings must choose the same"),
         (ignores_the_limit, "chose 20 samples with candidates and known samples, limit 1"),
         (asks_at_limit_zero, "a limit of 0 must choose nothing"),
-        (asks_about_strangers, "which are no candidates"),
+        (asks_about_strangers, "which are not candidates"),
         (asks_about_known_samples, "which are known already"),
         (repeats_itself, "more than once"),
         (weighs_strangers, "neither chosen nor known"),

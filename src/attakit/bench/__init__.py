@@ -1,4 +1,4 @@
-"""Experiments and suites: running them."""
+"""Run experiments and suites."""
 
 from attakit.bench.run import run_experiment
 from attakit.bench.suites.cells import Cell, expand

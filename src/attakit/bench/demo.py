@@ -1,4 +1,4 @@
-"""The demo: five ways to meet a shifted stream of digits, over several seeds."""
+"""The demo: several methods on a shifted stream of digits, over several seeds."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SEEDS = (0, 1, 2)
 
 
 def _demo_folder(folder: Path, label: str, seed: int) -> Path:
-    """Where one run of the demo keeps its results."""
+    """Return the results folder of one run of the demo."""
     return folder / f"{label.replace(' ', '-')}-{seed}"
 
 
 def demo_folders(folder: Path, seeds: Sequence[int]) -> list[Path]:
-    """Where all runs of a demo keep their results."""
+    """Return the results folders of all runs of a demo."""
     return [_demo_folder(folder, label, seed) for label in DEMO_METHODS for seed in seeds]
 
 
 def prepare_demo(progress: TrainingCallback | None = None) -> None:
-    """Train the source model, if it is not there from an earlier time."""
+    """Train the source model, unless it is cached."""
     digits_model(load_task(StreamTable()), progress)
 
 
@@ -44,10 +44,10 @@ def run_demo(
     share: float = 1.0,
     progress: Callable[[str], None] = lambda _name: None,
 ) -> dict[str, dict[str, float]]:
-    """Run every method with every seed, side by side where there are cores, and summarise.
+    """Run every method with every seed, in parallel if there are cores, and summarise.
 
     Earlier results in the folder are replaced. The source model is the same for all. `progress` is
-    called with the name of each run that is finished.
+    called with the name of each finished run.
     """
     prepare_demo()
     chains = [("simatta", "random labels"), ("source only", "batch norm", "tent", "anchor head")]
@@ -63,7 +63,7 @@ def run_demo(
         _run_chain,
         jobs,
         on_result=note,
-        advice="Start the demo again, or take a part of the stream with --share.",
+        advice="Start the demo again, or use a part of the stream with --share.",
     )
     return {label: _mean(found) for label, found in ends.items()}
 

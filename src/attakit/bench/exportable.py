@@ -18,15 +18,15 @@ from attakit.settings.load import parse_experiment
 
 
 def run_model(folder: Path) -> Exportable:
-    """The adapted model of a run: of a finished one as it was kept, of a stopped one as saved."""
+    """Return the adapted model of a run: the final one, or the last saved one of a stopped run."""
     if (folder / MODEL_FILE).exists():
         return model_from_file(folder / MODEL_FILE)
     if has_snapshot(folder):
         return _saved_model(folder)
     if (folder / DONE).exists():
         raise StateError(
-            f"The run in {folder} is finished and kept no model. Run it again with "
-            f"--replace --set report.model=true."
+            f"The run in {folder} is finished and did not keep its model. Run it again with "
+            "--replace --set report.model=true."
         )
     raise StateError(
         f"The run in {folder} has not saved a model yet. Wait until it has (report.save_every), "

@@ -1,4 +1,4 @@
-"""The same number of labels for two methods, so that what is compared is what they do with them."""
+"""Give two methods the same number of labels, so that only their use is compared."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from attakit.stream.batches import Stream
 
 
 def match_labels(experiment: Experiment, labels: int) -> Experiment:
-    """The experiment with this many questions about random samples, evenly over its stream.
+    """Return the experiment with this many random questions, evenly over its stream.
 
-    Its method must take a selector, as `simatta` and `enhanced` do; the one it has is replaced.
+    Its method must take a selector, like `simatta` and `enhanced`. The selector is replaced.
     """
     tables = experiment.model_dump(mode="json", exclude_unset=True)
     overrides = ['method.selector={name = "uniform"}', f"labels.matched={labels}"]
@@ -19,10 +19,10 @@ def match_labels(experiment: Experiment, labels: int) -> Experiment:
 
 
 def check_matched(experiment: Experiment, stream: Stream) -> None:
-    """Raise `SettingError` if an experiment is to get more labels than its stream has samples."""
+    """Raise `SettingError` if an experiment should get more labels than its stream has samples."""
     labels, samples = experiment.labels.matched or 0, stream.sample_count
     if labels > samples:
         raise SettingError(
             f"match: the other method got {labels:,} labels, but this stream has only {samples:,} "
-            f"samples to ask about. Give both the same stream, or a smaller labels.budget."
+            "samples to ask about. Use the same stream for both, or a smaller labels.budget."
         )

@@ -1,4 +1,4 @@
-"""What a run measures in addition to its stream: before it, on the way, and at its end."""
+"""What a run measures in addition to its stream: before it, during it, and at its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attakit.report.jsonlines import peak_memory_mb
 
 
 def measure_before(state: RunState, scoring: ProgressCallback) -> Mapping[str, Any]:
-    """What the source model knows, for the first line of the results."""
+    """Measure what the source model knows, for the first line of the results."""
     if _segment_ends(state):
         return _score_domains(state, scoring)
     if not state.experiment.report.source_every:
@@ -26,7 +26,7 @@ def measure_before(state: RunState, scoring: ProgressCallback) -> Mapping[str, A
 
 
 def measure_steps(state: RunState) -> Callable[[StepResult], Mapping[str, Any]]:
-    """Makes what adds further figures to the line of a step, every few steps."""
+    """Return a function that adds numbers to the line of a step, every few steps."""
     every, last = state.experiment.report.source_every, len(state.stream) - 1
     ends = _segment_ends(state)
 
@@ -42,7 +42,7 @@ def measure_steps(state: RunState) -> Callable[[StepResult], Mapping[str, Any]]:
 
 
 def _pool_accuracy(state: RunState, result: StepResult) -> dict[str, float]:
-    """Accuracy on the whole pool before the round, if this is a pool and the round looked at it."""
+    """Return the accuracy on the whole pool before the round, if this is a pool run."""
     method = state.method
     if not isinstance(method, PoolAdaptation) or method.seen is None or not result.batch.samples:
         return {}
@@ -52,7 +52,7 @@ def _pool_accuracy(state: RunState, result: StepResult) -> dict[str, float]:
 
 
 def measure_end(state: RunState, scoring: ProgressCallback) -> dict[str, Any]:
-    """The figures of the whole run, for the last line of the results."""
+    """Return the numbers of the whole run, for the last line of the results."""
     labelled = state.stream.originals(state.ledger.labelled)
     return {
         "stream_accuracy": state.accuracy.stream,
@@ -72,7 +72,7 @@ def measure_end(state: RunState, scoring: ProgressCallback) -> dict[str, Any]:
 def _final_scores(
     state: RunState, labelled: Set[SampleId], scoring: ProgressCallback
 ) -> dict[str, Any]:
-    """Accuracy at the end of a run: on the source, and on whole domains where that is wanted."""
+    """Return the final accuracy: on the source, and on whole domains if requested."""
     if not state.experiment.report.post_adaptation:
         return score_held_out(state.method, state.task, scoring)
     scores = score_everything(state.method, state.task, scoring)
@@ -84,15 +84,15 @@ def _final_scores(
 
 
 def _segment_ends(state: RunState) -> frozenset[SampleId]:
-    """The last sample of each segment, if the experiment asks for scores of all domains there."""
+    """Return the last sample of each segment, if the experiment scores all domains there."""
     if not state.experiment.report.domains_after_each or state.experiment.pool:
         return frozenset()
-    # A later sample of a segment replaces an earlier one, so its last stays.
+    # A later sample of a segment replaces an earlier one, so the last one stays.
     segments = state.stream.truth.segments
     return frozenset({name: sample for sample, name in segments.items()}.values())
 
 
 def _score_domains(state: RunState, scoring: ProgressCallback = no_progress) -> dict[str, Any]:
-    """Accuracy on every domain and the source now: the paper's complete results."""
+    """Return the current accuracy on every domain and the source: the paper's complete results."""
     scores = score_everything(state.method, state.task, scoring)
     return {"domains": scores.per_domain(), **scores.source()}

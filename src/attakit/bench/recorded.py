@@ -1,4 +1,4 @@
-"""What a run records with its lines: pictures for the report, features for `attakit analyse`."""
+"""Extra records of a run: pictures for the report, features for `attakit analyse`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE_SAMPLES = 500
 def build_pictures(
     experiment: Experiment, task: Task, truth: Truth, folder: Path, resume_after: int | None
 ) -> list[Reporter]:
-    """The reporter of a run's pictures, if the experiment asks for them."""
+    """Build the reporter of a run's pictures, if the experiment asks for them."""
     if not experiment.report.pictures:
         return []
     pictures = Pictures(
@@ -41,7 +41,7 @@ def build_pictures(
 
 
 def build_features(state: RunState, folder: Path, resume_after: int | None) -> list[Reporter]:
-    """The reporter of a run's features, if the experiment asks for them."""
+    """Build the reporter of a run's features, if the experiment asks for them."""
     source_model = state.source_model
     if source_model is None:
         return []
@@ -60,7 +60,7 @@ def build_features(state: RunState, folder: Path, resume_after: int | None) -> l
 def anchors_of(method: Method) -> Callable[[], dict[str, Tensor]]:
     """Make a function that reads the inputs of the anchor sets that a method declares.
 
-    A method that keeps features of its anchors instead of inputs has nothing to read.
+    A method that stores features of its anchors instead of inputs has nothing to read.
     """
 
     def read() -> dict[str, Tensor]:

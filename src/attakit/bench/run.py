@@ -1,4 +1,4 @@
-"""One run, of a stream or a pool: build it, feed it, save it, and resume it where it stopped."""
+"""One run of a stream or a pool: build it, run it, save it, and resume it."""
 
 from __future__ import annotations
 
@@ -61,22 +61,21 @@ Observers = Callable[[Any, Accuracy, int], Sequence[Reporter]]
 
 @dataclass(frozen=True, kw_only=True)
 class RunCallbacks:
-    """Functions that a run calls on its way; by default none.
+    """Functions that a run calls; by default none.
 
     Parameters
     ----------
     observers
-        Makes further reporters, for example a progress bar, from the stream, the accuracy and the
-        first step to come.
+        Makes more reporters, for example a progress bar, from the stream, the accuracy and the
+        first step.
     write
-        Where questions go when a person answers in the terminal.
+        Where to print questions if a person answers in the terminal.
     training
-        Called with (update, numbers) while a source model is trained.
+        Called with (update, numbers) during training of a source model.
     checking
-        Called with (files done, files in total) while files are checked that may be corrupt.
+        Called with (files done, files in total) during the check for corrupt files.
     scoring
-        Called with (samples done, samples in total) while samples are scored before and after the
-        stream.
+        Called with (samples done, samples in total) during scoring before and after the stream.
     """
 
     observers: Observers = lambda _stream, _accuracy, _start: ()
@@ -100,16 +99,16 @@ def run_experiment(
     Parameters
     ----------
     experiment
-        What to run.
+        The experiment to run.
     resume
         Continue from the last snapshot in the experiment's folder.
     replace
-        Throw away results that are already in the folder.
+        Delete results that are already in the folder.
     folder, weights
-        Where results go and the source model is, where a run takes place away from the folder and
-        the files that the experiment names. The results say what the experiment says.
+        Where results go and where the source model is, if a run takes place away from the folder
+        and the files in the experiment. The recorded settings are those of the experiment.
     callbacks
-        Functions to call on the way.
+        Functions to call during the run.
     """
     folder = folder or experiment.report.folder
     prepare_folder(folder, resume=resume, replace=replace)
@@ -155,16 +154,16 @@ def _run(
 
 
 def _watches(state: RunState) -> Iterator[Reporter]:
-    """Reporters that warn where a method ruins its model."""
+    """Yield reporters that warn if a method ruins its model."""
     who = state.experiment.label
     yield CollapseWatch(who, state.task.classes, state.accuracy)
-    model = getattr(state.method, "model", None)  # of attakit's own methods, and of most others
+    model = getattr(state.method, "model", None)  # attakit's own methods have one, and most others
     if isinstance(model, nn.Module):
         yield GrowthWatch(who, model)
 
 
 def environment() -> dict[str, str | int]:
-    """What a result depends on, apart from its settings."""
+    """Return what a result depends on, apart from its settings."""
     return {
         "attakit": __version__,
         "python": platform.python_version(),
@@ -177,7 +176,7 @@ def environment() -> dict[str, str | int]:
 
 
 def saved_method(experiment: Experiment, folder: Path) -> tuple[Method, Task]:
-    """The method of a stopped run as it was saved last, and what it worked on."""
+    """Return the last saved method of a stopped run, and its task."""
     state = _build(experiment, None, RunCallbacks())
     _resume(state, folder)
     return state.method, state.task
@@ -194,7 +193,7 @@ def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks
     method = _build_method(experiment, task, stream, model)
     setup_seconds = time.perf_counter() - began
     if experiment.report.model:
-        adapted_model(method)  # complains now rather than at the end
+        adapted_model(method)  # raises now rather than at the end
     return RunState(
         experiment=experiment,
         task=task,
@@ -204,7 +203,8 @@ def _build(experiment: Experiment, weights: Path | None, callbacks: RunCallbacks
             experiment.labels, truth, experiment.seed, where=task.where, write=callbacks.write
         ),
         ledger=build_ledger(experiment),
-        # A pool has no stream to be right on: its samples are chosen because they are hard.
+        # Accuracy on a stream makes no sense for a pool: its samples are chosen because they are
+        # hard.
         accuracy=Accuracy(stream.truth.labels, stream.truth.segments)
         if is_stream
         else Accuracy({}),
@@ -231,7 +231,7 @@ def _build_method(experiment: Experiment, task: Task, stream: Stream, model: Cla
 
 
 def _resume(state: RunState, folder: Path) -> int:
-    """Bring a run to where it was saved; return the step that comes next."""
+    """Restore a run from its snapshot; return the next step."""
     check_same_model(folder, state.source_hash)
     if not has_snapshot(folder):
         return 0
@@ -240,10 +240,10 @@ def _resume(state: RunState, folder: Path) -> int:
 
 
 def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporter]) -> None:
-    """Send the rest of the stream through the method, saving on the way."""
+    """Send the rest of the stream through the method, with snapshots."""
     asks = state.experiment.asks
-    # A person who is being asked need not answer the whole batch to get away, nor answer twice.
-    # The rounds of a pool are few and long.
+    # A person who is being asked can stop without answering the whole batch, and need not answer
+    # twice. The rounds of a pool are few and long.
     every = 1 if asks or state.experiment.pool else state.experiment.report.save_every
     with stoppable(stopped(folder), at_once=asks) as stop:
         everyone = [*reporters, Saver(state, folder / SNAPSHOT, every, stop)]
@@ -287,7 +287,7 @@ def _lines(
 
 
 def _fingerprints(state: RunState) -> dict[str, str]:
-    """Equal for runs that started from the same model and met the same stream."""
+    """Return fingerprints that are equal for runs with the same model and stream."""
     stream = {} if state.experiment.pool else {"stream": state.stream.fingerprint}
     return {"model": state.source_hash, **stream}
 

@@ -1,4 +1,4 @@
-"""The folder of a run: which files it has, and whether a run may start or continue there."""
+"""The folder of a run: its files, and whether a run may start or continue there."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from attakit.report.runs import read_run
 from attakit.settings.experiment import Experiment
 
 SNAPSHOT, MODEL_FILE, DONE = "snapshot.safetensors", "model.safetensors", "done"
-OLD_SNAPSHOT = "snapshot.pt"  # written by attakit 0.1; it is recognised, but not read
-# All that a run may write. "done" last: copied in this order, an unfinished run never looks done.
+OLD_SNAPSHOT = "snapshot.pt"  # written by attakit 0.1; recognised, but not read
+# All files that a run may write. "done" last: copied in this order, an unfinished run never looks
+# done.
 RUN_FILES = (STEPS_FILE, PICTURES_FILE, FEATURES_FILE, OLD_SNAPSHOT, SNAPSHOT, MODEL_FILE, DONE)
 
 
 def has_run(folder: Path) -> bool:
-    """Whether a run was started in a folder."""
+    """True if a run was started in a folder."""
     return (folder / STEPS_FILE).exists()
 
 
 def has_begun(folder: Path) -> bool:
-    """Whether a run in a folder came as far as its first line: before that, nothing is lost."""
+    """True if a run in a folder wrote its first line. Before that, nothing is lost."""
     return has_run(folder) and b"\n" in (folder / STEPS_FILE).read_bytes()
 
 
 def prepare_folder(folder: Path, *, resume: bool, replace: bool) -> None:
-    """Make a folder ready for a run, or raise where that would spoil another run."""
+    """Prepare a folder for a run, or raise if that would damage another run."""
     if resume and replace:
         raise SettingError("A run is either resumed or replaced: leave out --resume or --replace.")
     if resume and not has_run(folder):
@@ -47,24 +48,24 @@ def prepare_folder(folder: Path, *, resume: bool, replace: bool) -> None:
 
 
 def make_folder(folder: Path, setting: str) -> None:
-    """Make a folder that a setting names, unless it is there."""
+    """Create a folder that a setting names, unless it exists."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(
-            f"{setting}: {folder} cannot be made ({error.strerror}). Choose another folder."
+            f"{setting}: {folder} cannot be created ({error.strerror}). Choose another folder."
         ) from error
 
 
 def clear_folder(folder: Path) -> None:
-    """Remove what a run wrote, and nothing else: other runs may lie below."""
+    """Remove what a run wrote, and nothing else: other runs may be below."""
     for name in reversed(RUN_FILES):
         (folder / name).unlink(missing_ok=True)
 
 
 def mark_done(folder: Path) -> dict[str, Any]:
-    """Close the folder of a run whose end line is written; return its figures."""
-    # In this order: whatever a crash leaves behind, a finished run is never run again.
+    """Mark a run with an end line as done; return its numbers."""
+    # In this order: after any crash, a finished run is never run again.
     (folder / DONE).touch()
     (folder / SNAPSHOT).unlink(missing_ok=True)
     return read_end(folder)
@@ -84,13 +85,13 @@ def check_same_model(folder: Path, source_hash: str) -> None:
     """Raise `StateError` unless the run in a folder started from this source model."""
     if read_run(folder).environment.get("model") != source_hash:
         raise StateError(
-            f"The run in {folder} started from another source model. Bring back the weights it "
-            f"was started with, or start again in another folder."
+            f"The run in {folder} started from another source model. Restore the weights it was "
+            "started with, or start again in another folder."
         )
 
 
 def has_snapshot(folder: Path) -> bool:
-    """Whether a run in a folder was saved; raises `StateError` if an older version saved it."""
+    """True if a run in a folder was saved; raises `StateError` if an older version saved it."""
     if (folder / OLD_SNAPSHOT).exists():
         raise StateError(
             f"The run in {folder} was saved by an older version of attakit, and this version "
@@ -101,21 +102,21 @@ def has_snapshot(folder: Path) -> bool:
 
 
 def stopped(folder: Path) -> str:
-    """What to tell a user whose run was stopped."""
+    """Return the message for a user whose run was stopped."""
     return f"Stopped. Continue with --resume; saved in {folder}."
 
 
 def changed_settings(
     experiment: Experiment, folder: Path, *, ignored: Collection[str] = ("report",)
 ) -> list[str]:
-    """Dotted names of the settings in which the run in a folder differs from an experiment."""
+    """Return the dotted names of settings that differ between an experiment and a run's folder."""
     none = dict.fromkeys(ignored)
     before, now = _brought_up_to_date(read_run(folder).experiment), describe(experiment)
     return list(_differences({**before, **none}, {**now, **none}))
 
 
 def read_end(folder: Path) -> dict[str, Any]:
-    """The figures of a finished run, as they were written."""
+    """Return the numbers of a finished run, as they were written."""
     end = read_run(folder).end
     if end is None:
         raise StateError(
@@ -126,7 +127,7 @@ def read_end(folder: Path) -> dict[str, Any]:
 
 
 def describe(experiment: Experiment) -> dict[str, Any]:
-    """The settings of an experiment, ready for JSON."""
+    """Return the settings of an experiment, ready for JSON."""
     described: dict[str, Any] = json.loads(experiment.model_dump_json())
     if experiment.pool is None:
         del described["pool"]
@@ -137,16 +138,16 @@ def describe(experiment: Experiment) -> dict[str, Any]:
 
 
 def _brought_up_to_date(described: dict[str, Any]) -> dict[str, Any]:
-    """An experiment as it was written, with settings that are newer than it at their defaults."""
+    """Return an old experiment with newer settings at their defaults."""
     settings = {name: value for name, value in described.items() if name != "label"}
     try:
         return describe(Experiment.model_validate(settings))
-    except ValidationError:  # a setting that is gone: a difference under its own name
+    except ValidationError:  # a removed setting is a difference under its own name
         return described
 
 
 def _differences(one: Any, other: Any, name: str = "") -> Iterator[str]:
-    """Dotted names of the settings in which two experiments differ."""
+    """Return the dotted names of settings in which two experiments differ."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in sorted({*one, *other}):
             yield from _differences(one.get(key), other.get(key), f"{name}.{key}".lstrip("."))

@@ -1,4 +1,4 @@
-"""The objects of one run, and saving them on the way."""
+"""The objects of one run, and their snapshots."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunState:
     setup_seconds: float = 0.0  # until the method was built
     seconds: float = 0.0
     updates: int = 0
-    source_model: Classifier | None = None  # kept only where features are recorded
+    source_model: Classifier | None = None  # kept only if features are recorded
 
     def state_dict(self, step: int) -> dict[str, Any]:
         return {
@@ -52,7 +52,7 @@ class RunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> int:
-        # A run that is resumed is set up twice, but once would have been enough.
+        # A resumed run is set up twice, but once would have been enough.
         self.setup_seconds = state["setup_seconds"]
         self.seconds = state["seconds"]
         self.updates = state["updates"]
@@ -66,7 +66,7 @@ class RunState:
 
 
 class Saver:
-    """Counts, and saves the run every few steps and when it is stopped."""
+    """Counts steps, and saves the run every few steps and when it is stopped."""
 
     def __init__(self, state: RunState, path: Path, every: int, stop: threading.Event) -> None:
         self.state = state

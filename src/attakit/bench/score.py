@@ -1,4 +1,4 @@
-"""Accuracy of a method on labelled samples, without letting it learn from them."""
+"""Accuracy of a method on labelled samples, without learning from them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from attakit.stream.samples import Samples
 SCORE_BATCH = 100
 
 ScoredCallback = Callable[[int], None]
-Right = Mapping[SampleId, bool]  # whether the answer about a sample is right
+Right = Mapping[SampleId, bool]  # True if the answer about a sample is right
 
 
 def right_answers(
     method: Method, samples: Samples, done: ScoredCallback = lambda _count: None
 ) -> Right:
-    """Which samples the method, as it is now, puts in the right class.
+    """Return for each sample whether the method's current answer is right.
 
     `done` is called with the number of samples scored since the last call.
     """
     right: dict[SampleId, bool] = {}
-    # Shuffled: a batch of one class would spoil methods that use the statistics of the batch.
+    # Shuffled: a batch of one class would harm methods that use batch statistics.
     order = generator(0, "score").permutation(len(samples)).tolist()
     for positions, prediction in predict_in_batches(method.predict, samples, order, SCORE_BATCH):
         given = prediction.logits.argmax(dim=1).tolist()
@@ -38,7 +38,7 @@ def right_answers(
 
 
 def percent_right(right: Right, *, without: Set[SampleId] = frozenset()) -> float | None:
-    """Percent of right answers, some samples left out; None where no sample is left.
+    """Return the percentage of right answers, without some samples; None if no sample is left.
 
     >>> percent_right({SampleId("a"): True, SampleId("b"): False}, without={SampleId("b")})
     100.0
@@ -49,18 +49,18 @@ def percent_right(right: Right, *, without: Set[SampleId] = frozenset()) -> floa
 
 @dataclass(frozen=True)
 class Scores:
-    """Right and wrong answers on everything there is."""
+    """Right and wrong answers on all samples."""
 
     domains: Mapping[str, Right]
     held_out: Right | None  # of the source
     trained_on: Right | None
 
     def per_domain(self, *, without: Set[SampleId] = frozenset()) -> dict[str, float | None]:
-        """Accuracy on every target domain, some samples left out."""
+        """Return the accuracy on every target domain, without some samples."""
         return {name: percent_right(right, without=without) for name, right in self.domains.items()}
 
     def source(self) -> dict[str, float | None]:
-        """Accuracy on held-out source samples, and on all of them as in the paper."""
+        """Return the accuracy on held-out source samples, and on all of them as in the paper."""
         parts = [part for part in (self.held_out, self.trained_on) if part is not None]
         together = [is_right for part in parts for is_right in part.values()]
         figures = {} if self.held_out is None else {"source_accuracy": percent_right(self.held_out)}
@@ -87,7 +87,7 @@ def score_everything(method: Method, task: Task, scoring: ProgressCallback = no_
 def score_held_out(
     method: Method, task: Task, scoring: ProgressCallback = no_progress
 ) -> dict[str, float | None]:
-    """Accuracy on held-out source samples, if there are any."""
+    """Return the accuracy on held-out source samples, if there are any."""
     if task.source_test is None:
         return {}
     done = _tally(scoring, len(task.source_test))

@@ -1,4 +1,4 @@
-"""What is wrong with an experiment as far as that shows before data and models are loaded."""
+"""Check an experiment as far as possible before data and models are loaded."""
 
 from __future__ import annotations
 

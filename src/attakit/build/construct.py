@@ -13,7 +13,7 @@ from attakit.errors import SettingError, unknown_name, unknown_setting
 def construct(
     kind: Callable[..., Any], settings: Any, *arguments: Any, seed: int | None = None
 ) -> Any:
-    """Call a class with settings from a file; unknown names are errors that name the nearest."""
+    """Call a class with settings from a file. For an unknown name, the error names the closest."""
     check_settings(kind, settings, arguments)
     if seed is not None and "seed" in settings_of(kind):
         settings = {"seed": seed, **settings}
@@ -31,7 +31,7 @@ def _name_of(kind: Callable[..., Any]) -> str:
 
 
 def check_settings(kind: Callable[..., Any], settings: Any, arguments: Sequence[Any]) -> None:
-    """Raise `SettingError` where a class has no such settings, or cannot be called with them."""
+    """Raise `SettingError` if a class does not accept these settings."""
     who = _name_of(kind)
     if not isinstance(settings, Mapping):
         raise SettingError(f"{who}: settings must be a table, got {settings!r}.")
@@ -46,14 +46,14 @@ def check_settings(kind: Callable[..., Any], settings: Any, arguments: Sequence[
 def _check_call(
     who: str, kind: Callable[..., Any], arguments: Sequence[Any], settings: Mapping[str, Any]
 ) -> None:
-    """Whether it can be called so at all; what is wrong inside is another matter."""
+    """Check that it can be called with these arguments. Its own errors are not caught here."""
     try:
         inspect.signature(kind).bind(*arguments, **settings)
     except TypeError as error:
         raise SettingError(
-            f"{who}: it cannot be made from the settings given: {error}. It must take "
+            f"{who}: it cannot be created from the given settings: {error}. It must take "
             f"{len(arguments)} positional arguments, and all settings without a default must be "
-            f"given."
+            "given."
         ) from error
 
 
@@ -68,7 +68,7 @@ def _check_switch(who: str, name: str, value: Any, default: Any) -> None:
         raise SettingError(f"{who}: {name} must be true or false, got {value!r}.")
 
 
-# What a class must have to be one of these. Checked before the class is called.
+# The members that a class of each kind must have. Checked before the class is called.
 _MEMBERS = {
     "method": ("predict", "step", "learn", "state_dict", "load_state_dict"),
     "selector": ("select",),
@@ -77,7 +77,7 @@ _MEMBERS = {
 
 
 def find_named(name: Any, table: Mapping[str, Callable[..., Any]], kind: str) -> Callable[..., Any]:
-    """The class that a table has under a name, or that an import path names."""
+    """Return the class with a name in a table, or at an import path."""
     if not isinstance(name, str):
         raise SettingError(f"The name of a {kind} must be a text, got {name!r}.")
     if name in table:
@@ -102,7 +102,7 @@ def _check_class(found: Callable[..., Any], name: str, kind: str) -> None:
 
 
 def import_named(name: str, kind: str) -> Callable[..., Any]:
-    """Import what "package.module:Class" names; `kind` says in errors what it should be.
+    """Import "package.module:Class"; `kind` names its role in errors.
 
     >>> import_named("attakit.methods:Tent", "method").__name__
     'Tent'
@@ -114,11 +114,11 @@ def import_named(name: str, kind: str) -> Callable[..., Any]:
         raise SettingError(
             f"The {kind} {name!r} cannot be imported: {error}. The form is package.module:Class."
         ) from error
-    except (Exception, SystemExit) as error:  # whatever a user's module does
+    except (Exception, SystemExit) as error:  # a user's module may do anything
         raise SettingError(
-            f"The {kind} {name!r} cannot be imported, since its module fails: "
+            f"The {kind} {name!r} cannot be imported because its module fails: "
             f"{type(error).__name__}: {error}. Fix the module."
         ) from error
     if not callable(found):
-        raise SettingError(f"The {kind} {name!r} is no class but a {type(found).__name__}.")
+        raise SettingError(f"The {kind} {name!r} is not a class but a {type(found).__name__}.")
     return found

@@ -1,4 +1,4 @@
-"""Data sets by name: what is source, what is streamed, and how the stream is ordered."""
+"""Data sets by name: the source, the targets, and the order of the stream."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from attakit.stream.samples import Domains, Samples, Subset
 
 
 def load_task(table: StreamTable, checking: ProgressCallback = no_progress) -> Task:
-    """Find the data set an experiment names.
+    """Load the data set of an experiment.
 
-    `checking` is called with (files done, all files) while files that may be corrupt are decoded.
+    `checking` is called with (files done, all files) during the check for corrupt files.
     """
     _check_name(table)
     task = DATA_SETS[table.name](table, checking)
@@ -33,7 +33,7 @@ def load_task(table: StreamTable, checking: ProgressCallback = no_progress) -> T
 
 
 def check_stream(table: StreamTable) -> None:
-    """Raise `SettingError` where a stream cannot be, as far as that shows without its data."""
+    """Raise `SettingError` if a stream cannot work, as far as this is known without its data."""
     _check_name(table)
     check_order(table.order, table.order_settings)
     if table.text is not None:
@@ -47,7 +47,7 @@ def _check_name(table: StreamTable) -> None:
 
 
 def build_stream(experiment: Experiment, task: Task) -> Stream:
-    """The targets, arranged as the experiment says, or as a pool with its rounds."""
+    """Build the stream of targets in the experiment's order, or a pool with its rounds."""
     if experiment.pool is not None:
         return Rounds(task.targets, experiment.pool.rounds)
     table = experiment.stream
@@ -93,7 +93,7 @@ def summary(name: str) -> str:
 
 
 def _thinned(task: Task, share: float, *, rest: bool) -> Task:
-    """A fixed random share of every target domain, or the rest: never a sample of both."""
+    """Return a fixed random share of every target domain, or the rest; they never overlap."""
     parts: dict[str, Samples] = {}
     for name, samples in task.targets.parts.items():
         count = max(1, round(share * len(samples)))
@@ -102,7 +102,7 @@ def _thinned(task: Task, share: float, *, rest: bool) -> Task:
         if not len(chosen):
             raise SettingError(
                 f"stream.rest: a share of {share} takes all {len(samples):,} samples of {name!r}, "
-                f"so none are left. Give a smaller stream.share."
+                "so none are left. Use a smaller stream.share."
             )
         parts[name] = Subset(samples, sorted(chosen.tolist()))
     return replace(task, targets=Domains(task.classes, parts))

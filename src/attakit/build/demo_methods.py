@@ -10,7 +10,7 @@ DEMO_METHODS: dict[str, dict[str, Any]] = {
     "tent": {"name": "tent"},
     "anchor head": {"name": "anchor_head"},
     "simatta": {"name": "simatta"},
-    # SimATTA in all but the choice of samples: the control for "is asking cleverly worth it?"
+    # SimATTA with random samples: the control for "does the selector help?"
     "random labels": {
         "name": "simatta",
         "high_entropy_bound": 0.0,

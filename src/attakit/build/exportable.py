@@ -1,4 +1,4 @@
-"""Models that `attakit export` can write, with the facts one needs to use them."""
+"""Models that `attakit export` can write, with the facts needed to use them."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Exportable = tuple[nn.Module, ModelFacts]
 
 
 def exportable_source(experiment: Experiment) -> Exportable:
-    """The source model of an experiment, before any adaptation."""
+    """Return the source model of an experiment, before any adaptation."""
     task = load_task(experiment.stream)
     model: nn.Module = source_classifier(experiment, task).model
     return model, describe_model(experiment, task, f"source model for {experiment.stream.name}")
 
 
 def model_from_file(file: Path) -> Exportable:
-    """A model from a file of weights that also holds its facts.
+    """Return a model from a weights file that also holds its facts.
 
-    The file can name a model of attakit or timm only. It cannot name code to import: opening a
-    file must not run code that its author chose.
+    The file can only name an attakit or timm model. It cannot name code to import: opening a file
+    must not run its author's code.
     """
     facts = read_facts(file)
     if facts is None:
         raise StateError(
-            f"{file} holds weights, but not what model they are of. Only files that attakit kept "
-            f"or exported can be exported again."
+            f"{file} holds weights, but does not say of which model. Only files that attakit wrote "
+            "with a model can be exported again."
         )
     width = facts.vocabulary or facts.shape[0]
     network = untrained_model(facts.model, len(facts.classes), width, facts.image_size)
@@ -43,7 +43,7 @@ def model_from_file(file: Path) -> Exportable:
 
 
 def adapted_model(method: Method) -> nn.Module:
-    """The copy of the model that a method adapts, if the method declares `ShowsModel`."""
+    """Return the adapted copy of the model, if the method declares `ShowsModel`."""
     if not isinstance(method, ShowsModel):
         raise SettingError(
             f"The method {type(method).__name__} does not show its model, so it can be neither "
@@ -53,7 +53,7 @@ def adapted_model(method: Method) -> nn.Module:
 
 
 def describe_model(experiment: Experiment, task: Task, origin: str) -> ModelFacts:
-    """What one must know to use a model of an experiment."""
+    """Return the facts needed to use a model of an experiment."""
     return ModelFacts(
         model=experiment.model.name,
         classes=tuple(task.classes),

@@ -1,4 +1,4 @@
-"""Models of the user's own, by import path: checked before they are called, and after."""
+"""The user's own models, by import path: checked before and after the call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attakit.nn.weights import weights_hash
 
 
 def is_import_path(name: str) -> bool:
-    """Whether a name is "package.module:function".
+    """True if a name has the form "package.module:function".
 
     >>> is_import_path("mylab.models:build"), is_import_path("resnet18")
     (True, False)
@@ -25,7 +25,7 @@ def is_import_path(name: str) -> bool:
 
 
 def imported_model(name: str) -> nn.Module:
-    """Call the function or class at an import path, without arguments, for a model.
+    """Call the function or class at an import path, without arguments, to get a model.
 
     >>> type(imported_model("attakit.nn:SmallCNN")).__name__
     'SmallCNN'
@@ -46,7 +46,7 @@ def imported_model(name: str) -> nn.Module:
 
 
 def check_builder(name: str) -> Callable[[], Any]:
-    """Import what makes a model, and raise `SettingError` if it cannot: before it is called."""
+    """Import what makes a model, and raise `SettingError` if it cannot, before calling it."""
     found = import_named(name, "model")
     is_module = isinstance(found, type) and issubclass(found, nn.Module)
     if not is_module and not inspect.isfunction(found):
@@ -66,20 +66,20 @@ def check_builder(name: str) -> Callable[[], Any]:
 
 
 def check_outputs(name: str, model: Classifier, inputs: Tensor, classes: Sequence[str]) -> None:
-    """Raise `ModelError` unless a model takes these inputs and has one output per class."""
+    """Raise `ModelError` unless a model accepts these inputs and has one output per class."""
     with torch.no_grad():
         outputs = model(inputs.to(model.device)).logits.shape[1]
     if outputs != len(classes):
         raise ModelError(
-            f"model.name: {name} has {outputs} outputs, but there are {len(classes)} "
-            f"classes ({', '.join(classes)}). Name one class for each output."
+            f"model.name: {name} has {outputs} outputs, but there are {len(classes)} classes "
+            f"({', '.join(classes)}). List one class for each output."
         )
 
 
 def check_repeatable(name: str, model: nn.Module, again: nn.Module) -> None:
-    """Raise `ModelError` if a model that was built twice does not have the same weights."""
+    """Raise `ModelError` if a model that was built twice has different weights."""
     if weights_hash(model) != weights_hash(again):
         raise ModelError(
-            f"model.name: {name} returns other weights each time it is called. Let it load the "
-            f"trained ones, or name their file with model.weights."
+            f"model.name: {name} returns different weights each time it is called. Let it load the "
+            "trained ones, or set model.weights to their file."
         )

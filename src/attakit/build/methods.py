@@ -32,9 +32,9 @@ from attakit.stream.samples import ArraySamples, Samples
 from attakit.train import TRAINERS, Weighting
 
 SOURCE_INPUTS, SOURCE_LABELS = "source_inputs", "source_labels"
-# In the place of the source, where only settings are checked.
+# Used instead of the source if only settings are checked.
 _NO_SOURCE = ArraySamples(torch.zeros(2, 1, 8, 8), [0, 1])
-_PACE = "The pace is in [labels]: per_1000 or spread_over, first and at_drift."
+_PACE = "Set the pace in [labels]: per_1000 or spread_over, first and at_drift."
 
 
 def build_method(
@@ -47,9 +47,9 @@ def build_method(
 ) -> Method:
     """Build a method by name, or by import path ("mylab.mymethod:MyMethod").
 
-    A method that declares `NeedsSource` gets some of the samples the model was trained on, if
-    there are any. One that asks for labels gets the rate and the kind of question, if given. If the
-    rate is the usual one, a method with a pace of its own keeps that.
+    A method that declares `NeedsSource` gets some of the training samples of the model, if there
+    are any. One that asks for labels gets the rate and the kind of question, if given. With the
+    default rate, a method that sets its own pace keeps it.
     """
     method = _method(table.name, table.settings, model, seed, source)
     if isinstance(method, AskingMethod):
@@ -59,7 +59,7 @@ def build_method(
 
 
 def build_rate(table: LabelsTable) -> LabelRate:
-    """The pace of asking that the [labels] table describes; an even one for a matched run."""
+    """Build the label rate of the [labels] table; an even one for a matched run."""
     extra = table.matched is None
     return LabelRate(
         per_1000=table.per_1000 if extra else None,
@@ -89,11 +89,11 @@ def _method(
 
 
 def check_method_table(table: MethodTable) -> None:
-    """Raise `SettingError` where a method cannot be, as far as that shows without the model."""
+    """Raise `SettingError` if a method cannot work, as far as this is known without the model."""
     _check_method(table.name, table.settings)
     if table.name in METHODS:
-        # Values are checked by the method itself. A method of the user's own is made only once.
-        with suppress(ModelError):  # what does not fit this model may fit the right one
+        # The method checks its values itself. A user's own method is created only once.
+        with suppress(ModelError):  # what does not fit this model may fit the real one
             _method(table.name, table.settings, SmallCNN(width=1, hidden=2), 0, _NO_SOURCE)
 
 
@@ -102,11 +102,11 @@ def _check_method(name: Any, given: Mapping[str, Any]) -> None:
     settings = _with_parts(given, seed=0)
     if "method" in settings:
         _check_method(*_name_and_settings(settings["method"], "method"))
-    check_settings(kind, settings, [None])  # in the place of the model
+    check_settings(kind, settings, [None])  # None replaces the model
 
 
 def asks_for_labels(name: str) -> bool:
-    """Whether a method, by name or import path, declares that it asks for labels.
+    """True if a method, by name or import path, declares that it asks for labels.
 
     >>> asks_for_labels("simatta"), asks_for_labels("tent")
     (True, False)
@@ -116,7 +116,7 @@ def asks_for_labels(name: str) -> bool:
 
 
 def _with_parts(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Settings of a method with those parts built that need no model."""
+    """Return the settings of a method, with the parts built that need no model."""
     settings = dict(given)
     if "rate" in settings:
         raise SettingError(f"method.rate cannot be set in a file. {_PACE}")
@@ -130,23 +130,23 @@ def _with_parts(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def _source_input_count(kind: Callable[..., Any], settings: Mapping[str, Any]) -> int:
-    """How many source inputs a method has a use for."""
+    """Return how many source inputs a method can use."""
     if SOURCE_INPUTS in settings or not (isinstance(kind, type) and issubclass(kind, NeedsSource)):
         return 0
     count = kind.source_input_count(settings)
-    # Where a wrong setting makes it no count, the method itself complains about the setting.
+    # If a wrong setting makes it invalid, the method itself reports the setting.
     return count if isinstance(count, int) and count > 0 else 0
 
 
 def build_pool(
     experiment: Experiment, table: PoolTable, stream: Rounds, model: Classifier
 ) -> PoolAdaptation:
-    """The method of a pool run."""
+    """Build the method of a pool run."""
     budget = experiment.labels.budget
     if budget == "unlimited":
         raise SettingError(
             "labels.budget: with a [pool] the budget must have a limit, because the rounds share "
-            "it. Give a number of labels."
+            "it. Set a number of labels."
         )
     return PoolAdaptation(
         model,
@@ -160,7 +160,7 @@ def build_pool(
 
 
 def check_pool(experiment: Experiment, table: PoolTable) -> None:
-    """Raise `SettingError` if a pool run cannot work, as far as that shows without a model."""
+    """Raise `SettingError` if a pool run cannot work, as far as this is known without a model."""
     if experiment.method != MethodTable():
         raise SettingError(
             "An experiment has either a [method] for a stream or a [pool]: leave one of them out."
@@ -174,22 +174,22 @@ def check_pool(experiment: Experiment, table: PoolTable) -> None:
             'labels.question: a [pool] learns from classes only. Leave out question = "yes_no".'
         )
     if experiment.labels.buffer:
-        raise SettingError("labels.buffer: a [pool] is looked at as a whole. Leave out buffer.")
+        raise SettingError("labels.buffer: a [pool] is used as a whole. Leave out buffer.")
     build_selector(table.selector, experiment.seed)
 
 
 def build_selector(given: Any, seed: int) -> Selector:
-    """A selector from its table, or from its name alone."""
+    """Build a selector from its table, or from its name alone."""
     name, settings = _name_and_settings(given, "selector", DEFAULT_SELECTOR)
     kind = find_named(name, SELECTORS, "selector")
     if settings.keys() & {"first", "per_step"} - settings_of(kind).keys():
-        raise SettingError(f"method.selector: {name} has no pace of its own. {_PACE}")
+        raise SettingError(f"method.selector: {name} does not set the pace. {_PACE}")
     selector: Selector = construct(kind, settings, seed=seed)
     return selector
 
 
 def _trainer(given: Any, seed: int) -> Any:
-    """A trainer from its table, or from its name alone."""
+    """Build a trainer from its table, or from its name alone."""
     name, settings = _name_and_settings(given, "trainer", DEFAULT_TRAINER)
     kind = find_named(name, TRAINERS, "trainer")
     if "weighting" in settings:
@@ -200,7 +200,7 @@ def _trainer(given: Any, seed: int) -> Any:
 def _name_and_settings(
     given: Any, part: str, default: str | None = None
 ) -> tuple[Any, dict[str, Any]]:
-    """Split what [method] says of one of its parts: a table, or a name alone."""
+    """Split the entry of a part in [method]: a table, or a name alone."""
     chosen = {"name": given} if isinstance(given, str) else given
     if not isinstance(chosen, Mapping) or (default is None and "name" not in chosen):
         table = "a table with a name" if default is None else "a table"

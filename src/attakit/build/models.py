@@ -1,4 +1,4 @@
-"""Models by name, and source models: from a file of weights, or trained once and cached."""
+"""Models by name, and source models: from a weights file, or trained once and cached."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from attakit.train.source import SourceTraining, train_source
 
 CACHE_VARIABLE = "ATTAKIT_CACHE"
 
-# The data sets that come with a package, and the model that attakit trains for each.
+# Data sets in pip packages, and the model that attakit trains for each.
 SOURCE_MODELS = {"digits": "small_cnn", "abalone": "small_mlp", "names": "small_text"}
 SOURCE_UPDATES = 400
 
@@ -54,9 +54,9 @@ def source_classifier(
     *,
     weights: Path | None = None,
 ) -> Classifier:
-    """The trained source model of an experiment, on its device.
+    """Return the trained source model of an experiment, on its device.
 
-    `weights` is a file to read instead of the one that the experiment names.
+    `weights` is a file to read instead of the experiment's.
     """
     table = experiment.model
     if (file := weights or table.weights) is not None:
@@ -83,7 +83,7 @@ def source_classifier(
 def starting_classifier(
     experiment: Experiment, task: Task, weights: Path | None = None
 ) -> Classifier:
-    """The model of an experiment before it has seen the source: from a file, or at random."""
+    """Return the model of an experiment before training on the source: from a file, or random."""
     table = experiment.model
     model = _task_model(table, task)
     if weights is not None:
@@ -92,40 +92,40 @@ def starting_classifier(
 
 
 def place_model(model: nn.Module, table: ModelTable) -> Classifier:
-    """The model as a classifier on the device that its table names."""
+    """Return the model as a classifier on the device of its table."""
     device = choose_device(table.device)
     if table.precision == "mixed" and device.type == "cpu":
         # On CPU this is slower, and on some machines it crashes without a message.
         raise SettingError(
             'model.precision = "mixed" is for GPUs, but the model is on the CPU. Leave it out, or '
-            "name a GPU with model.device."
+            "set model.device to a GPU."
         )
     classifier = Classifier(model, features=table.features, precision=table.precision)
     return prepare(classifier.eval(), device)
 
 
 def digits_model(task: Task, progress: TrainingCallback | None = None) -> nn.Module:
-    """The digits source model, trained on first use (some seconds) and cached."""
+    """Return the digits source model, trained on first use (some seconds) and cached."""
     return embedded_model("digits", task, progress)
 
 
 def embedded_model(name: str, task: Task, progress: TrainingCallback | None = None) -> nn.Module:
-    """The source model of a data set that comes with a package, trained on first use and cached."""
+    """Return the source model of a packaged data set, trained on first use and cached."""
     model = _embedded_architecture(name, task)
     path = _embedded_file(name, model, task)
     if path.exists():
         load_weights(model, path)
     else:
-        with using_threads(1):  # with more, each number of them would make another model
+        with using_threads(1):  # the number of threads would change the model
             _train(model, task, _embedded_training(name), seed=0, progress=progress)
         save_weights(model, path)
     return model.eval()
 
 
 def weights_file(experiment: Experiment, task: Task) -> Path:
-    """Where the trained source model of an experiment is, once there is one.
+    """Return the path of the trained source model of an experiment.
 
-    The weights of a model that is built by the user's own function are written to the cache.
+    Weights of a model from the user's own function are written to the cache.
     """
     table = experiment.model
     if table.weights is not None:
@@ -158,9 +158,9 @@ def pretrain(
     task: Task,
     progress: TrainingCallback | None = None,
 ) -> SourceTraining:
-    """Train a source model as the [training] table says, and write its weights.
+    """Train a source model with the [training] table, and write its weights.
 
-    Training saves its state next to the weights and continues from there, until they are written.
+    Training saves its state next to the weights, and continues from there until it is finished.
     """
     table = experiment.training
     make_room(table.weights)
@@ -178,7 +178,7 @@ def pretrain(
 
 
 def write_card(model: Classifier, task: Task, weights: Path) -> Path:
-    """Write the source card of a model next to its weights; return where it is."""
+    """Write the source card of a model next to its weights; return its path."""
     if task.source_train is None:
         raise SettingError("This data set has no source domain to make a card of.")
     path = card_file(weights)
@@ -192,7 +192,7 @@ def draw_inputs(source: Samples, seed: int, count: int) -> Tensor:
 
 
 def drawn_positions(source: Samples, seed: int, count: int) -> list[int]:
-    """Positions of the samples whose inputs `draw_inputs` loads."""
+    """Return the positions of the samples that `draw_inputs` loads."""
     order = generator(seed, "source inputs").permutation(len(source))
     positions: list[int] = order[:count].tolist()
     return positions
@@ -201,7 +201,7 @@ def drawn_positions(source: Samples, seed: int, count: int) -> list[int]:
 def untrained_model(
     name: str, classes: int, channels: int, image_size: int | None = None
 ) -> nn.Module:
-    """A model of attakit or timm by its name, before training."""
+    """Return an attakit or timm model by name, before training."""
     # timm models expect three channels; some do not accept `in_chans`.
     is_usual = channels == 3 and name not in OWN_MODELS
     return named_model(
@@ -213,9 +213,9 @@ def untrained_model(
 
 
 def build_model(table: ModelTable, classes: int, channels: int) -> nn.Module:
-    """The model that a [model] table names, before its weights are loaded.
+    """Return the model of a [model] table, before its weights are loaded.
 
-    The name may be an import path, "package.module:function": the function is called without
+    The name may be an import path, "package.module:function". The function is called without
     arguments and returns the model.
     """
     if is_import_path(table.name):
@@ -229,7 +229,7 @@ def _task_model(table: ModelTable, task: Task) -> nn.Module:
 
 
 def _check_kind(name: str, task: Task) -> None:
-    """Raise `SettingError` where a small model is named that is made for other inputs."""
+    """Raise `SettingError` if a small model is named that is made for other inputs."""
     if task.vocabulary is not None:
         kind, fits = "texts", "small_text"
     elif len(task.targets.shape) == 1:
@@ -239,28 +239,28 @@ def _check_kind(name: str, task: Task) -> None:
     if name in OWN_MODELS and name != fits:
         raise SettingError(
             f"model.name: {name} does not take {kind}, and the samples of this stream are {kind}. "
-            f'Set model.name = "{fits}", or name a model of your own.'
+            f'Set model.name = "{fits}", or use your own model.'
         )
 
 
 def _fingerprint(untrained: nn.Module, task: Task, training: TrainingTable) -> str:
-    """Changes with the training settings, the architecture, the data and the version of torch."""
+    """Return a hash of the training settings, the architecture, the data and torch's version."""
     assert task.source_train is not None
     pixels = task.source_train.load(range(len(task.source_train)))
-    # Of the bytes: a sum would be rounded differently by another number of threads.
+    # From the bytes, because a sum depends on the number of threads.
     images = hashlib.sha256(pixels.contiguous().numpy().tobytes()).hexdigest()
     described = f"{training} {torch.__version__} {weights_hash(untrained)} {images}"
     return hashlib.sha256(described.encode()).hexdigest()[:12]
 
 
 def cache_folder() -> Path:
-    """Where trained source models are kept."""
+    """Return the cache folder of trained source models."""
     given = os.environ.get(CACHE_VARIABLE)
     return Path(given) if given else Path.home() / ".cache" / "attakit"
 
 
 def _unfinished(weights: Path) -> Path:
-    """Where unfinished training of these weights is saved."""
+    """Return the file where unfinished training of these weights is saved."""
     return weights.with_name(f"{weights.stem}.unfinished.safetensors")
 
 

@@ -1,4 +1,4 @@
-"""The oracle and the ledger that an experiment's [labels] table describes."""
+"""The oracle and the ledger of an experiment's [labels] table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build_oracle(
     where: Callable[[SampleId], str] = str,
     write: Callable[[str], None] | None = None,
 ) -> Oracle:
-    """Build the oracle that the [labels] table describes, wrapped as it says."""
+    """Build the oracle of the [labels] table, with its wrappers."""
 
     def people(who: str) -> Oracle:
         if who == "known":
@@ -61,7 +61,7 @@ def build_oracle(
 
 
 def _crowd(table: CrowdTable, truth: Truth, seed: int) -> Crowd:
-    """Simulated people who err at different rates."""
+    """Build simulated people who err at different rates."""
     classes = len(truth.classes)
     people = [
         Noisy(
@@ -82,7 +82,7 @@ def _model_oracle(
     where: Callable[[SampleId], str],
     people: Callable[[str], Oracle],
 ) -> Oracle:
-    """The model that [labels.model] names, and people for the rest if it says so."""
+    """Build the model of [labels.model], and people for the rest if wanted."""
     model = table.model
     if model is None:
         raise SettingError(
@@ -135,7 +135,7 @@ def _token(variable: str | None) -> str | None:
 
 
 def _read(prompt: str) -> str:
-    # Not with input(prompt), which prompts on standard output, where results may go.
+    # input(prompt) would print to standard output, which is for results.
     sys.stderr.write(prompt)
     sys.stderr.flush()
     return input()
@@ -144,6 +144,6 @@ def _read(prompt: str) -> str:
 def build_ledger(experiment: Experiment) -> Ledger:
     """Build the ledger with the experiment's budget."""
     table = experiment.labels
-    # Runs that are matched get the same number of answers, whatever these cost.
+    # Matched runs get the same number of answers, whatever their cost.
     price = table.yes_no_price if table.matched is None else 1.0
     return Ledger(Budget(table.limit, yes_no_price=price))

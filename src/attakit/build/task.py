@@ -1,4 +1,4 @@
-"""What an experiment works on, and how image sets become that."""
+"""The data of an experiment, and how image sets become a task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEANT_FOR = {
 }
 
 
-Content = str | Mapping[str, str]  # a text, or a row: names of columns with their values
+Content = str | Mapping[str, str]  # a text, or a row: column names with their values
 ProgressCallback = Callable[[int, int], None]  # called with (pieces done, pieces in total)
 
 
@@ -32,33 +32,33 @@ def no_progress(_done: int, _total: int) -> None:
 
 @dataclass(frozen=True)
 class Task:
-    """What an experiment works on."""
+    """The data of an experiment."""
 
     classes: tuple[str, ...]
     targets: Domains
     source_train: Samples | None = None
     source_test: Samples | None = None  # never trained on
-    mean: tuple[float, ...] | None = None  # how inputs were normalised, to show them as they were
+    mean: tuple[float, ...] | None = None  # normalisation of the inputs, to show the original ones
     std: tuple[float, ...] | None = None
-    root: Path | None = None  # where the samples are files
-    content: Callable[[SampleId], Content] | None = None  # what to show where there is no picture
-    vocabulary: int | None = None  # number of token ids, where inputs are texts
+    root: Path | None = None  # if the samples are files
+    content: Callable[[SampleId], Content] | None = None  # what to show if there is no picture
+    vocabulary: int | None = None  # number of token ids, if inputs are texts
 
     @property
     def width(self) -> int:
-        """What the first layer of a model must know: channels, columns or token ids."""
+        """The size of a model's first layer: channels, columns or token ids."""
         return self.vocabulary or self.targets.shape[0]
 
     def show(self, sample: SampleId) -> Content | None:
-        """The text or the row of a sample; None where samples are pictures."""
+        """Return the text or the row of a sample; None if samples are pictures."""
         if self.content is None:
             return None
-        # A sample that comes again has the number of its visit behind its name.
+        # A repeated sample has the number of its visit after its name.
         name, _, visit = sample.rpartition("@")
         return self.content(SampleId(name) if name and visit.isdecimal() else sample)
 
     def where(self, sample: SampleId) -> str:
-        """What a person needs to see a sample: its text, its row, its path, or else its name."""
+        """Return what a person needs to see a sample: its text, row or path, or else its name."""
         shown = self.show(sample)
         if isinstance(shown, str):
             return shown
@@ -66,7 +66,7 @@ class Task:
             return ", ".join(f"{name} = {value}" for name, value in shown.items())
         if self.root is None:
             return sample
-        # A sample that comes again has the number of its visit behind its name.
+        # A repeated sample has the number of its visit after its name.
         name, _, visit = sample.rpartition("@")
         again = name and visit.isdecimal() and not (self.root / sample).exists()
         return str(self.root / (name if again else sample))
@@ -75,7 +75,7 @@ class Task:
 def image_task(
     targets: Domains, source: Samples | None, table: StreamTable, root: Path | None
 ) -> Task:
-    """A task of normalised images, with a part of the source held out."""
+    """Build a task of normalised images, with a part of the source held out."""
     train: Samples | None = None
     test: Samples | None = None
     if source is not None:
@@ -91,7 +91,7 @@ def image_folders(
     domains: Sequence[str] | Mapping[str, str] | None,
     checking: ProgressCallback,
 ) -> ImageFolders:
-    """The domains of a data set, read as its table says."""
+    """Load the domains of a data set as its table says."""
     return ImageFolders(
         root,
         domains=domains,
@@ -102,12 +102,12 @@ def image_folders(
 
 
 def refuse_settings(table: StreamTable, *names: str) -> None:
-    """Raise `SettingError` where a setting is given that means nothing to the data set."""
+    """Raise `SettingError` if a setting is given that the data set does not have."""
     usual = StreamTable()
     for name in names:
         if getattr(table, name) != getattr(usual, name):
             meant_for = _MEANT_FOR.get(name, "images in folders")
             raise SettingError(
-                f"stream.{name} is for {meant_for}; the data set {table.name!r} has no such "
-                f"setting. Leave it out, or name another data set with stream.name."
+                f"stream.{name} is for {meant_for}, but the data set {table.name!r} has no such "
+                "setting. Leave it out, or choose another data set with stream.name."
             )

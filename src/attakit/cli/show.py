@@ -41,7 +41,7 @@ def table(
     layout: Annotated[
         str | None,
         typer.Option(
-            help=f"A layout of the paper, with its numbers: {', '.join(LAYOUTS)}; {PAIRED}; "
+            help=f"One of the paper's layouts, with its numbers: {', '.join(LAYOUTS)}; {PAIRED}; "
             f"{LEADERBOARD}; or {PLAIN}. By default the layout of the suite that the folders "
             f"belong to."
         ),

@@ -1,4 +1,4 @@
-"""What a service answers: it makes its responses from these bodies, and the client reads them.
+"""Response bodies that the service creates and the client reads.
 
 Those of the dashboard are in `dashboard_bodies`.
 """
@@ -12,19 +12,19 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from attakit.queries import AnswerKind, AnswerOutcome, QuestionState
 
 AskedState = Literal["undecided", "yes", "no", "forgotten"]
-Labels = int | float  # a whole number unless yes/no questions cost a fraction of a label
+Labels = int | float  # a fraction if yes/no questions cost less than a label
 
-# `class` is a keyword of Python.
+# `class` is a Python keyword.
 CLASS = AliasChoices("class", "class_name")
 
 
-Flag = Annotated[bool, BeforeValidator(bool)]  # rows of older versions have none
+Flag = Annotated[bool, BeforeValidator(bool)]  # older rows do not have it
 
 
 class ResponseBody(BaseModel):
-    """A response, made from keywords, from records with attributes of the same names, or JSON.
+    """A response, made from keywords, from records with the same attribute names, or from JSON.
 
-    Keys that a newer service adds are left out.
+    Unknown keys of a newer service are ignored.
     """
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
@@ -37,22 +37,22 @@ class Problem(ResponseBody):
 
 
 class PredictionBody(ResponseBody):
-    """What the model says about one input."""
+    """The prediction for one input."""
 
     sample: str
     class_name: str = Field(
         validation_alias=CLASS,
         serialization_alias="class",
-        description="Name of the likeliest class",
+        description="Name of the most likely class",
     )
     label: int = Field(description="Its number")
     probabilities: dict[str, float]
-    entropy: float = Field(description="In nats; high when the model is not sure")
+    entropy: float = Field(description="In nats; high if the model is unsure")
     version: int
     asked: Literal["undecided", "no"] = Field(
-        description="Undecided: the learner looks at it within seconds; ask /v1/samples/{sample}"
+        description="Not decided yet; see /v1/samples/{sample} in a few seconds"
     )
-    id: str | None = Field(None, description="The one that you sent with it")
+    id: str | None = Field(None, description="The id that you sent with it")
 
 
 class Predictions(ResponseBody):
@@ -60,32 +60,32 @@ class Predictions(ResponseBody):
 
 
 class SampleBody(ResponseBody):
-    """A sample and what became of it."""
+    """A sample and its state."""
 
     sample: str
     at: float = Field(description="Seconds since 1970")
     class_name: str | None = Field(
-        validation_alias=CLASS, serialization_alias="class", description="null once forgotten"
+        validation_alias=CLASS, serialization_alias="class", description="null if forgotten"
     )
     confidence: float | None
     entropy: float | None
     version: int
     asked: AskedState
-    id: str | None = Field(None, description="The one that its sender uses")
+    id: str | None = Field(None, description="The sender's own id")
     text: str | None = None
     notes: dict[str, str] = {}
 
 
 class ContentBody(ResponseBody):
-    """What people see of a sample, if it is no picture, and what its sender said about it."""
+    """The content of a sample that is not a picture, and the notes of its sender."""
 
     sample: str
     kind: Literal["image", "array", "text"]
-    id: str | None = Field(None, description="The one that its sender uses")
+    id: str | None = Field(None, description="The sender's own id")
     text: str | None = None
     notes: dict[str, str] = {}
-    columns: list[str] = Field([], description="Names of the numbers, from the settings")
-    values: list[list[float]] | None = Field(None, description="Of an array: rows of its last axis")
+    columns: list[str] = Field([], description="Names of the columns, from the settings")
+    values: list[list[float]] | None = Field(None, description="The array as rows of its last axis")
 
 
 class Classes(ResponseBody):
@@ -93,7 +93,7 @@ class Classes(ResponseBody):
 
 
 class ClassGuide(ResponseBody):
-    """What people should know about a class."""
+    """A description of a class, for annotators."""
 
     class_name: str = Field(validation_alias=CLASS, serialization_alias="class")
     about: str
@@ -101,7 +101,7 @@ class ClassGuide(ResponseBody):
 
 
 class GuideBody(ResponseBody):
-    """How to label."""
+    """Labelling instructions."""
 
     instructions: str
     classes: list[ClassGuide] = Field(description="By number")
@@ -114,17 +114,17 @@ class GuessBody(ResponseBody):
 
 
 class LeaseBody(ResponseBody):
-    """A question that is yours until a time."""
+    """A question that is leased to you until a given time."""
 
     question: int
     sample: str
-    image: str | None = Field(description="Address of the picture; null: it is none")
-    content: ContentBody | None = Field(None, description="What to show in its place, or beside it")
+    image: str | None = Field(description="Address of the picture; null if there is none")
+    content: ContentBody | None = Field(None, description="What to show instead of it, or with it")
     guesses: list[GuessBody] = Field(description="Likeliest first")
     until: float
-    open: int = Field(description="Questions that wait for an answer")
-    answered_by_you: int = Field(description="Answers in all")
-    budget_left: Labels | None = Field(description="Labels that may be asked for; null: no limit")
+    open: int = Field(description="Number of open questions")
+    answered_by_you: int = Field(description="Number of all your answers")
+    budget_left: Labels | None = Field(description="Labels left in the budget; null: no limit")
     proposed: int | None = Field(
         None, description="Number of the class that a yes/no question asks about; null: any class"
     )
@@ -135,7 +135,7 @@ class OutcomeBody(ResponseBody):
 
 
 class DoneBody(ResponseBody):
-    """It was done."""
+    """Confirmation."""
 
     done: Literal[True] = True
 
@@ -145,30 +145,28 @@ class GivenAnswerBody(ResponseBody):
     kind: AnswerKind
     label: int | None
     at: float
-    outcome: AnswerOutcome = Field(description="What became of it; only accepted answers can count")
-    withdrawn: bool = Field(description="Whether it was taken back")
+    outcome: AnswerOutcome = Field(description="Only accepted answers can count")
+    withdrawn: bool = Field(description="True if it was undone")
     comment: str | None = None
-    flagged: Flag = Field(False, description="Whether somebody should look at it")
-    counts: bool = Field(
-        description="Accepted, not taken back, and not overruled by other people's answers"
-    )
+    flagged: Flag = Field(False, description="True if a colleague should look at it")
+    counts: bool = Field(description="Accepted, not undone, and not overruled by other answers")
 
 
 class OwnAnswerBody(ResponseBody):
-    """An answer of yours."""
+    """One of your answers."""
 
-    key: str = Field(description="Of the answer, to take it back")
+    key: str = Field(description="Key of the answer, to undo it")
     question: int
     sample: str
     image: str | None
-    text: str | None = Field(None, description="How the text of the sample begins, or its id")
+    text: str | None = Field(None, description="Beginning of the sample's text, or its id")
     proposed: int | None
     kind: AnswerKind
     label: int | None
     comment: str | None
     flagged: bool
     at: float
-    final: bool = Field(description="Whether it can no longer be taken back")
+    final: bool = Field(description="True if it can no longer be undone")
 
 
 class OwnAnswers(ResponseBody):
@@ -176,13 +174,13 @@ class OwnAnswers(ResponseBody):
 
 
 class QuestionBody(ResponseBody):
-    """A question as the log has it."""
+    """A question in the log."""
 
     question: int
     sample: str
-    image: str | None = Field(None, description="Address of the picture; null: it is none")
-    id: str | None = Field(None, description="The one that the sender of the sample uses")
-    text: str | None = Field(None, description="How the text of the sample begins")
+    image: str | None = Field(None, description="Address of the picture; null if there is none")
+    id: str | None = Field(None, description="The id that the sender of the sample uses")
+    text: str | None = Field(None, description="Beginning of the sample's text")
     at: float
     version: int
     score: float
@@ -205,17 +203,17 @@ class Questions(ResponseBody):
 
 class HealthBody(ResponseBody):
     status: Literal["ok", "degraded"]
-    problems: list[str] = Field(default=[], description="What cannot be stored at present")
+    problems: list[str] = Field(default=[], description="What cannot be stored now")
 
 
 class ImportBody(ResponseBody):
-    """What became of the answers of a file."""
+    """Results of importing a file of answers."""
 
     taken: int = Field(description="Answers that count now")
-    repeated: int = Field(description="Said before, so nothing changed")
-    late: int = Field(description="To questions that are closed")
-    conflicting: int = Field(description="Something else was said before that counts")
-    unknown: int = Field(description="To questions that were never asked")
-    refused: int = Field(description="Lines that cannot be understood")
-    blank: int = Field(description="Lines that are not filled in")
-    problems: list[str] = Field(description="A sentence for each unknown or refused line")
+    repeated: int = Field(description="Duplicates, which change nothing")
+    late: int = Field(description="Answers to closed questions")
+    conflicting: int = Field(description="Answers that differ from one that counts already")
+    unknown: int = Field(description="Answers to unknown questions")
+    refused: int = Field(description="Lines that cannot be parsed")
+    blank: int = Field(description="Lines without an answer")
+    problems: list[str] = Field(description="One message per unknown or refused line")

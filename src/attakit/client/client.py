@@ -1,4 +1,4 @@
-"""Client: requests to a service, sent again when the connection breaks."""
+"""Client for the service's HTTP API, with retries when the connection breaks."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ except ImportError as error:
     ) from error
 
 Picture = str | Path | bytes | Image.Image | NDArray[Any]
-AboutInput = Mapping[str, Any]  # `id`, `text` and `notes`, all of which may be left out
+AboutInput = Mapping[str, Any]  # `id`, `text` and `notes`, all optional
 Body = TypeVar("Body", bound=ResponseBody)
 
 _PAUSES = (0.2, 1.0, 3.0)  # seconds before the second, third and last attempt
 
 
 class Client:
-    """A service at an address.
+    """A client for the service at an address.
 
-    What may be sent twice without harm is sent again when the connection breaks; answers carry a
-    key, so that one of them counts.
+    Requests that are safe to repeat are sent again when the connection breaks. Answers carry a key,
+    so that each counts once.
 
     Parameters
     ----------
     url
-        Of the service, such as "http://localhost:8000".
+        Address of the service, such as "http://localhost:8000".
     token
-        Made with `attakit token`; not needed for an open service on this machine.
+        Access token, created with `attakit token`. Not needed for an open service on this machine.
     annotator
-        Who answers questions, on an open service; elsewhere the token says it.
+        Name of the person who answers, on an open service. Otherwise the token identifies them.
     timeout
-        Seconds to wait for an answer.
+        Seconds to wait for a response.
     pauses
-        Seconds between attempts; one attempt more than there are pauses.
+        Seconds to wait before each retry.
     transport
-        How requests travel, for tests.
+        HTTP transport, for tests.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class Client:
     def predict(
         self, inputs: Picture | Sequence[Picture], *, about: Sequence[AboutInput] | None = None
     ) -> tuple[PredictionBody, ...]:
-        """Ask about one or many inputs.
+        """Predict the class of one or many inputs.
 
         Images are paths, bytes of files, PIL images or arrays of bytes (height, width[, 3]).
         Arrays of other numbers are sent as they are, for models that take arrays.
 
-        `about` has an entry per input, with your own `id`, a `text` and `notes`. People who label
-        see them, and so do exports.
+        `about` has one entry per input, with your own `id`, a `text` and `notes`. Annotators see
+        them, and exports contain them.
         """
         many = [inputs] if isinstance(inputs, _ONE) else list(inputs)
         if any(_is_numbers(one) for one in many):
@@ -111,23 +111,23 @@ class Client:
     def predict_texts(
         self, texts: Sequence[str], *, about: Sequence[AboutInput] | None = None
     ) -> tuple[PredictionBody, ...]:
-        """Ask about texts, for models that take texts."""
+        """Predict the class of texts, for models that take texts."""
         return self._predict(texts=list(texts), about=about)
 
     def sample(self, sample: str) -> SampleBody:
-        """What became of a sample."""
+        """Return the state of a sample."""
         return self._send(SampleBody, "GET", f"/v1/samples/{sample}")
 
     def content(self, sample: str) -> ContentBody:
-        """The numbers or the text of a sample, and what its sender said about it."""
+        """Return the numbers or the text of a sample, and the notes of its sender."""
         return self._send(ContentBody, "GET", f"/v1/samples/{sample}/content")
 
     def picture(self, sample: str) -> bytes:
-        """The picture of a sample, as a PNG file."""
+        """Return the picture of a sample, as a PNG file."""
         return self._reach("GET", f"/v1/samples/{sample}/image").content
 
     def forget(self, sample: str) -> None:
-        """Have a sample, its answers and the anchor made of it removed."""
+        """Delete a sample, its answers and its anchor."""
         self._reach("DELETE", f"/v1/samples/{sample}")
 
     def classes(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class Client:
         return tuple(self._send(Classes, "GET", "/v1/classes").classes)
 
     def lease(self) -> LeaseBody | None:
-        """A question to answer; None if there is none now."""
+        """Lease a question to answer; None if there is none now."""
         response = self._reach("POST", "/v1/questions/lease")
         return None if response.status_code == 204 else self._read(LeaseBody, response)
 
@@ -152,8 +152,8 @@ class Client:
         """Answer a question; returns "accepted", "repeated", "late" or "conflict".
 
         `kind` is "label", "skip", or "none" for none of the classes. A question that proposes a
-        class also takes "yes" and "no". The same `key` counts once. A comment and a flag are for
-        people.
+        class also takes "yes" and "no". The same `key` counts once. The comment and the flag are
+        for your team.
         """
         body: dict[str, Any] = {"key": key or uuid.uuid4().hex, "kind": kind, "label": label}
         body |= {"comment": comment, "flag": flag} if comment or flag else {}
@@ -161,29 +161,29 @@ class Client:
         return self._send(OutcomeBody, "POST", path, json=body).outcome
 
     def answers(self, limit: int = 30) -> tuple[OwnAnswerBody, ...]:
-        """Your own answers, newest first."""
+        """Return your own answers, newest first."""
         path = f"/v1/questions/mine?limit={limit}"
         return tuple(self._send(OwnAnswers, "GET", path).answers)
 
     def undo(self, key: str | None = None, *, answer: str | None = None) -> LeaseBody:
-        """Take back your last answer, or the one with the key `answer`; the question is yours."""
+        """Undo your last answer, or the one with the key `answer`, and lease its question again."""
         body = {"key": key or uuid.uuid4().hex, "answer": answer}
         return self._send(LeaseBody, "POST", "/v1/questions/undo", json=body)
 
     def release(self, question: int) -> None:
-        """Give a question back."""
+        """Give up the lease of a question."""
         self._reach("POST", f"/v1/questions/{question}/release")
 
     def status(self) -> StatusBody:
-        """How the service is doing."""
+        """Return the state of the service."""
         return self._send(StatusBody, "GET", "/v1/status")
 
     def versions(self) -> tuple[VersionBody, ...]:
-        """All versions, newest first."""
+        """Return all versions, newest first."""
         return tuple(self._send(Versions, "GET", "/v1/versions").versions)
 
     def promote(self, version: int) -> None:
-        """Let a version answer from now on."""
+        """Serve this version from now on."""
         self._reach("POST", f"/v1/versions/{version}/promote")
 
     def pause(self) -> None:
@@ -218,14 +218,14 @@ class Client:
         except ValidationError as error:
             raise ServiceError(
                 f"Client: {self._url} does not answer as this version of attakit expects "
-                f"({error.errors()[0]['msg']}). Check the address, and install the version of "
-                f"attakit that the service has."
+                f"({error.errors()[0]['msg']}). Check the address, and install the same version of "
+                "attakit as the service."
             ) from error
 
     def _reach(
         self, method: str, path: str, *, again: bool = True, **content: Any
     ) -> httpx2.Response:
-        """Send a request until it arrives; one that must not arrive twice only until it left."""
+        """Send a request with retries; if it must not arrive twice, only until it is sent."""
         for pause in (*self._pauses, None):
             try:
                 response = self._http.request(method, path, **content)
@@ -233,9 +233,8 @@ class Client:
                 never_left = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
                 if pause is None or not (again or never_left):
                     raise ServiceError(
-                        f"Client: {self._url} cannot be reached "
-                        f"({type(error).__name__}: {error}). Check the address, and whether the "
-                        f"service runs."
+                        f"Client: {self._url} cannot be reached ({type(error).__name__}: {error}). "
+                        "Check the address, and that the service is running."
                     ) from error
                 time.sleep(pause)
             else:

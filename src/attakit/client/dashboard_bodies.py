@@ -1,4 +1,4 @@
-"""What a service says about itself: versions, status, charts, audit, people and events."""
+"""Response bodies about the service: versions, status, charts, audit, people and events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-# JSON knows neither infinity nor NaN.
+# JSON has neither infinity nor NaN.
 Finite = Annotated[float | None, BeforeValidator(_finite)]
 
 
@@ -32,25 +32,27 @@ class GateBody(ResponseBody):
 
 
 class VersionBody(ResponseBody):
-    """A model that was saved, and what became of it."""
+    """A saved model version and its state."""
 
     version: int = Field(validation_alias=AliasChoices("version", "number"))
     turn: int
-    labels: int = Field(description="Labels received when it was made")
+    labels: int = Field(description="Labels received when it was created")
     at: float
-    gate: GateBody | None = Field(description="Null before it was tried, and for the source model")
-    kept: bool = Field(description="Whether its weights are there, so that it can answer")
-    promoted: bool = Field(description="Whether it ever answered requests")
+    gate: GateBody | None = Field(
+        description="Null before the gate has run, and for the source model"
+    )
+    kept: bool = Field(description="True if its weights are stored, so that it can be served")
+    promoted: bool = Field(description="True if it was ever served")
     current: bool
 
     @property
     def passed(self) -> bool | None:
-        """Whether it passed its gate; None before it was tried."""
+        """True if it passed its gate; None before the gate has run."""
         return None if self.gate is None else self.gate.passed
 
     @property
     def reason(self) -> str | None:
-        """Why it passed or not, in one sentence; None before it was tried."""
+        """Why it passed or not, in one sentence; None before the gate has run."""
         return None if self.gate is None else self.gate.reason
 
 
@@ -72,18 +74,18 @@ class LabelsBody(ResponseBody):
     skipped: int
     none: int = Field(0, description="Of those answered: people say that no class fits")
     budget: int | None = Field(description="Null: no limit")
-    left: Labels | None = Field(description="A fraction where yes/no questions cost less")
+    left: Labels | None = Field(description="A fraction if yes/no questions cost less")
 
 
 class AccuracyBody(ResponseBody):
-    """Estimated on the samples that were drawn uniformly."""
+    """Accuracy estimated on uniformly drawn samples."""
 
     value: float
     low: float
     high: float
     count: int
     source: SourceAccuracy | None = Field(
-        None, description="The source model's, on the same samples; null: not known of all"
+        None, description="The source model's, on the same samples; null if not known for all"
     )
 
 
@@ -91,33 +93,33 @@ class AlarmBody(ResponseBody):
     at: float
     what: str
     text: str
-    rose: bool = Field(default=True, description="False: it fell, which is only noted")
+    rose: bool = Field(default=True, description="False: it fell, which is only recorded")
 
 
 class TrafficBody(ResponseBody):
-    """Requests for predictions to this server."""
+    """Prediction requests to this server."""
 
-    seconds: float = Field(description="How far back it goes")
+    seconds: float = Field(description="Length of the period")
     requests: int
-    failed: int = Field(description="Errors of the server, status 5xx")
-    refused: int = Field(description="Requests that were wrong or too many, status 4xx")
-    median: float | None = Field(description="Seconds to answer")
-    slowest: float | None = Field(description="Seconds within which 95 % were answered")
+    failed: int = Field(description="Server errors, status 5xx")
+    refused: int = Field(description="Invalid or rate-limited requests, status 4xx")
+    median: float | None = Field(description="Median seconds to answer")
+    slowest: float | None = Field(description="95th percentile of the seconds to answer")
 
 
 class ClassAccuracy(ResponseBody):
-    """What the audit says about a class."""
+    """Audit results of a class."""
 
     class_name: str = Field(validation_alias=CLASS, serialization_alias="class")
     label: int
     count: int = Field(description="Audit samples of this class")
-    right: int = Field(description="Of these, answered rightly when they were served")
-    source_right: int = Field(description="Of these, that the source model has right")
+    right: int = Field(description="Of these, predicted correctly when served")
+    source_right: int = Field(description="Of these, predicted correctly by the source model")
 
 
 class ConfusionCell(ResponseBody):
     label: int | None = Field(description="What people said; null: none of the classes")
-    guess: int = Field(description="What was answered")
+    guess: int = Field(description="What was predicted")
     count: int
 
 
@@ -125,24 +127,24 @@ class AuditBody(ResponseBody):
     """The newest audit samples, by class."""
 
     count: int
-    window: int = Field(description="The most that are looked at")
+    window: int = Field(description="Maximum number of audit samples considered")
     classes: list[ClassAccuracy]
-    cells: list[ConfusionCell] = Field(description="The confusion matrix; cells of 0 are left out")
-    source_known: bool = Field(description="Whether `source_right` is known of all samples")
+    cells: list[ConfusionCell] = Field(description="The confusion matrix without its zero cells")
+    source_known: bool = Field(description="True if `source_right` is known for all samples")
 
 
 class PersonBody(ResponseBody):
-    """What one person answered, among the newest answers."""
+    """Statistics of one person's newest answers."""
 
     who: str
     answers: int
     skipped: int
     flagged: int
-    last: float = Field(description="When they answered last")
+    last: float = Field(description="Time of their last answer")
     compared: int = Field(description="Answers to questions that others answered too")
-    agreed: int = Field(description="Of these, the same as somebody else's")
-    audited: int = Field(description="Classes named in the audit")
-    model_agreed: int = Field(description="Of these, the model's own first guess")
+    agreed: int = Field(description="Of these, equal to another person's")
+    audited: int = Field(description="Audit questions answered with a class")
+    model_agreed: int = Field(description="Of these, equal to the model's first guess")
 
 
 class People(ResponseBody):
@@ -161,36 +163,36 @@ class Events(ResponseBody):
 
 
 class AnnotatorBody(ResponseBody):
-    """How reliable a person is, estimated from answers of several people to the same questions."""
+    """A person's reliability, estimated from questions that several people answered."""
 
     name: str
-    accuracy: float = Field(description="How often this person is estimated to be right")
-    answers: int = Field(description="Answers that the estimate is made from")
+    accuracy: float = Field(description="Estimated share of correct answers")
+    answers: int = Field(description="Answers that the estimate uses")
 
 
 class StatusBody(ResponseBody):
-    """How the service is doing."""
+    """The state of the service."""
 
     version: int | None = Field(description="Promoted last")
     answering: int | None = Field(
-        description="Version whose answers are given; another one for a moment after a promotion, "
-        "or where the file of the promoted one cannot be used"
+        description="Version that is served. It differs from the promoted one for a moment after "
+        "a promotion, or if that file cannot be used"
     )
     promoted_at: float | None
     learning: Learning
-    throughput: float = Field(description="Images per second over the last minute")
-    served: int = Field(description="Images answered: kept ones before the start, all since")
-    waiting: int = Field(description="Samples the learner has not looked at")
+    throughput: float = Field(description="Images per second in the last minute")
+    served: int = Field(description="Answered images: those stored before the start, and all since")
+    waiting: int = Field(description="Samples that the learner has not seen")
     labels: LabelsBody
     accuracy: AccuracyBody | None
     agreement: float | None = Field(
-        description="How often people agree with the source model where it is sure"
+        description="How often people agree with the source model when it is sure"
     )
     alarms: list[AlarmBody]
     turn: int
     traffic: TrafficBody | None = None
     annotators: list[AnnotatorBody] = Field(
-        [], description="Most answers first; empty where one person answers each question"
+        [], description="Most answers first; empty if one person answers each question"
     )
 
 

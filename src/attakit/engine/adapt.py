@@ -1,4 +1,4 @@
-"""Adapting in a plain for loop: batches in, predictions out, a function that answers."""
+"""Adapt in a plain for loop: batches in, predictions out, a function that answers."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def adapt(
 ) -> Iterator[tuple[Batch, Prediction]]:
     """Answer batch after batch, and learn from a few labels in between.
 
-    Each batch is handed back with its predictions before anybody is asked about it. Its questions
-    are put, and the model trains, when the next batch is fetched. So let the loop run to its end:
-    a loop that is left early has not learned from its last batch.
+    Each batch comes back with its predictions before any question about it is asked. The questions
+    are asked, and the model trains, when the loop fetches the next batch. So let the loop run to
+    its end: if you leave it early, the last batch is not learned from.
 
-    Call it again with the same method to continue: steps, pace and random draws go on where the
+    Call it again with the same method to continue. Steps, pace and random draws continue where the
     last call ended.
 
     Parameters
@@ -48,16 +48,17 @@ def adapt(
     method
         Adapts its own copy of a model; that copy is `method.adapted_model`.
     batches
-        Tensors or arrays of inputs, or (names, inputs) pairs; see `from_iterable`. A sample counts
-        as known by its name. If they have a length, as a list and a DataLoader do, the budget is
+        Tensors or arrays of inputs, or (names, inputs) pairs; see `from_iterable`. Samples are
+        recognised by name. If the batches have a length, like a list or a DataLoader, the budget is
         spread over them.
     ask
         Gets the name and the input of a sample, and returns its class, or None to skip it. It may
         also return a set of classes ("one of these"), or how likely the classes are: a list of
-        numbers or a dictionary from classes to numbers. A yes/no question gets yes or no from it.
+        numbers or a dictionary from classes to numbers. For a yes/no question, yes or no follows
+        from what it returns.
     budget
-        How many labels may be had altogether; None sets no limit. A `Budget` of your own tells
-        afterwards how many were (`budget.spent`).
+        The maximum number of labels; None sets no limit. If you pass a `Budget`, `budget.spent`
+        holds the number of labels used.
     classes
         Names of the classes, in the order of the model's outputs, if `ask` returns names.
     confirm
@@ -65,8 +66,8 @@ def adapt(
         proposed class, and returns True, False, or None to skip it.
     buffer
         How many samples to collect from small batches before the method chooses and learns. Use
-        about 100 where samples come one by one. 0 takes every batch by itself. What is left in it
-        at the end is used if the batches have a length.
+        about 100 if samples come one by one. 0 handles every batch separately. The rest at the end
+        is used if the batches have a length.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def _turns(
 
 
 class _People:
-    """The caller's functions as an oracle, with the inputs of the samples that are asked about."""
+    """The caller's functions as an oracle, with the inputs of the samples in question."""
 
     def __init__(self, ask: Ask, confirm: Confirm | None, classes: Sequence[str] | None) -> None:
         self._inputs: dict[SampleId, Tensor] = {}
@@ -128,5 +129,5 @@ def _check_callable(ask: object) -> None:
     if not callable(ask):
         raise SettingError(
             f"adapt: ask must be a function of a sample's name and input, got {ask!r}. For a "
-            f"dictionary of labels pass lambda name, _: labels[name]; for an oracle use run."
+            "dictionary of labels, pass lambda name, _: labels[name]. For an oracle, use run."
         )

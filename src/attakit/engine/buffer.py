@@ -19,15 +19,15 @@ class Buffer:
     """Collects the samples of small batches until a method can choose among enough of them.
 
     Every batch is answered when it arrives. The method's `step` gets all collected samples as one
-    batch, once there are enough of them or the stream ends. The SimATTA paper asks for such a
-    buffer (appendix, Q3): from batches of one sample there is nothing to choose.
+    batch when there are enough, or when the stream ends. The SimATTA paper suggests such a buffer
+    (appendix, Q3): in a batch of one sample there is nothing to choose.
 
     Parameters
     ----------
     samples
-        How many samples to collect; 0 passes every batch on as it is.
+        How many samples to collect; 0 passes every batch on unchanged.
     first_step
-        Number of the first batch that is put together.
+        Number of the first collected batch.
 
     Examples
     --------
@@ -46,17 +46,17 @@ class Buffer:
         check_count("Buffer", "samples", samples, at_least=0)
         self.samples = samples
         self.next_step = first_step
-        self.stepped: Batch | None = None  # what the method's step got last; None if it waits
+        self.stepped: Batch | None = None  # last batch given to the method's step; None if it waits
         self._held: list[Batch] = []
 
     def __len__(self) -> int:
         return sum(len(batch) for batch in self._held)
 
     def answer(self, batch: Batch, method: Method, allowance: Allowance) -> tuple[Step, float]:
-        """Answer a batch, and let the method step if enough samples are there.
+        """Answer a batch, and let the method step if enough samples are collected.
 
         Returns the answer to this batch, with the questions about all collected samples, and the
-        seconds that the method took.
+        method's seconds.
         """
         began = time.perf_counter()
         step = self._answer(batch, method, allowance)
@@ -81,7 +81,7 @@ class Buffer:
         )
 
     def _together(self) -> Batch:
-        """All held samples as one batch; a sample that came twice is in it once."""
+        """Join all collected samples into one batch; duplicates count once."""
         inputs = torch.cat([batch.inputs for batch in self._held])
         names = [name for batch in self._held for name in batch.samples]
         first = list({name: names.index(name) for name in names}.values())

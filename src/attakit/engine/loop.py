@@ -1,4 +1,4 @@
-"""The loop: one code path for answers at once, three batches later, or tomorrow."""
+"""The main loop: one code path for answers that come at once, three batches later, or tomorrow."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def run(
     stream
         The batches.
     method, oracle, ledger, reporters
-        Who adapts, who answers, who pays, and who observes.
+        The parts that adapt, answer, pay and observe.
     samples
-        Number of samples, so that the budget can be spread over them. It need not be given for a
-        stream that knows its length.
+        Number of samples, so that the budget can be spread over them. Not needed if the stream
+        knows its length.
     buffer
         How many samples to collect from small batches before the method steps; see `Buffer`.
     """
@@ -52,7 +52,7 @@ def run(
 
 
 def answer(batch: Batch, method: Method, allowance: Allowance) -> tuple[Step, float]:
-    """The first half of a turn: the method's step and the seconds it took. No question is put."""
+    """First half of a turn: call the method's step and measure its seconds. Asks no question."""
     return Buffer().answer(batch, method, allowance)
 
 
@@ -66,9 +66,9 @@ def learn(
     *,
     waits: bool = False,
 ) -> StepResult:
-    """The second half of a turn: put the questions, take what is answered, learn from it.
+    """Second half of a turn: ask the questions, collect answers, learn from them.
 
-    While samples wait in a buffer, the method learns only if an answer comes.
+    While samples wait in a buffer, the method learns only if an answer arrives.
     """
     ledger.ask(step.queries)
     oracle.ask(step.queries)
@@ -102,16 +102,16 @@ def drain(
     sleep: Callable[[float], Any] = time.sleep,
     pause: float = 0.05,
 ) -> Training:
-    """After the stream, take the answers that are still to come, then close the rest.
+    """After the stream, collect late answers, then close the open questions.
 
     Parameters
     ----------
     wait
-        Seconds to wait for open questions. Zero drops them: they expire and are refunded.
+        Seconds to wait for open questions. With zero, open questions expire and are refunded.
     class_count
-        Classes of the model, to catch answers that are none of them; None where it is not known.
+        Number of the model's classes, to refuse invalid answers; None if unknown.
     clock, sleep, pause
-        The clock, and how to wait between two looks.
+        The clock, and how to wait between two checks.
     """
     answers: list[Answer] = []
     deadline = clock() + wait

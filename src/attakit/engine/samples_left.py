@@ -12,14 +12,14 @@ from attakit.stream.batches import Stream
 class SamplesLeft:
     """Counts down the samples of a stream, as far as its length is known.
 
-    If only the number of batches is known, the batches to come count as large as the present one.
+    If only the number of batches is known, future batches are assumed to be as large as this one.
 
     Parameters
     ----------
     stream
-        The batches. A `Stream` knows how many samples it has, a list how many batches.
+        The batches. A `Stream` knows its number of samples, a list its number of batches.
     samples
-        Samples to come, where the stream itself cannot say so.
+        Number of samples to come, if the stream does not know it.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class SamplesLeft:
         self._batches = _length(stream)
 
     def at(self, batch: Batch) -> int | None:
-        """Samples to come with this batch and after it; None if unknown."""
+        """Return the number of samples from this batch on; None if unknown."""
         found = self._samples
         if found is None and self._batches is not None:
             found = len(batch) * self._batches

@@ -1,4 +1,4 @@
-"""Budget: how many labels may be had, and what a question costs."""
+"""Budget: the maximum number of labels, and the cost of a question."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Budget:
     Parameters
     ----------
     limit
-        Labels that may be had in all; None sets no limit.
+        Maximum number of labels; None sets no limit.
     yes_no_price
-        What a yes/no question costs, in labels.
+        Cost of a yes/no question, in labels.
 
     Examples
     --------
@@ -45,21 +45,21 @@ class Budget:
         check_range("Budget", "yes_no_price", yes_no_price, above=0, at_most=sys.maxsize)
         self.limit = limit
         self.yes_no_price = yes_no_price
-        self._spent = Fraction(0)  # labels had or asked for, refunds subtracted
+        self._spent = Fraction(0)  # labels received or asked for, minus refunds
 
     @property
     def spent(self) -> float:
-        """Labels had or asked for, refunds subtracted; a whole number is an int."""
+        """Labels received or asked for, minus refunds. Whole numbers are ints."""
         return as_number(self._spent)
 
     @property
     def remaining(self) -> float:
-        """Labels that may still be asked for; infinite without a limit."""
+        """Labels left in the budget; infinite without a limit."""
         return math.inf if self.limit is None else as_number(self.limit - self._spent)
 
     @property
     def allowance(self) -> Allowance:
-        """The same for `Method.step`, as numbers of questions; huge without a limit."""
+        """The rest of the budget as numbers of questions; huge without a limit."""
         if self.limit is None:
             return Allowance(sys.maxsize)
         left = max(Fraction(0), self.limit - self._spent)
@@ -67,11 +67,11 @@ class Budget:
         return Allowance(math.floor(left), yes_no=None if price == 1 else math.floor(left / price))
 
     def price(self, query: Query) -> Fraction:
-        """What a question costs, in labels."""
+        """Return the cost of a question, in labels."""
         return Fraction(1) if query.kind == "class" else exact(self.yes_no_price)
 
     def spend(self, cost: Cost) -> None:
-        """Take labels out of the budget, all of them or none."""
+        """Take labels out of the budget: all of them or none."""
         _check_cost("spend", cost)
         if self.limit is not None and cost > self.limit - self._spent:
             raise BudgetExhausted(
@@ -108,7 +108,7 @@ class Budget:
 
 
 def as_number(amount: Fraction) -> float:
-    """A fraction as a number for people: an int if it is whole.
+    """Return a fraction as a number for people: an int if it is whole.
 
     >>> as_number(Fraction(3)), as_number(Fraction(5, 4))
     (3, 1.25)
@@ -117,12 +117,12 @@ def as_number(amount: Fraction) -> float:
 
 
 def exact(price: float) -> Fraction:
-    """A decimal number as the fraction that it is written as.
+    """Return the exact fraction of a decimal number as written.
 
     >>> exact(0.1)
     Fraction(1, 10)
     """
-    # By way of its text: the number 0.1 itself is not exactly a tenth.
+    # Through its text, because the float 0.1 is not exactly a tenth.
     return Fraction(str(price))
 
 

@@ -1,4 +1,4 @@
-"""Callback: a function of the caller's answers."""
+"""Callback: the caller's function answers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Callback:
     A yes/no question gets yes if the class is the proposed one, else no. To ask a person yes or no
     instead, pass `confirm`.
 
-    Asking only notes the question. The function runs when answers are collected, once for each
-    question and in the order of asking, so the loop continues when the function returns: let it
-    look things up, or wait for a person only if the stream can wait too. An error inside the
-    function reaches the caller as it is; answers given before it are kept for the next collect.
+    `ask` only stores the questions. `collect` calls the function once per question, in the order of
+    asking, and the loop continues when it returns. So let it look things up, or wait for a person
+    only if the stream can wait too. Errors inside the function reach the caller unchanged. Answers
+    given before the error are kept for the next collect.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Callback:
     classes
         Names of the classes, in the order of the model's outputs.
     annotator
-        Name to sign answers with.
+        Name that signs the answers.
 
     Examples
     --------
@@ -76,15 +76,15 @@ class Callback:
 
     @property
     def pending(self) -> int:
-        """Questions whose answer has not been collected."""
+        """Number of questions whose answer has not been collected."""
         return len(self._open) + len(self._ready)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Note questions for the next collect."""
+        """Store questions for the next collect."""
         self._open.extend(queries)
 
     def collect(self) -> tuple[Answer, ...]:
-        """Call the function for every question noted, and hand over its answers."""
+        """Call the function for every stored question, and return its answers."""
         while self._open:
             self._ready.append(self._answer(self._open[0]))
             del self._open[0]

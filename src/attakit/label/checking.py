@@ -1,4 +1,4 @@
-"""Whether an answer can be used: classes that exist, one kind of content, sensible numbers."""
+"""Check answers: existing classes, one kind of content, sensible numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attakit.queries import Answer, Query
 
 
 def checked_answer(who: str, answer: Answer) -> Answer:
-    """An answer in plain numbers; `LabelError` if what it says makes no sense.
+    """Return an answer in plain numbers, or raise `LabelError` if it makes no sense.
 
     >>> from attakit.queries import Query
     >>> checked_answer("Ledger", Answer(Query("a.png", 0), None, "Ada", chances=(0.0, 0.0)))
@@ -37,7 +37,7 @@ def checked_answer(who: str, answer: Answer) -> Answer:
 
 
 def check_class_count(answers: Iterable[Answer], count: int) -> None:
-    """Raise `LabelError` where an answer names a class that a model does not have."""
+    """Raise `LabelError` if an answer names a class that a model does not have."""
     for given in answers:
         named = [*given.excluded, *given.among, *([] if given.label is None else [given.label])]
         wrong = [kind for kind in named if kind >= count]
@@ -91,7 +91,7 @@ def _checked_weight(who: str, answer: Answer) -> float:
     if not 0 <= weight < math.inf:
         raise LabelError(
             f"{who}: the answer about sample {answer.query.sample!r} has the weight {weight}. It "
-            f"must be 0 or more; 1 is an answer as usual."
+            f"must be 0 or more; 1 is a normal answer."
         )
     return weight
 

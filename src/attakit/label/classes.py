@@ -1,4 +1,4 @@
-"""From what people say to a class index."""
+"""Turn what people say into a class index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_classes(who: str, classes: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(name, str) or not name.strip():
             raise SettingError(f"{who}: every class needs a name that is a text, got {name!r}.")
         if names.count(name) > 1:
-            raise SettingError(f"{who}: the class {name!r} is listed twice; list it once.")
+            raise SettingError(f"{who}: the class {name!r} is listed twice. List it once.")
     return names
 
 
@@ -61,7 +61,7 @@ def _index_of_name(who: str, sample: SampleId, name: str, classes: Sequence[str]
 
 
 def _whole_number(who: str, sample: SampleId, value: object) -> int:
-    # Labels often come out of arrays; their integers are not ints but know how to become one.
+    # Labels often come from arrays. Their integers are not ints but can be converted.
     try:
         if not isinstance(value, bool):
             return operator.index(value)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Crowd: several people answer each question, and what they say is settled between them."""
+"""Crowd: several people answer each question, and their answers are combined."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Settling = Literal["majority", "reliability"]
 
 
 class Crowd:
-    """Puts each question to some of several people, and hands over one answer.
+    """Asks several people each question, and returns one answer.
 
-    By `majority` every answer counts the same, and of a tie the first counts. By `reliability`
+    With `majority` every answer counts the same, and the first one wins a tie. With `reliability`
     attakit estimates from all answers so far how reliable each person is (`estimate_consensus`),
-    and weighs their answers by that. Yes/no questions are always settled by the majority.
+    and weighs answers accordingly. Yes/no questions are always settled by majority.
 
-    A question costs its price once, however many people answer it.
+    A question costs its price once, no matter how many people answer it.
 
     Parameters
     ----------
     people
-        Oracles that answer. Each must sign with another name.
+        Oracles that answer. Each must sign with a different name.
     classes
         How many classes there are.
     answers
@@ -43,10 +43,10 @@ class Crowd:
     settle
         Which answer counts: `majority` or `reliability`.
     soft
-        By `reliability`, hand over how likely each class is. Otherwise the likeliest class becomes
+        With `reliability`, return how likely each class is. Otherwise the most likely class becomes
         the label, with a weight from 0 (no better than chance) to 1 (certain).
     seed
-        Of the draw of people for each question.
+        Seed that decides who is asked each question.
 
     Examples
     --------
@@ -87,16 +87,16 @@ class Crowd:
         self.soft = soft
         self.seed = seed
         self.reliabilities: Mapping[str, Reliability] = {}
-        self._open: dict[Query, dict[int, Answer]] = {}  # what was said so far, by who was asked
+        self._open: dict[Query, dict[int, Answer]] = {}  # answers so far, by person
         self._votes: dict[tuple[Hashable, str], Vote] = {}
 
     @property
     def pending(self) -> int:
-        """Questions without an answer handed over."""
+        """Number of questions whose answer has not been handed over."""
         return len(self._open)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Put each question to some of the people."""
+        """Ask each question to some of the people."""
         chosen = [(query, self._choose(query)) for query in queries]
         for place, person in enumerate(self.people):
             own = [query for query, places in chosen if place in places]
@@ -105,7 +105,7 @@ class Crowd:
         self._open.update({query: {} for query in queries})
 
     def collect(self) -> tuple[Answer, ...]:
-        """Hand over what all that were asked have answered."""
+        """Return the answers of questions that everyone asked has answered."""
         for place, person in enumerate(self.people):
             for answer in person.collect():
                 if answer.query in self._open:
@@ -142,11 +142,11 @@ class Crowd:
         return list(self._votes.values())
 
     def _note(self, votes: Iterable[Vote]) -> None:
-        """Keep votes; of two by one person about one sample the newer."""
+        """Store votes. If a person voted twice about a sample, the newer vote counts."""
         self._votes.update({(vote.question, vote.annotator): vote for vote in votes})
 
     def _choose(self, query: Query) -> list[int]:
-        """Who is asked, first to last."""
+        """Choose the people to ask, in order."""
         draw = generator(self.seed, "crowd", f"{query.sample}/{query.step}")
         places: list[int] = draw.permutation(len(self.people))[: self.answers].tolist()
         return places
@@ -178,7 +178,7 @@ class Crowd:
 
 
 def _majority(query: Query, said: Sequence[Answer]) -> Answer:
-    """What most people said, whoever skipped it left out; of a tie what was said first."""
+    """Return what most people said, without skips. The earliest answer wins a tie."""
     spoken = [replace(answer, annotator=CROWD) for answer in said if answer.says_something]
     if not spoken:
         return Answer.skipped(query, CROWD)

@@ -1,9 +1,9 @@
-"""How reliable is each annotator? Estimated from answers that several people gave to one question.
+"""Estimate how reliable each annotator is, from questions that several people answered.
 
 Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
 Applied Statistics 28, 1979. Every annotator has a confusion matrix. With few answers a full matrix
-says little, so its rows are shrunk: towards an annotator who is right at one rate and errs evenly,
-and that rate towards the team's. crowd-kit has the estimate too, but needs transformers.
+says little, so its rows are shrunk towards an annotator who errs evenly. The rate of that annotator
+is shrunk towards the team's. crowd-kit has this estimate too, but needs transformers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from attakit.errors import LabelError, check_count
 
 _ROUNDS, _TOLERANCE = 100, 1e-4
-_TEAM = (3.0, 4.0)  # right answers and answers that the team is credited with at first
-_OWN = 4.0  # answers at the team's rate that count beside an annotator's own
-_ROW = 40.0  # answers at an annotator's rate that count beside those in a row of the matrix
-_MOST_ENTRIES = 4_000_000  # of all matrices together; beyond it everybody errs evenly
+_TEAM = (3.0, 4.0)  # prior of the team: right answers, and all answers
+_OWN = 4.0  # prior of an annotator: this many answers at the team's rate
+_ROW = 40.0  # prior of a matrix row: this many answers at the annotator's rate
+_MOST_ENTRIES = 4_000_000  # of all matrices together; beyond this everyone errs evenly
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How often an annotator is estimated to be right, and from how many answers."""
+    """Estimated share of an annotator's correct answers, and the number of answers behind it."""
 
     accuracy: float
     answers: int
@@ -44,12 +44,12 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Consensus:
-    """What votes come to.
+    """The result of combining votes.
 
     Parameters
     ----------
     chances
-        For every question how likely each class is, given all votes; they add up to 1.
+        For every question, the probability of each class given all votes.
     annotators
         How reliable each annotator is.
     """
@@ -59,7 +59,7 @@ class Consensus:
 
 
 def estimate_consensus(votes: Sequence[Vote], classes: int) -> Consensus:
-    """Estimate by expectation maximisation which class each question has and whom to trust.
+    """Estimate with expectation maximisation the class of each question and whom to trust.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def estimate_consensus(votes: Sequence[Vote], classes: int) -> Consensus:
 
     Examples
     --------
-    Ada and Bob agree with each other, and Eve with neither, so Eve is outvoted by one of them:
+    Ada and Bob agree with each other, and Eve with neither, so one of them outvotes Eve:
 
     >>> votes = [Vote(n, who, n % 2) for n in range(20) for who in ("Ada", "Bob")]
     >>> votes += [Vote(n, "Eve", 0) for n in range(20)]
@@ -102,7 +102,7 @@ def estimate_consensus(votes: Sequence[Vote], classes: int) -> Consensus:
 
 
 def weighted_class(chances: Sequence[float]) -> tuple[int, float]:
-    """The likeliest class, and its weight: 0 is no better than chance, 1 is certain.
+    """Return the most likely class and its weight: 0 is no better than chance, 1 is certain.
 
     >>> weighted_class([0.1, 0.9])
     (1, 0.8)
@@ -131,20 +131,20 @@ class _Table:
         self.counts = np.bincount(self.who, minlength=len(people))
 
     def shares(self) -> Array:
-        """The share of the votes for each class, to begin with."""
+        """The initial estimate: the share of votes for each class."""
         found = np.zeros((len(self.questions), self.classes))
         np.add.at(found, (self.asked, self.said), 1.0)
         shares: Array = found / found.sum(axis=1, keepdims=True)
         return shares
 
     def rates(self, chances: Array) -> Array:
-        """How often each annotator is right, if the classes have these chances."""
+        """Return how often each annotator is right, given these class probabilities."""
         hits = self._hits(chances)
         rates: Array = (hits + _OWN * self._team(hits)) / (self.counts + _OWN)
         return rates
 
     def expect(self, chances: Array) -> Array:
-        """The chances of the classes, given matrices that fit the chances before."""
+        """Return the class probabilities, given matrices that fit the previous ones."""
         frequency = (chances.sum(axis=0) + 1) / (len(chances) + self.classes)
         logs = np.tile(np.log(frequency), (len(chances), 1))
         np.add.at(logs, self.asked, np.log(self._likelihoods(chances)))
@@ -154,10 +154,10 @@ class _Table:
         return found
 
     def _likelihoods(self, chances: Array) -> Array:
-        """For each vote and each true class, how likely this annotator says what they said.
+        """Return the probability of each vote, for each true class.
 
-        By all other votes of the annotator: one that spoke for itself would make everything look
-        more certain than it is.
+        It uses all other votes of the annotator. Including the vote itself would make everything
+        look more certain than it is.
         """
         own = chances[self.asked]  # (votes, classes)
         hits = self._hits(chances)

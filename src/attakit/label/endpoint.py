@@ -16,33 +16,33 @@ from attakit.errors import ServiceError, SettingError, check_range
 from attakit.label.said import Said
 from attakit.queries import SampleId
 
-# Answers that may be different a moment later; all others are faults of the request.
+# Statuses that may change a moment later. All others mean a bad request.
 _WORTH_ANOTHER_TRY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT}
 
 
 class Endpoint:
     """Posts samples as JSON and reads an answer for each.
 
-    The request is ``{"samples": [{"name": …}, …], "classes": [… or null]}``; with `send_files` each
+    The request is ``{"samples": [{"name": …}, …], "classes": [… or null]}``. With `send_files` each
     sample also has ``"content"``, its file in base64. The response is ``{"answers": [… one for each
     sample …]}``: a class name or index, a list with a number per class, an object from class names
     to numbers, or null to abstain.
 
-    No connection, a timeout, and the statuses 408, 429 and 5xx are an `OSError`, after which
-    `ModelOracle` tries again. All else that is wrong is a `ServiceError`.
+    No connection, a timeout, or status 408, 429 or 5xx raises `OSError`, and `ModelOracle` tries
+    again. Anything else raises `ServiceError`.
 
     Parameters
     ----------
     url
         Where to post; http or https.
     classes
-        Names of the classes, to send along.
+        Names of the classes, sent with each request.
     where
-        From the name of a sample to what the model finds it by, such as its path.
+        Function from a sample's name to what the model finds it by, such as its path.
     send_files
         Send the content of the file that `where` names.
     token
-        Sent as a bearer token, if given.
+        Bearer token to send, if given.
     timeout
         Seconds to wait for a response.
 
@@ -104,8 +104,8 @@ class Endpoint:
             content = Path(found).read_bytes()
         except OSError as error:
             raise ServiceError(
-                f"Endpoint: the file of sample {sample!r} cannot be sent: {error}. Only samples "
-                f"that are files have a content."
+                f"Endpoint: the file of sample {sample!r} cannot be sent: {error}. Turn off "
+                "send_files, or use samples that are files."
             ) from error
         return {"name": found, "content": base64.b64encode(content).decode()}
 
@@ -114,9 +114,11 @@ class Endpoint:
             answers: Any = json.loads(content)["answers"]
         except (ValueError, KeyError, TypeError) as error:
             raise ServiceError(
-                f"Endpoint: {self.url} did not answer with a JSON object that has a list "
-                f'"answers", but with {content[:100]!r}.'
+                f"Endpoint: {self.url} must answer with a JSON object that has a list "
+                f'"answers", got {content[:100]!r}.'
             ) from error
         if not isinstance(answers, list):
-            raise ServiceError(f'Endpoint: "answers" of {self.url} is no list but {answers!r}.')
+            raise ServiceError(
+                f'Endpoint: "answers" of {self.url} must be a list, got {answers!r}.'
+            )
         return answers

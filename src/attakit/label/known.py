@@ -21,7 +21,7 @@ class KnownLabels:
     labels
         Class index of every sample that may be asked about. It is read, not copied.
     annotator
-        Name to sign answers with.
+        Name that signs the answers.
 
     Examples
     --------
@@ -40,17 +40,17 @@ class KnownLabels:
 
     @property
     def pending(self) -> int:
-        """Questions whose answer has not been collected."""
+        """Number of questions whose answer has not been collected."""
         return len(self._open)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Put questions; raise `LabelError`, and take none, if a sample has no label."""
+        """Ask questions. If a sample has no label, raise `LabelError` and ask none."""
         for query in queries:
             self._label(query.sample)
         self._open.extend(queries)
 
     def collect(self) -> tuple[Answer, ...]:
-        """Answer all that was asked since the last time."""
+        """Answer all questions since the last collect."""
         answers = [
             Answer.knowing(query, self._label(query.sample), self.annotator) for query in self._open
         ]
@@ -68,8 +68,8 @@ class KnownLabels:
         label = self.labels.get(sample)
         if label is None:
             raise LabelError(
-                f"KnownLabels: there is no label for sample {sample!r} among the "
-                f"{len(self.labels)} known ones. Check that stream and labels name samples alike."
+                f"KnownLabels: sample {sample!r} has no label among the {len(self.labels)} known "
+                "ones. Check that stream and labels use the same names."
             )
         index = class_index("KnownLabels", sample, label)
         assert index is not None  # a label that is not None gives an index or an error

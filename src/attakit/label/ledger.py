@@ -1,4 +1,4 @@
-"""Ledger: what was asked, what came back, and what it cost."""
+"""Ledger: the questions asked, the answers received, and their cost."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from attakit.queries import Answer, Query, SampleId
 log = logging.getLogger(__name__)
 
 EXPIRED = "expired"
-FORGOTTEN = -1  # in the place of a label, where what was said has been removed
+FORGOTTEN = -1  # replaces a label that has been removed
 FORGOTTEN_KIND = "forgotten"
 
 
 class Ledger:
-    """Keeps questions and budget in step, however late, twice or out of order answers come.
+    """Keeps questions and budget consistent, even if answers are late, repeated or out of order.
 
-    Each question is settled by its first answer, and only that answer is passed on. A question
-    that was skipped or expired is refunded, and stays settled: an answer that comes later is a
-    repeat. Every other answer is paid for, be it a label, a "no" or anything else. If it cost less
-    than the question, the rest is refunded. With a budget
-    of its own, `cost` and the prices of the open questions always add up to `budget.spent`.
+    The first answer settles a question, and only that answer is passed on. A skipped or expired
+    question is refunded and stays settled: a later answer counts as a repeat. Every other answer is
+    paid for, whether it is a label, a "no" or anything else. If it cost less than the question, the
+    rest is refunded. If no other code uses the budget, `cost` plus the prices of open questions
+    equals `budget.spent`.
 
     Parameters
     ----------
     budget
-        Pays for the questions.
+        The budget that pays for the questions.
 
     Examples
     --------
@@ -62,8 +62,8 @@ class Ledger:
         self._settled: dict[Query, Answer] = {}
         self._paid = Fraction(0)
         self._counts: Counter[str] = Counter()
-        self.repeated = 0  # answers to questions that were settled before
-        self.conflicting = 0  # those repeats that said something else than the first answer
+        self.repeated = 0  # answers to questions settled before
+        self.conflicting = 0  # repeats that differ from the first answer
 
     @property
     def open(self) -> tuple[Query, ...]:
@@ -72,42 +72,42 @@ class Ledger:
 
     @property
     def asked(self) -> int:
-        """Questions put so far, refunds not subtracted."""
+        """Number of questions asked so far. Refunds are not subtracted."""
         return len(self._open) + len(self._settled)
 
     @property
     def received(self) -> int:
-        """Answers that came, whatever they say; skips are none."""
+        """Number of answers of any kind. Skips do not count."""
         return sum(self._counts.values())
 
     @property
     def counts(self) -> dict[str, int]:
-        """The received answers by kind: label, yes, no, excluded, among or soft."""
+        """Received answers by kind: label, yes, no, excluded, among or soft."""
         return dict(self._counts)
 
     @property
     def cost(self) -> float:
-        """What the received answers cost, in labels."""
+        """Cost of the received answers, in labels."""
         return as_number(self._paid)
 
     @property
     def labelled(self) -> frozenset[SampleId]:
-        """Samples about which people said something."""
+        """Samples that people said something about."""
         return frozenset(
             query.sample for query, answer in self._settled.items() if answer.says_something
         )
 
     @property
     def refunded(self) -> int:
-        """Questions that were skipped or expired."""
+        """Number of skipped or expired questions."""
         return len(self._settled) - self.received
 
     def knows(self, query: Query) -> bool:
-        """Whether a question was put."""
+        """True if a question was asked."""
         return query in self._open or query in self._settled
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Spend and record questions, all of them or none."""
+        """Pay for questions and record them: all of them or none."""
         new: set[Query] = set()
         for query in queries:
             if self.knows(query) or query in new:
@@ -119,7 +119,7 @@ class Ledger:
         self._open.update(dict.fromkeys(queries))
 
     def settle(self, answers: Iterable[Answer]) -> tuple[Answer, ...]:
-        """Record answers and return those that are the first to an open question."""
+        """Record answers and return the first answer to each open question."""
         checked = [self._checked(answer) for answer in answers]
         return tuple(answer for answer in checked if self._is_first(answer))
 
@@ -128,7 +128,7 @@ class Ledger:
         return self.settle([Answer.skipped(query, EXPIRED) for query in self._open])
 
     def forget(self, samples: Collection[SampleId]) -> None:
-        """Remove what people said about these samples. That they said something stays counted."""
+        """Remove what people said about these samples. The counts stay."""
         gone = set(samples)
         for query, answer in self._settled.items():
             if answer.says_something and query.sample in gone:
@@ -184,7 +184,7 @@ class Ledger:
         return True
 
     def _cost(self, answer: Answer) -> Fraction:
-        """What is paid for an answer: nothing for a skip, and never more than was set aside."""
+        """Return what an answer costs: nothing for a skip, and never more than the price paid."""
         price = self.budget.price(answer.query)
         if not answer.says_something:
             return Fraction(0)
@@ -197,7 +197,7 @@ class Ledger:
         if is_known and answer.says_something and _said(kept) != _said(answer):
             self.conflicting += 1
             log.warning(
-                "%s was answered %s before and is now answered %s by %s: the first answer stays.",
+                "%s was answered %s before and is now answered %s by %s. The first answer stays.",
                 _describe(answer.query),
                 _said(kept),
                 _said(answer),
@@ -210,7 +210,7 @@ def _kind(answer: Answer) -> str:
 
 
 def _said(answer: Answer) -> object:
-    """What an answer says, whatever its weight and cost."""
+    """Return what an answer says, without weight and cost."""
     return pack_said(replace(answer, weight=1.0, cost=None))
 
 

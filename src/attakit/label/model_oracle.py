@@ -1,4 +1,4 @@
-"""ModelOracle: a model answers, in batches, and abstains where it is not sure."""
+"""ModelOracle: a model answers in batches, and abstains if it is unsure."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 class ModelOracle:
     """Answers questions with a function that labels several samples at once, such as a large model.
 
-    Asking only notes the questions. The function runs when answers are collected. An `OSError`
-    (no connection, a timeout) is tried again; after the last try the questions are skipped, so the
-    budget is refunded. Any other error reaches the caller as it is. Every sample is shown to the
-    model once: when it is asked about again, the earlier answer counts.
+    `ask` only stores the questions. The function runs when answers are collected. On an `OSError`
+    (no connection, a timeout) it is called again. After the last retry the questions are skipped
+    and refunded. Any other error reaches the caller unchanged. The model sees each sample once:
+    later questions about it get the same answer.
 
     Parameters
     ----------
@@ -41,25 +41,24 @@ class ModelOracle:
     classes
         Names of the classes, in the order of the model's outputs.
     batch_size
-        Most samples of one call.
+        Maximum number of samples per call.
     least_confidence
-        An answer with chances is an abstention if its likeliest class has a smaller share.
+        Abstain if the most likely class has a smaller probability than this.
     soft
-        Pass chances on to the method. Otherwise the likeliest class becomes the label.
+        Pass probabilities on to the method. Otherwise the most likely class becomes the label.
     weight
-        How far to trust the answers; 1 is as far as a person's.
+        How far to trust the answers; 1 is as much as a person's.
     price
-        What an answer costs, in labels; at most the price of the question, which is also what it
-        costs if this is None.
+        Cost of an answer in labels, at most the price of the question. None means that price.
     retries, pause
-        How often to try again, and seconds before the first of these tries. Each wait is twice the
-        one before.
+        Number of retries, and seconds before the first one. Each wait is twice as long as the one
+        before.
     capacity
-        Answers kept in the cache; the oldest go first.
+        Number of answers in the cache. The oldest are removed first.
     annotator
-        Name to sign answers with.
+        Name that signs the answers.
     sleep
-        How to wait.
+        Function that waits for some seconds.
 
     Examples
     --------
@@ -113,22 +112,22 @@ class ModelOracle:
         self.capacity = capacity
         self.annotator = annotator
         self.sleep = sleep
-        self.calls = 0  # of the function, failed ones included
+        self.calls = 0  # calls of the function, including failed ones
         self._open: list[Query] = []
         self._ready: list[Answer] = []
         self._cache: dict[SampleId, Answer] = {}
 
     @property
     def pending(self) -> int:
-        """Questions whose answer has not been collected."""
+        """Number of questions whose answer has not been collected."""
         return len(self._open) + len(self._ready)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Note questions for the next collect."""
+        """Store questions for the next collect."""
         self._open.extend(queries)
 
     def collect(self) -> tuple[Answer, ...]:
-        """Call the model for the samples it has not seen, and hand over all answers."""
+        """Call the model for samples it has not seen, and return all answers."""
         while self._open:
             batch = self._open[: self.batch_size]
             self._ready += self._answers(batch)
@@ -162,7 +161,7 @@ class ModelOracle:
         return [self._answer(query, found[query.sample]) for query in batch]
 
     def _call(self, samples: Sequence[SampleId]) -> Sequence[Answer | None]:
-        """What the model says about samples; None for each if it cannot be reached."""
+        """Return what the model says about samples; None for each if it cannot be reached."""
         for attempt in range(self.retries + 1):
             if attempt:
                 self.sleep(self.pause * 2 ** (attempt - 1))
@@ -193,7 +192,7 @@ class ModelOracle:
             del self._cache[next(iter(self._cache))]
 
     def _answer(self, query: Query, said: Answer | None) -> Answer:
-        """An answer to a question, from what the model said about its sample."""
+        """Build the answer to a question from what the model said about its sample."""
         if said is None or not said.says_something:
             return Answer.skipped(query, self.annotator)
         label, confidence = said.label, 1.0

@@ -42,7 +42,7 @@ def unpack_answers(packed: Iterable[Packed]) -> list[Answer]:
 
 
 def pack_said(answer: Answer) -> int | dict[str, Any] | None:
-    """What an answer says: its label or None, or a dictionary where it says something else.
+    """Return an answer's label or None, or a dictionary if it says something else.
 
     >>> pack_said(Answer.no(Query("cat.png", step=3, proposed=2), "Ada"))
     {'excluded': [2]}
@@ -59,7 +59,7 @@ def pack_said(answer: Answer) -> int | dict[str, Any] | None:
 
 
 def unpack_said(query: Query, said: int | Mapping[str, Any] | None, annotator: str) -> Answer:
-    """The answer of which `pack_said` gave the content."""
+    """Rebuild the answer from what `pack_said` returned."""
     if not isinstance(said, Mapping):
         return Answer(query, said, annotator)
     chances = said.get("chances")
@@ -80,6 +80,6 @@ def check_state(who: str, state: Mapping[str, Any], entries: Sequence[str]) -> N
     if set(state) != set(entries):
         raise StateError(
             f"{who}: the saved state has the entries {', '.join(sorted(state)) or '(none)'}, "
-            f"expected {', '.join(sorted(entries))}. Resume with the same parts, in the same "
-            f"order, that the run was started with."
+            f"expected {', '.join(sorted(entries))}. Resume with the same parts in the same "
+            f"order that the run was started with."
         )

@@ -1,4 +1,4 @@
-"""From what a function returns to an answer."""
+"""Turn what a function returns into an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from attakit.errors import LabelError
 from attakit.label.classes import class_index
 from attakit.queries import Answer, Query
 
-Class = int | str  # an index, or a name where the names of the classes are known
+Class = int | str  # an index, or a name if the class names are known
 Said = Class | Set[Class] | Mapping[Class, float] | Sequence[float] | None
 
 
@@ -17,7 +17,7 @@ def answer_from(
 ) -> Answer:
     """Read what a function returned for a question.
 
-    A class is a label, and yes or no if that was asked. A set of classes means "one of these", a
+    A class is a label, or yes or no if that was asked. A set of classes means "one of these". A
     dictionary or a list of numbers says how likely each class is. True and False answer a yes/no
     question. None skips it.
 
@@ -38,12 +38,12 @@ def answer_from(
     if isinstance(said, (list, tuple)):
         return Answer(query, None, annotator, chances=tuple(said))
     label = class_index(who, query.sample, said, classes)
-    assert label is not None  # what is not None gives an index or an error
+    assert label is not None  # anything but None gives an index or an error
     return Answer.knowing(query, label, annotator)
 
 
 def confirmation_from(who: str, query: Query, said: object, annotator: str) -> Answer:
-    """Read what a function returned for a yes/no question that it was shown."""
+    """Read what a function returned for a yes/no question."""
     if said is not None and not isinstance(said, bool):
         raise LabelError(
             f"{who}: confirm must return True, False or None for sample {query.sample!r}, got "
@@ -68,8 +68,8 @@ def _chances(
 ) -> tuple[float, ...]:
     if classes is None:
         raise LabelError(
-            f"{who}: sample {query.sample!r} got chances by class, but the classes are not known "
-            f"here. Pass classes=[…], or return a list with one number per class."
+            f"{who}: sample {query.sample!r} got chances by class, but the class names are unknown "
+            "here. Pass classes=[…], or return a list with one number per class."
         )
     chances = [0.0] * len(classes)
     for named, chance in said.items():

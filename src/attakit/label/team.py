@@ -22,17 +22,17 @@ TEAM = "team"
 class Team:
     """Asks models first. Questions on which one abstains or two disagree go to people.
 
-    A question that models settle costs what their answers cost together; the rest of its price is
-    refunded. A question that people settle costs its full price, with what the models said before
-    included. Without people it is skipped, and refunded.
+    If models settle a question, it costs what their answers cost together. The rest of its price is
+    refunded. If people settle it, it costs its full price, including what the models said. Without
+    people it is skipped and refunded.
 
     Parameters
     ----------
     models
-        Oracles that answer first, such as `ModelOracle`. Of several that agree, the first one's
-        answer counts.
+        Oracles that answer first, such as `ModelOracle`. If several agree, the answer of the first
+        one counts.
     people
-        The oracle that gets the rest. None leaves it without an answer.
+        The oracle that gets the rest. With None the rest stays unanswered.
 
     Examples
     --------
@@ -47,25 +47,25 @@ class Team:
 
     def __init__(self, models: Sequence[Oracle], people: Oracle | None = None) -> None:
         if not models:
-            raise SettingError("Team: it needs at least one model, got none.")
+            raise SettingError("Team: at least one model is needed, got none.")
         self.models = tuple(models)
         self.people = people
-        self._open: dict[Query, dict[int, Answer]] = {}  # what each model said, by its place
+        self._open: dict[Query, dict[int, Answer]] = {}  # what each model said, by its position
         self._passed_on: dict[Query, None] = {}
 
     @property
     def pending(self) -> int:
-        """Questions without an answer handed over."""
+        """Number of questions whose answer has not been handed over."""
         return len(self._open) + len(self._passed_on)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Put questions to every model."""
+        """Ask every model."""
         self._open.update({query: {} for query in queries})
         for model in self.models:
             model.ask(list(queries))
 
     def collect(self) -> tuple[Answer, ...]:
-        """Hand over what models agree on and what people said; pass on everything else."""
+        """Return what models agree on and what people said. Pass other questions on to people."""
         for place, model in enumerate(self.models):
             for answer in model.collect():
                 if answer.query in self._open:
@@ -103,7 +103,7 @@ class Team:
         self._passed_on = dict.fromkeys(unpack_queries(state["passed_on"]))
 
     def _settle(self, query: Query, said: Mapping[int, Answer]) -> Answer | None:
-        """The answer on which all models agree; None if it is a matter for people."""
+        """Return the answer that all models agree on, or None if people must answer."""
         answers = [said[place] for place in sorted(said)]
         agree = len({_conclusion(answer) for answer in answers}) == 1
         if agree and all(answer.says_something for answer in answers):
@@ -118,7 +118,7 @@ class Team:
 
 
 def _conclusion(answer: Answer) -> object:
-    """What an answer comes to: a class, or the set of classes it allows or excludes."""
+    """Reduce an answer to a class, or to the set of classes it allows or excludes."""
     if answer.chances is not None:
         return answer.chances.index(max(answer.chances))
     return answer.label if answer.label is not None else (answer.excluded, answer.among)

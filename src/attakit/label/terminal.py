@@ -21,32 +21,32 @@ Reply = TypeVar("Reply")
 
 
 def _write_line(text: str) -> None:
-    # Not to standard output, which may carry results for another program.
+    # Not standard output, which may carry results for another program.
     sys.stderr.write(text + "\n")
 
 
 class Terminal(Callback):
-    """Shows each sample's place and the classes, and reads a class from the keyboard.
+    """Shows where each sample is and lists the classes, then reads a class from the keyboard.
 
-    An answer is a class number as listed, a class name, or its unambiguous beginning; Enter or
-    `s` skips, `?` lists the classes again, end of input (Ctrl-D) skips all the rest. Several
-    classes with commas between them mean "one of these", with "not" in front "none of these". A
-    yes/no question is answered with `y` or `n`. The exact name of a class always means that class.
-    Classes whose names are numbers are listed without numbers, so that no answer has two meanings.
-    The loop waits for the person in `collect`.
+    An answer is a class number as listed, a class name, or its unambiguous beginning. Enter or `s`
+    skips, `?` lists the classes again, end of input (Ctrl-D) skips all the rest. Several classes
+    separated by commas mean "one of these", and with "not" in front "none of these". A yes/no
+    question is answered with `y` or `n`. The exact name of a class always means that class. Classes
+    with numbers as names are listed without numbers, so that answers are unambiguous. `collect`
+    waits for the person.
 
     Parameters
     ----------
     classes
         Names of the classes, in the order of the model's outputs.
     where
-        Says where a sample can be seen, for example its path.
+        Function that says where a sample can be seen, for example its path.
     read
-        Shows a prompt and returns a line, like `input`; EOFError means that no more will come.
+        Function that shows a prompt and returns a line, like `input`. EOFError means end of input.
     write
-        Shows a line; standard error by default.
+        Function that shows a line; standard error by default.
     annotator
-        Name to sign answers with.
+        Name that signs the answers.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Terminal(Callback):
                 self.write(self._complaint(text, found))
 
     def _several(self, text: str) -> frozenset[int]:
-        """The classes that remain possible: those listed, or all others after "not"."""
+        """Return the classes that remain possible: those listed, or all others after "not"."""
         is_negative = text.casefold().startswith(NOT)
         parts = text[len(NOT) * is_negative :].split(",")
         found = [self._matches(part.strip()) for part in parts]
@@ -130,7 +130,7 @@ class Terminal(Callback):
         return frozenset(range(len(self._names))) - named if is_negative else frozenset(named)
 
     def _matches(self, text: str) -> list[int]:
-        """Classes that the text may mean; the exact name, then the number, then beginnings."""
+        """Return the classes that the text may mean: by name, then number, then beginning."""
         exact = self._having(lambda name: name == text)
         if exact or text in (*SKIP, LIST):
             return exact
@@ -149,7 +149,7 @@ class Terminal(Callback):
             names = ", ".join(self._names[index] for index in found)
             return f"{text!r} may be {names}. Type more of the name."
         numbers = f"a number from 1 to {len(self._names)}, " if self._has_numbers else ""
-        return f"{text!r} is no class. Type {numbers}a name or its beginning."
+        return f"{text!r} is not a class. Type {numbers}a name or its beginning."
 
     def _list_classes(self) -> None:
         line = ""

@@ -1,7 +1,7 @@
-"""Wrappers that make any oracle late, wrong or unwilling, as people are.
+"""Wrappers that make any oracle late, wrong or unwilling, like people.
 
-They nest in any order. Every random choice depends only on the seed and the question, so neither
-the order of questions nor a resumed run changes it.
+They nest in any order. Every random choice depends only on the seed and the question. The order of
+questions or a resumed run does not change it.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class _Changed(ABC):
 
     @property
     def pending(self) -> int:
-        """Questions whose answer has not been collected."""
+        """Number of questions whose answer has not been collected."""
         return self.oracle.pending
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Put questions."""
+        """Ask questions."""
         self.oracle.ask(queries)
 
     def collect(self) -> tuple[Answer, ...]:
-        """Hand over the answers that are ready, some of them changed."""
+        """Return the answers that are ready, some of them changed."""
         return tuple(self._change(answer) for answer in self.oracle.collect())
 
     def state_dict(self) -> dict[str, Any]:
@@ -57,25 +57,25 @@ class _Changed(ABC):
 
     @abstractmethod
     def _change(self, answer: Answer) -> Answer:
-        """Make of an answer what this oracle says instead."""
+        """Change an answer into what this oracle says instead."""
 
 
 class Noisy(_Changed):
-    """Replaces some labels by a wrong one, uniformly drawn from the other classes.
+    """Replaces some labels by a wrong one, drawn uniformly from the other classes.
 
     A yes/no question gets the opposite answer instead. Candidate sets, exclusions and soft answers
-    stay as they are.
+    stay unchanged.
 
     Parameters
     ----------
     oracle
-        Gives the labels.
+        The oracle that gives the labels.
     rate
         Share of labels that turn wrong, from 0 to 1.
     classes
         How many classes there are.
     seed
-        Of the draw. Give wrappers of the same kind different seeds when nesting them.
+        Seed of the draw. If you nest wrappers of the same kind, give them different seeds.
 
     Examples
     --------
@@ -116,16 +116,16 @@ class Noisy(_Changed):
 
 
 class Skipping(_Changed):
-    """Leaves some questions without an answer.
+    """Skips some questions.
 
     Parameters
     ----------
     oracle
-        Gives the labels.
+        The oracle that gives the labels.
     rate
         Share of questions that are skipped, from 0 to 1.
     seed
-        Of the draw. Give wrappers of the same kind different seeds when nesting them.
+        Seed of the draw. If you nest wrappers of the same kind, give them different seeds.
 
     Examples
     --------
@@ -142,19 +142,19 @@ class Skipping(_Changed):
 
 
 class Delayed:
-    """Hands answers over some collects after they were ready.
+    """Hands answers over a few collects after they were ready.
 
     Parameters
     ----------
     oracle
-        Gives the answers.
+        The oracle that gives the answers.
     rounds
-        How many collects later each answer comes; 0 is at once.
+        How many collects later each answer comes; 0 means at once.
     jitter
-        Up to how many collects later still, drawn for each question: answers then come out of
-        order.
+        Random extra delay: up to this many collects, drawn for each question. Answers then come out
+        of order.
     seed
-        Of the draw.
+        Seed of the draw.
 
     Examples
     --------
@@ -173,20 +173,20 @@ class Delayed:
         self.jitter = jitter
         self.seed = seed
         self._open: dict[Query, None] = {}
-        self._held: list[tuple[int, Answer]] = []  # collects still to go, answer
+        self._held: list[tuple[int, Answer]] = []  # collects left, answer
 
     @property
     def pending(self) -> int:
-        """Questions whose answer has not been collected."""
+        """Number of questions whose answer has not been collected."""
         return len(self._open)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Put questions."""
+        """Ask questions."""
         self.oracle.ask(queries)
         self._open.update(dict.fromkeys(queries))
 
     def collect(self) -> tuple[Answer, ...]:
-        """Hand over the answers that are due."""
+        """Return the answers that are due."""
         ready = [(self._delay(answer.query), answer) for answer in self.oracle.collect()]
         held = self._held + ready
         due = tuple(answer for wait, answer in held if wait == 0)
@@ -223,9 +223,10 @@ class Expiring:
     Parameters
     ----------
     oracle
-        Gives the answers. One that comes after the expiry is passed on; the ledger ignores it.
+        The oracle that gives the answers. An answer after the expiry is passed on, and the ledger
+        ignores it.
     rounds
-        A question without an answer by this many collects is handed over as expired (no label).
+        Number of collects after which an unanswered question is returned as expired (no label).
 
     Examples
     --------
@@ -244,16 +245,16 @@ class Expiring:
 
     @property
     def pending(self) -> int:
-        """Questions that were neither answered nor given up."""
+        """Number of questions that are neither answered nor expired."""
         return len(self._left)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Put questions, each with its time to live."""
+        """Ask questions, each with its time to live."""
         self.oracle.ask(queries)
         self._left.update(dict.fromkeys(queries, self.rounds))
 
     def collect(self) -> tuple[Answer, ...]:
-        """Hand over the answers that are ready, then the questions that expire now."""
+        """Return the answers that are ready, then the questions that expire now."""
         answers = tuple(self.oracle.collect())
         for answer in answers:
             self._left.pop(answer.query, None)

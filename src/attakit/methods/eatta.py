@@ -3,8 +3,9 @@
 Wang and Ding, "Effortless active labeling for long-term test-time adaptation", CVPR 2025, section
 3. https://arxiv.org/abs/2503.14564
 
-Written from the paper's description. Deliberate differences, most of them because answers may be
-late or missing here:
+Written from the paper's description. The authors' repository was out of reach; two public copies of
+its file agree with each other, and this method with them (`tests/methods/reference`). Deliberate
+differences, most of them because answers may be late or missing here:
 
 - The label and the entropy share one step, so the step waits for the answer. If none came by the
   next batch, the model descends on the entropy alone, after it answered that batch. A late label
@@ -13,9 +14,8 @@ late or missing here:
   it needs.
 - Where one of the two losses is missing, the other has weight 1, and the balance stays as it was.
   The formula would give a weight of 0 to a label that comes without reliable samples.
-- The moving average of the balance begins at its first value, not at 0.
-- A class passes its turn if its score is below the one it was last asked with. The paper does not
-  say for how long that holds; here it holds until the class is asked about again.
+- On ImageNet those copies train every weight of layer1 besides norm layers. Here only norm layers
+  train, as the paper writes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from attakit.nn.shapes import as_logits
 from attakit.nn.trainable import early_norm_parameters, trainable_parameters
 from attakit.queries import Allowance, Answer
 from attakit.randomness import generator
-from attakit.records import Batch, LabelledRows, Rows, Selection, Step, Training
-from attakit.select.askable import askable, selection_of
+from attakit.records import Batch, LabelledRows, Step, Training
 from attakit.select.finite import check_finite
 from attakit.select.label_rate import LabelRate
+from attakit.select.sensitivity import Sensitivity
 from attakit.store.anchors import Anchors
 from attakit.store.latest import Latest, in_company
 from attakit.store.waiting import waiting_rows
@@ -94,6 +94,7 @@ class EATTA(AskingMethod):
         "latest",
         "kept",
         "asked_scores",
+        "recent",
         "balance",
         "learn_count",
     )
@@ -139,6 +140,7 @@ class EATTA(AskingMethod):
         self.latest = Latest()
         self.kept = Anchors()
         self.asked_scores: dict[str, float] = {}  # of every class, when it was last asked about
+        self.recent: list[int] = []  # classes that were asked about lately
         self.balance: list[float] | None = None  # weights of the entropy and of the labelled loss
         self.learn_count = 0
 
@@ -154,12 +156,15 @@ class EATTA(AskingMethod):
         self.latest.hold(rows)
         allowance = self.due(batch, allowance)
         scores = self._sensitivity(rows)
-        self.selector = Sensitivity(scores, self.asked_scores)
+        self.selector = turns = Sensitivity(scores, self.asked_scores, self.recent)
         queries, choice = self.ask(rows, (self.kept, self.waiting), allowance)
         asked = {query.sample for query in queries}
         for sample, kind in zip(rows.samples, rows.logits.argmax(dim=1).tolist(), strict=True):
-            if sample in asked:
+            if sample in asked and not turns.passes(kind, scores[sample]):
                 self.asked_scores = {**self.asked_scores, str(kind): scores[sample]}
+                recent = [*self.recent, kind]
+                # The two latest classes, then only the third one, and so on: as in that code.
+                self.recent = recent if len(recent) <= RECENT else recent[-1:]
         return Step(prediction, queries, choice=choice)
 
     def learn(self, answers: Sequence[Answer]) -> Training:
@@ -249,37 +254,7 @@ class EATTA(AskingMethod):
 
 
 LOSSES = ("entropy", "labelled_loss")
-
-
-class Sensitivity:
-    """Ask about the sample with the highest score, unless its class had its turn.
-
-    Parameters
-    ----------
-    scores
-        How sensitive the answer to each sample is.
-    asked_scores
-        Score with which each class, by its number as a text, was last asked about.
-    """
-
-    def __init__(
-        self, scores: Mapping[str, float], asked_scores: Mapping[str, float] | None = None
-    ) -> None:
-        self.scores = scores
-        self.asked_scores = asked_scores or {}
-
-    def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
-        """Choose at most `limit` candidates, the most sensitive class whose turn it is first."""
-        del step
-        classes = candidates.logits.argmax(dim=1).tolist()
-        score = [self.scores[sample] for sample in candidates.samples]
-
-        def rank(place: int) -> tuple[bool, float]:
-            passes = score[place] < self.asked_scores.get(str(classes[place]), -math.inf)
-            return passes, -score[place]
-
-        order = sorted(askable(candidates, known), key=rank)
-        return selection_of(candidates, order[: max(limit, 0)])
+RECENT = 2
 
 
 def head_logits(model: Classifier, features: Tensor) -> Tensor:

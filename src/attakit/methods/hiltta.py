@@ -4,9 +4,10 @@ Li et al., "Exploring human-in-the-loop test-time adaptation by synergizing acti
 model selection", 2024, the sections on model selection and sample selection.
 https://arxiv.org/abs/2405.18911
 
-Written from the paper alone. For every batch, each candidate setting adapts the model to it, the
-labels of a few samples and the distance to the source model score the results, and the best
-candidate stays. Then one gradient step on the labels follows.
+Written from the paper, and compared with the authors' code (`tests/methods/reference`). For every
+batch, each candidate setting adapts the model to the unlabelled samples. The labels of a few others
+and the distance to the source model score the results, and the best candidate stays. Then one
+gradient step of all weights on the labels follows.
 
 Deliberate differences:
 
@@ -15,8 +16,8 @@ Deliberate differences:
 - Candidates run one after another on one model, and the best runs again. That takes one pass more
   than keeping a copy per candidate, and far less memory.
 - A candidate whose loss is no number any more is out for that batch, and does not end the run.
-- The source model normalises as the method inside does, so that the distance to it is that of the
-  weights, not that of the statistics.
+- In the authors' code every candidate but the first starts where the one before it ended. Here all
+  start from the same weights, as the paper writes.
 - Where all candidates score the same, the first one wins.
 """
 
@@ -37,6 +38,7 @@ from attakit.errors import ModelError, SettingError, check_range
 from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.tent import Tent
+from attakit.nn.trainable import training_only
 from attakit.protocols import Asks, Forgets, Optimizes, Selector
 from attakit.queries import Allowance, Answer, SampleId
 from attakit.records import Batch, LabelledRows, Prediction, Step, Training
@@ -71,7 +73,7 @@ class HILTTA(AskingMethod):
     smoothing
         Share of the old score of a candidate in its new one.
     labelled_lr
-        Step size of the step on labelled samples (Adam). 0 leaves it out.
+        Step size of the step of all weights on labelled samples (Adam). 0 leaves it out.
 
     Examples
     --------
@@ -109,6 +111,7 @@ class HILTTA(AskingMethod):
         self.method = _checked(method or Tent(model))
         self.model = self.method.model
         self.source_model = copy.deepcopy(self.model).requires_grad_(False)
+        self.source_model.use_norm("frozen")
         self.selector = selector or KMargin()
         self.rate = copy.copy(rate) if rate else LabelRate(per_1000=32, first=0, at_drift=0)
         self.candidates = _combinations(self.method, candidates)
@@ -119,8 +122,11 @@ class HILTTA(AskingMethod):
         self.latest = Latest()
         self.scores: list[float] = []  # of the candidates; the lower the better
         self.turns = 0
-        trained = [each for each in self.model.parameters() if each.requires_grad]
-        self.labelled_optimizer = Adam(trained, lr=labelled_lr) if labelled_lr else None
+        self._trained_inside = [each for each in self.model.parameters() if each.requires_grad]
+        weights = list(self.model.parameters())
+        self.labelled_optimizer = Adam(weights, lr=labelled_lr) if labelled_lr else None
+        for each in weights if labelled_lr else ():
+            each.requires_grad_(True)
 
     @property
     def optimizer(self) -> Optimizer:
@@ -166,7 +172,7 @@ class HILTTA(AskingMethod):
             if labelled is not None:
                 self._score(labelled)
             numbers |= self._use_best()
-            self._adapt_inside()
+            self._adapt_inside(labelled)
             self.turns += 1
             self.latest.adapted()
             updates += 1
@@ -178,9 +184,14 @@ class HILTTA(AskingMethod):
             updates += 1
         return Training(updates, numbers)
 
-    def _adapt_inside(self) -> None:
+    def _adapt_inside(self, labelled: LabelledRows | None) -> None:
+        """Let the method inside adapt to the samples of the latest batch without a label."""
         rows = self.latest.rows
-        self.method.step(Batch(self.turns, rows.samples, rows.inputs), Allowance(0))
+        known = set(labelled.samples) if labelled is not None else set()
+        rest = [place for place, sample in enumerate(rows.samples) if sample not in known]
+        rows = rows.take(rest) if rest else rows
+        with training_only(self.model, self._trained_inside):
+            self.method.step(Batch(self.turns, rows.samples, rows.inputs), Allowance(0))
 
     def _score(self, labelled: LabelledRows) -> None:
         """Try every candidate on the latest batch, and move its score towards what it does."""
@@ -206,7 +217,7 @@ class HILTTA(AskingMethod):
     def _try(self, labelled: LabelledRows, inputs: Tensor, source: Tensor) -> tuple[float, float]:
         """The loss on labelled samples after adapting, and how far the others moved."""
         try:
-            self._adapt_inside()
+            self._adapt_inside(labelled)
         except ModelError:
             return math.inf, math.inf
         logits = self.predict(inputs).logits

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from torch import nn
 
@@ -81,6 +83,30 @@ def early_norm_parameters(classifier: Classifier, left_out: float) -> list[nn.Pa
             f"blocks that are left out. Leave out less than {left_out} of them; 0 keeps all."
         )
     return _let_train(classifier, list(dict.fromkeys(early)))
+
+
+@contextmanager
+def training_only(model: nn.Module, parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Inside, only some parameters of a model have gradients.
+
+    Examples
+    --------
+    >>> layer = nn.Linear(2, 2)
+    >>> with training_only(layer, [layer.bias]):
+    ...     [each.requires_grad for each in layer.parameters()]
+    [False, True]
+    >>> layer.weight.requires_grad
+    True
+    """
+    before = [(each, each.requires_grad) for each in model.parameters()]
+    chosen = {id(each) for each in parameters}
+    for each, _ in before:
+        each.requires_grad_(id(each) in chosen)
+    try:
+        yield
+    finally:
+        for each, trains in before:
+            each.requires_grad_(trains)
 
 
 def find_stages(

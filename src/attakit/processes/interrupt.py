@@ -1,4 +1,4 @@
-"""Ctrl-C: let a run end where it can be picked up again."""
+"""Ctrl-C handling: let a run stop where it can be resumed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Interrupted(Exception):
 
 @contextmanager
 def stoppable(message: str, *, at_once: bool = False) -> Iterator[threading.Event]:
-    """Inside, Ctrl-C asks to stop after the current step; a second one stops at once.
+    """Make Ctrl-C stop the block after the current step; a second Ctrl-C stops it at once.
 
     Parameters
     ----------
     message
-        Of the `Interrupted` that leaves the block when it was stopped at once.
+        Message of the `Interrupted` error that is raised when the block stops at once.
     at_once
-        Let the first Ctrl-C stop at once, for work that waits for the person who pressed it.
+        Let the first Ctrl-C stop at once. Use it for work that waits for the person who pressed it.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def stoppable(message: str, *, at_once: bool = False) -> Iterator[threading.Even
 
 @contextmanager
 def ignoring_ctrl_c() -> Iterator[None]:
-    """Inside, Ctrl-C does nothing, and never will in processes that are started here.
+    """Ignore Ctrl-C inside the block, and forever in processes started here.
 
     >>> with ignoring_ctrl_c():
     ...     signal.raise_signal(signal.SIGINT)
@@ -60,7 +60,7 @@ def ignoring_ctrl_c() -> Iterator[None]:
 
 
 def until(stop: threading.Event, items: Iterable[T]) -> Iterator[T]:
-    """The items, up to the one during which the stop came."""
+    """Yield the items up to the one during which the stop arrived."""
     for item in items:
         yield item
         if stop.is_set():
@@ -69,7 +69,7 @@ def until(stop: threading.Event, items: Iterable[T]) -> Iterator[T]:
 
 @contextmanager
 def _handling(numbers: Iterable[signal.Signals], handler: _Handler) -> Iterator[None]:
-    # Python lets only the main thread handle signals; a run in another one is stopped by its owner.
+    # Only the main thread may handle signals. The owner of another thread stops it.
     in_main = threading.current_thread() is threading.main_thread()
     previous = {number: signal.signal(number, handler) for number in numbers if in_main}
     try:

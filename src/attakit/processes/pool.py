@@ -1,4 +1,4 @@
-"""A pool of local processes, in which every task has a fresh process of its own."""
+"""A pool of local processes. Every task gets a fresh process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Message:
-    """Something that a running task has sent."""
+    """A message that a running task has sent."""
 
     task: str
     content: Any
@@ -58,15 +58,15 @@ PoolEvent = Message | Finished | Failed | Died
 class ProcessPool:
     """Runs tasks in processes. Use it in a `with` block: no process outlives it.
 
-    Every task has a process of its own, so that the peak memory it reports is its own, and a
-    process that is killed costs one task only.
+    A separate process per task means that its peak memory is its own, and a killed process costs
+    one task only.
 
     Parameters
     ----------
     workers
         How many tasks run at once.
     preload
-        Modules that processes import once and share, where the system can do that.
+        Modules that processes import once and share, if the system supports that.
 
     Examples
     --------
@@ -93,12 +93,12 @@ class ProcessPool:
 
     @property
     def has_room(self) -> bool:
-        """Whether another task can be started."""
+        """True if another task can start."""
         return len(self._running) < self._workers
 
     @property
     def is_idle(self) -> bool:
-        """Whether no task is running."""
+        """True if no task is running."""
         return not self._running
 
     def start(self, task: str, work: Callable[[Any, Send], Any], argument: Any) -> None:
@@ -111,16 +111,16 @@ class ProcessPool:
             target=_work, args=(task, work, argument, there, dict(os.environ)), name=task
         )
         process.start()
-        there.close()  # so that the end of the process is the end of the pipe
+        there.close()  # so that the pipe ends when the process ends
         self._running[here] = (task, process)
 
     def wait(self, seconds: float | None = None) -> list[PoolEvent]:
-        """Return what happened, as soon as something does, or nothing when the time is over."""
+        """Return events as soon as there are any, or nothing after the timeout."""
         ready = wait(list(self._running), seconds)
         return [self._receive(pipe) for pipe in list(self._running) if pipe in ready]
 
     def stop(self) -> None:
-        """Send SIGTERM to every task. They end a little later, in `wait`."""
+        """Send SIGTERM to every task. Their end is reported later by `wait`."""
         for _, process in self._running.values():
             process.terminate()
 
@@ -146,7 +146,7 @@ def run_in_processes(
     workers: int | None = None,
     advice: str = "Start it again.",
 ) -> None:
-    """Do jobs side by side, in processes of one thread each.
+    """Run jobs in parallel, in processes of one thread each.
 
     For small models, two processes are faster than two threads. Results are the same for any
     number of workers.
@@ -154,15 +154,15 @@ def run_in_processes(
     Parameters
     ----------
     work
-        What to do with a job: a function at the top level of a module.
+        The function to call for each job. It must be at the top level of a module.
     jobs
         Anything that can be pickled.
     on_result
-        Called, in this process, with each job and its result, in the order in which jobs end.
+        Called in this process with each job and its result, in the order of completion.
     workers
-        How many jobs run at once; by default one per core. 0 does all in this process.
+        How many jobs run at once; by default one per core. 0 runs all jobs in this process.
     advice
-        What a user should do if a process was killed; the error ends with it.
+        Advice for the user if a process was killed. The error message ends with it.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def run_in_processes(
 
 
 def default_workers(jobs: int) -> int:
-    """How many processes to use for a number of jobs: one per core, none idle.
+    """Return the number of processes for some jobs: one per core, none idle.
 
     >>> default_workers(1)
     1
@@ -215,7 +215,7 @@ def _work_on_one_thread(job: tuple[Callable[[_Job], _Result], _Job], _send: Send
 
 
 def _context(preload: list[str]) -> Any:
-    """How processes start: as copies of one that has imported the modules, where possible."""
+    """Choose how processes start: as copies of one that has imported the modules, if possible."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -230,12 +230,12 @@ def _work(
     pipe: Connection,
     environment: Mapping[str, str],
 ) -> None:
-    """What a process does from start to end."""
+    """Run one task in its process, from start to end."""
     # The server that processes are copied from may have an older environment.
     os.environ.clear()
     os.environ.update(environment)
     if hasattr(os, "setpgid"):
-        # Out of reach of the terminal: Ctrl-C is for the first process, which stops the others.
+        # Detached from the terminal: only the first process gets Ctrl-C, and it stops the others.
         os.setpgid(0, 0)
     event: Finished | Failed
     try:

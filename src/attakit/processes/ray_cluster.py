@@ -10,14 +10,14 @@ from typing import Any
 from attakit.errors import MissingExtra, SettingError
 
 ADDRESS_VARIABLE = "RAY_ADDRESS"
-_PATIENCE = 5.0  # seconds until a cluster counts as not there
-_CLIENT = "ray://"  # before the address of a cluster that is spoken to from outside
+_PATIENCE = 5.0  # seconds before a cluster counts as unreachable
+_CLIENT = "ray://"  # address prefix of a cluster that is reached from outside
 
 
 def check_answers(address: str) -> None:
-    """Raise `SettingError` where nothing listens at HOST:PORT; Ray itself would try for minutes.
+    """Raise `SettingError` if nothing listens at HOST:PORT. Ray itself would retry for minutes.
 
-    Words that Ray knows, such as "auto", are left to Ray.
+    Names that Ray knows, such as "auto", are left to Ray.
     """
     host, _, port = address.removeprefix(_CLIENT).rpartition(":")
     if not host or not port.isdecimal():
@@ -29,7 +29,7 @@ def check_answers(address: str) -> None:
 
 
 def connect(ray: Any, address: str | None) -> None:
-    """Connect to a cluster. None takes $RAY_ADDRESS, one on this machine, or starts one."""
+    """Connect to a cluster. None uses $RAY_ADDRESS, a local cluster, or starts one."""
     named = address or os.environ.get(ADDRESS_VARIABLE)
     if named:
         check_answers(named)
@@ -43,12 +43,12 @@ def _no_cluster(address: str | None, error: Exception) -> SettingError:
     reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     if address is None:
         return SettingError(
-            f"--ray: no cluster was found or could be started here ({reason}). Start one with "
-            f"`ray start --head`, or leave out --ray."
+            f"--ray: found no cluster and could not start one ({reason}). Start one with `ray "
+            "start --head`, or leave out --ray."
         )
     return SettingError(
-        f"--ray: no cluster answers at {address} ({reason}). Start one with `ray start --head`, "
-        f"or leave the address out, also that in ${ADDRESS_VARIABLE}."
+        f"--ray: no cluster answers at {address} ({reason}). Start one with `ray start --head`, or "
+        f"leave out the address, also in ${ADDRESS_VARIABLE}."
     )
 
 

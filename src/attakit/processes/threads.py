@@ -1,4 +1,4 @@
-"""How many cores there are for us, and how many threads torch and numpy compute with."""
+"""The number of usable cores, and the number of threads of torch and numpy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 
 def usable_cores() -> int:
-    """How many cores this process may use, which can be fewer than the machine has.
+    """Return how many cores this process may use. It can be fewer than the machine has.
 
     >>> 1 <= usable_cores() <= (os.cpu_count() or 1)
     True
@@ -25,7 +25,7 @@ def usable_cores() -> int:
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Compute with this many threads, and then with as many as before; 0 changes nothing.
+    """Use this many threads inside the block, then restore the old number; 0 changes nothing.
 
     >>> before = torch.get_num_threads()
     >>> with using_threads(1):
@@ -35,8 +35,8 @@ def using_threads(count: int) -> Iterator[None]:
     True
     """
     before = torch.get_num_threads()
-    # The threads of numpy and scikit-learn are others than torch's. Left alone, those of two
-    # processes fight for the cores, and everything takes three times as long.
+    # numpy and scikit-learn have their own threads, separate from torch's. Without a limit, two
+    # processes compete for the cores and everything takes three times as long.
     with threadpool_limits(count or None):
         if count:
             torch.set_num_threads(count)

@@ -1,4 +1,4 @@
-"""Observers of a run, and what is made from their records: tables and the HTML report."""
+"""Observers of a run, and what is built from their records: tables and the HTML report."""
 
 from attakit.report.accuracy import Accuracy
 from attakit.report.comparisons import Comparison, compare

@@ -1,4 +1,4 @@
-"""Accuracy of a run's answers: per step, so far, and per segment of the stream."""
+"""Accuracy of a run's predictions: per step, so far, and per segment of the stream."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def percent(count: RightCount) -> float | None:
 
 
 class Accuracy:
-    """Compares predictions with the truth, which methods never see.
+    """Compares predictions with the true classes, which methods never see.
 
-    A step that was counted already is ignored, so several reporters may share one `Accuracy`.
+    A step that was already counted is ignored, so several reporters may share one `Accuracy`.
 
     Parameters
     ----------
     labels
-        The true class of samples. A sample that is not named here is not counted.
+        The true class of samples. Other samples are not counted.
     segments
         The segment (domain, split) of samples.
 
@@ -68,7 +68,7 @@ class Accuracy:
                 self._count(sample, int(predicted == self._labels[sample]))
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def _count(self, sample: SampleId, correct: int) -> None:
         self.step_count = _plus(self.step_count, correct)
@@ -85,7 +85,7 @@ class Accuracy:
 
     @property
     def segments(self) -> dict[str, float | None]:
-        """Accuracy so far per segment, in percent, in the order of their appearance."""
+        """Accuracy so far per segment, in percent, in order of appearance."""
         return {segment: percent(count) for segment, count in self._total_segments.items()}
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Figures as picture files, drawn with matplotlib."""
+"""Figures as image files, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attakit.errors import MissingExtra, SettingError
 from attakit.files import atomic_write
 
 INK, FAINT, RULE, EMPTY = "#222222", "#6b7078", "#dddddd", "#f1efe8"
-# Okabe and Ito's colours, which people with other colour vision can tell apart too.
+# Okabe and Ito's colours, which are also distinct for people with other colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6a4fa3", "#6d6d6d")
 # Paul Tol's, for many clusters; neighbours in the list differ in brightness as well.
 MANY_COLOURS = (
@@ -22,11 +22,11 @@ MANY_COLOURS = (
 ENDINGS = (".png", ".svg", ".pdf")
 _DOTS_PER_INCH = 110
 _PAD = 0.1  # inches around every part
-_PNG_COLOURS = 256  # with a table of this size a file is three times smaller
+_PNG_COLOURS = 256  # a palette of this size makes files three times smaller
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure, its size in inches, whose parts are laid out automatically."""
+    """Create an empty figure with a size in inches and automatic layout."""
     figure = import_drawing("matplotlib.figure").Figure(
         figsize=(width, height), layout="constrained", facecolor="white"
     )
@@ -35,9 +35,9 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure; the ending of the file says the form. Equal figures give equal files."""
+    """Write a figure; the file's ending sets the format. Equal figures give equal files."""
     check_ending(path)
-    # Neither dates nor versions nor random names of parts.
+    # No dates, versions or random names.
     nothing = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with atomic_write(path) as draft:
         with import_drawing("matplotlib").rc_context({"svg.hashsalt": "attakit"}):
@@ -55,14 +55,14 @@ def check_ending(path: Path) -> None:
 
 
 def soften(axes: Any) -> None:
-    """Take weight from ticks and frame, so that the data stand out."""
+    """Make ticks and frame less prominent, so that the data stand out."""
     axes.tick_params(colors=FAINT, labelsize=8, length=0)
     for spine in axes.spines.values():
         spine.set_color(RULE)
 
 
 def import_drawing(name: str) -> Any:
-    """A module of matplotlib, imported when something is drawn: no other command should wait."""
+    """Import a matplotlib module only when something is drawn: other commands should not wait."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Warnings about a method that ruins its model: one answer for all, or weights that explode."""
+"""Warnings if a method ruins its model: the same answer for all, or exploding weights."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ STEPS = 5  # in a row
 SAMPLES = 100  # at least, so that a few small batches do not count
 _SHARE = 0.98  # of the samples with the same answer
 _GROWTH = 10.0  # of the length of all weights as one vector
-_RIGHT = 0.5  # a stream that has one class for a while is no collapse
+_RIGHT = 0.5  # a stream with one class for a while is not a collapse
 
 _log = logging.getLogger(__name__)
 
 
 class CollapseWatch:
-    """Warns once when nearly all answers of the last steps are the same and most are wrong.
+    """Warns once if nearly all answers of the last steps are the same and most are wrong.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class CollapseWatch:
     classes
         Names of the classes.
     accuracy
-        Counts right answers; it may be shared with other reporters.
+        Counts right answers. It may be shared with other reporters.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class CollapseWatch:
             self._warn()
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def _warn(self) -> None:
         answers = sum((one for one, _, _ in self._recent), Counter[int]())
@@ -75,14 +75,14 @@ class CollapseWatch:
 
 
 class GrowthWatch:
-    """Warns once when the weights of a model have grown far beyond what they were.
+    """Warns once if the weights of a model have grown far beyond their start values.
 
     Parameters
     ----------
     who
         Label of the method.
     model
-        The model that adapts, as it is before the first step.
+        The adapting model, before the first step.
 
     Examples
     --------
@@ -102,15 +102,15 @@ class GrowthWatch:
         if growth > _GROWTH:
             self._has_warned = True
             _log.warning(
-                "%s has made the weights of its model %.3g times as large as they were, after %d "
-                "steps. Its answers are worth little: lower its lr, or leave lr out.",
+                "%s has made the weights of its model %.3g times as large as at the start, after "
+                "%d steps. Its answers are not reliable. Lower its lr, or leave lr out.",
                 self._who,
                 growth,
                 result.batch.step + 1,
             )
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def _length(model: nn.Module) -> float:

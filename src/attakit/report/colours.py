@@ -1,11 +1,11 @@
-"""A colour for each method that it keeps in reports and plots, whatever else is shown with it."""
+"""A fixed colour for each method in all reports and plots."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
 
-# Methods that are often shown together have places of their own; others share the rest.
+# Methods that are often shown together have fixed places; others share the rest.
 _PLACES = {
     "sourceonly": 7,
     "batchnorm": 1,
@@ -21,9 +21,9 @@ _COUNT = 8  # of the report's style sheet, and the first of the plots
 
 
 def colour_places(labels: Iterable[str]) -> dict[str, int]:
-    """A place among the colours for each label; the next free one where two would be alike.
+    """Assign each label a place among the colours; the next free one if two would be equal.
 
-    Places beyond the eighth are for more labels than that, in turns of eight.
+    With more than eight labels, places repeat the colours in rounds of eight.
 
     >>> colour_places(["simatta", "batch norm"])
     {'simatta': 0, 'batch norm': 1}
@@ -31,7 +31,7 @@ def colour_places(labels: Iterable[str]) -> dict[str, int]:
     1
     """
     names = list(dict.fromkeys(labels))
-    # Those with a place of their own choose first, so that no other is in their way.
+    # Labels with a fixed place choose first, so that no other takes it.
     order = sorted(names, key=lambda name: _plain(name) not in _PLACES)
     taken: dict[str, int] = {}
     for name in order:

@@ -1,4 +1,4 @@
-"""Runs side by side: one table per stream, because figures of different streams do not compare."""
+"""Compare runs: one table per stream, because different streams are not comparable."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ POOL = "pool"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The methods that met one stream."""
+    """The methods that ran on one stream."""
 
-    title: str | None  # what sets the stream apart from the others; None where there is no other
+    title: str | None  # how the stream differs from the others; None if there is no other
     runs: list[RunRecord]
-    notes: list[str]  # what a reader must know to trust the figures
+    notes: list[str]  # what a reader must know to trust the numbers
     inapplicable: list[str] = field(default_factory=list)  # labels of methods that do not apply
 
     @property
     def summaries(self) -> list[MethodSummary]:
-        """One per method, averaged over seeds."""
+        """One summary per method, averaged over seeds."""
         return summarise(self.runs)
 
     @property
@@ -46,10 +46,10 @@ class Comparison:
 
 
 def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
-    """One comparison per stream, in order of appearance; a pool is no stream and has its own.
+    """Make one comparison per stream, in order of appearance; pools are separate.
 
-    A run that repeats another with the same settings, seed and source model says nothing new and is
-    left out.
+    A run that repeats another with the same settings, seed and source model adds nothing and is
+    excluded.
 
     >>> def run(order):
     ...     settings = {"method": {"name": "tent"}, "stream": {"order": order}}
@@ -69,12 +69,12 @@ def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
 
 
 def _name(run: RunRecord) -> str:
-    """What a run met: a pool, whose order means nothing, or a stream of some order."""
+    """Describe what a run used: a pool, whose order means nothing, or a stream of some order."""
     return POOL if is_pool(run) else f"{stream_name(order_of(run))} stream"
 
 
 def comparison(title: str | None, runs: Sequence[RunRecord]) -> Comparison:
-    """Compare runs that met the same stream."""
+    """Compare runs on the same stream."""
     applicable = [run for run in runs if not run.inapplicable]
     counted = without_repeats(applicable)
     notes = [

@@ -1,4 +1,4 @@
-"""What a run shows on the terminal. The only module of this folder that prints."""
+"""Terminal output of a run. The only module of this package that prints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WorkBar:
         console: Console | None = None,
     ) -> None:
         own = console or Console(stderr=True)
-        # A pipe cannot redraw a bar, so it gets a line now and then.
+        # A pipe cannot redraw a bar, so it gets a line from time to time.
         self._lines = None if quiet or own.is_terminal else _Lines(own, title, total)
         self._bar = Bar(
             TextColumn("{task.description}"),
@@ -61,12 +61,12 @@ class WorkBar:
         self._bar.stop()
 
     def advance(self, note: str = "") -> None:
-        """One more piece is done."""
+        """Count one more finished piece."""
         self._bar.update(self._task, advance=1, note=escape(note))
         self._tell(note)
 
     def reach(self, done: int, note: str = "") -> None:
-        """Set how many pieces are done."""
+        """Set how many pieces are finished."""
         self._bar.update(self._task, completed=done, note=escape(note))
         self._tell(note)
 
@@ -76,7 +76,7 @@ class WorkBar:
 
 
 class _Lines:
-    """Progress as lines: at most one in some seconds, and one at the end."""
+    """Progress as lines: at most one every few seconds, and one at the end."""
 
     def __init__(self, console: Console, title: str, total: int | None) -> None:
         self._console, self._title, self._total = console, title, total
@@ -98,17 +98,18 @@ class Progress(WorkBar):
     Parameters
     ----------
     title
-        What is being done.
+        Description of the work.
     steps
-        How many steps there will be; None where the stream does not tell.
+        Number of steps; None if the stream does not know it.
     accuracy
-        Counts right answers. It may be shared with other reporters; None where no truth is known.
+        Counts right answers. It may be shared with other reporters; None if no true classes are
+        known.
     done
-        Steps done before, for a run that resumes.
+        Steps finished before, for a resumed run.
     quiet
         Show nothing.
     console
-        Where to print; standard error by default, so that standard output stays for results.
+        Where to print; by default standard error, so that standard output is free for results.
 
     Examples
     --------
@@ -141,12 +142,12 @@ class Progress(WorkBar):
         self.advance(" · ".join(figures))
 
     def close(self) -> None:
-        """Leave the bar as it is and give the terminal back."""
+        """Stop updating the bar and release the terminal."""
         self._bar.stop()
 
 
 def format_metrics(numbers: Mapping[str, float]) -> str:
-    """Numbers with their names, for the end of a bar.
+    """Format named numbers for the end of a bar.
 
     >>> format_metrics({"loss": 0.51234, "accuracy": 0.9})
     'loss 0.512 · accuracy 0.9'

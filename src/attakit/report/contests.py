@@ -1,6 +1,6 @@
-"""Runs that compete with each other: one data set, one model, one kind of stream order.
+"""Comparable runs: one data set, one model, one kind of stream order.
 
-Tables of paired differences and the leaderboard are both made from contests.
+Paired differences and the leaderboard are both computed from contests.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SECONDS = final("seconds")
 
 @dataclass(frozen=True)
 class Contest:
-    """Runs on one data set, with one model, by one kind of order; the orders themselves differ."""
+    """Runs on one data set, with one model and one kind of order. The orders themselves differ."""
 
     title: str
-    runs: Sequence[RunRecord]  # finished, of methods that apply
+    runs: Sequence[RunRecord]  # finished runs of methods that apply
     inapplicable: Sequence[RunRecord]
-    dropped: int  # runs that are not finished
+    dropped: int  # number of unfinished runs
 
     @property
     def entrants(self) -> list[Entrant]:
@@ -37,7 +37,7 @@ class Contest:
 
 
 def contests(runs: Sequence[RunRecord]) -> list[Contest]:
-    """Put runs together that compete; runs over a pool and contests without a run are left out.
+    """Group comparable runs; pool runs and contests without a run are excluded.
 
     >>> def run(order):
     ...     stream = {"name": "pacs", "order": order}
@@ -55,7 +55,7 @@ def contests(runs: Sequence[RunRecord]) -> list[Contest]:
 
 
 def confidence_interval(values: Sequence[float]) -> MeanStd | None:
-    """The mean of values, and half of its 95 % confidence interval by Student's t.
+    """Return the mean of values, and half of its 95 % confidence interval by Student's t.
 
     A single value has no interval, and no values have no mean.
 
@@ -69,14 +69,14 @@ def confidence_interval(values: Sequence[float]) -> MeanStd | None:
 
 
 def pairs(own: Entrant, other: Entrant, read: RunReader) -> list[tuple[float, float]]:
-    """A figure of each run, with that of the other entrant's run that it is paired with."""
+    """Pair a number of each run with that of the other entrant's matching run."""
     partners = {_pair(run): read(run) for run in other.all_runs}
     found = [(read(run), partners.get(_pair(run))) for run in own.all_runs]
     return [(mine, theirs) for mine, theirs in found if mine is not None and theirs is not None]
 
 
 def times_source_only(own: Entrant, entrants: Sequence[Entrant]) -> TableCell:
-    """Seconds as a multiple of those of source-only inference, where that was run too."""
+    """Return seconds as a multiple of source-only inference, if that was run too."""
     plain = next((one for one in entrants if _method(one) == "source_only"), None)
     if plain is None:
         return TableCell()
@@ -85,12 +85,12 @@ def times_source_only(own: Entrant, entrants: Sequence[Entrant]) -> TableCell:
 
 
 def mean_figure(entrant: Entrant, name: str) -> MeanStd | None:
-    """A figure of an entrant's runs, averaged over all of them."""
+    """Average a number over all runs of an entrant."""
     return MeanStd.of(final(name)(run) for run in entrant.all_runs)
 
 
 def _rank(order: str) -> int:
-    """Domain-wise before random, and others behind, as they come."""
+    """Sort domain-wise orders before random ones, then others as they come."""
     known = list(STREAM_NAMES)
     return known.index(order) if order in known else len(known)
 
@@ -105,7 +105,7 @@ def _contest(title: str, runs: Sequence[RunRecord]) -> Contest:
 
 
 def _pair(run: RunRecord) -> tuple[Any, Any, Any]:
-    """What two runs of a pair have in common: the samples in their order, the weights, the seed."""
+    """Return what two paired runs share: the order of samples, the weights, the seed."""
     return run.environment.get("stream"), run.environment.get("model"), run.seed
 
 

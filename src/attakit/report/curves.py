@@ -22,7 +22,7 @@ _DECIMALS = 2
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A stretch of the stream that lies in one segment; ends count samples."""
+    """A part of the stream in one segment; its ends count samples."""
 
     name: str
     start: int
@@ -40,12 +40,12 @@ class Curve:
 
 
 def samples_seen(run: RunRecord) -> list[int]:
-    """How many samples had been answered after each step."""
+    """Return how many samples had been answered after each step."""
     return list(accumulate(int(step.get("size") or 0) for step in run.steps))
 
 
 def step_segments(run: RunRecord) -> list[str | None]:
-    """The segment that most samples of each step come from; None where no segment has half."""
+    """Return the segment of most samples of each step; None if no segment has half."""
     names: list[str | None] = []
     for step in run.steps:
         counts = {name: counted for name, (_, counted) in (step.get("segments") or {}).items()}
@@ -56,7 +56,7 @@ def step_segments(run: RunRecord) -> list[str | None]:
 
 
 def bands(run: RunRecord) -> list[Band]:
-    """Stretches of the stream with one segment; none when they alternate too quickly to show."""
+    """Return parts of the stream with one segment; none if they alternate too quickly to show."""
     found: list[Band] = []
     start = 0
     for name, stop in zip(step_segments(run), samples_seen(run), strict=True):
@@ -70,7 +70,7 @@ def bands(run: RunRecord) -> list[Band]:
 
 
 def smoothed_accuracy(run: RunRecord) -> CurveValues:
-    """Accuracy around each step, never averaged across the border of two segments."""
+    """Return the accuracy around each step, never averaged across two segments."""
     counts: list[RightCount] = [
         (int(step.get("correct") or 0), int(step.get("counted") or 0)) for step in run.steps
     ]
@@ -85,12 +85,12 @@ def smoothed_accuracy(run: RunRecord) -> CurveValues:
 
 
 def recorded(name: str) -> Callable[[RunRecord], CurveValues]:
-    """A reader of one number of the step lines."""
+    """Return a reader for one number of the step lines."""
     return lambda run: [step.get(name) for step in run.steps]
 
 
 def average(runs: Sequence[RunRecord], read: Callable[[RunRecord], CurveValues]) -> Curve:
-    """Mean and range over runs, at steps where at least one has a number."""
+    """Return mean and range over runs, at steps where at least one has a number."""
     longest = max(runs, key=lambda run: len(run.steps))
     series = [read(run) for run in runs]
     x, columns = [], []
@@ -110,7 +110,7 @@ def average(runs: Sequence[RunRecord], read: Callable[[RunRecord], CurveValues])
 
 
 def spread(items: Sequence[Any], limit: int) -> list[Any]:
-    """At most `limit` items, evenly spread over the sequence.
+    """Return at most `limit` items, evenly spread over the sequence.
 
     >>> spread("abcdefg", 3)
     ['a', 'd', 'g']
@@ -123,7 +123,7 @@ def spread(items: Sequence[Any], limit: int) -> list[Any]:
 
 
 def curve_sets(groups: Sequence[Group]) -> dict[str, list[dict[str, Any]]]:
-    """All curves of the report, by the chart they belong to; one entry per method."""
+    """Return all curves of the report, by chart; one entry per method."""
     readers: dict[str, Callable[[RunRecord], CurveValues]] = {
         "around": smoothed_accuracy,
         "so_far": recorded("stream_accuracy"),

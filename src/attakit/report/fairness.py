@@ -1,4 +1,4 @@
-"""What must be the same for a comparison to be fair, read from the runs and put into words."""
+"""Check that a comparison is fair, and describe the conditions of the runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from attakit.report.streams import repeats_note, setting
 from attakit.report.summaries import final_figures
 
 _SHOWN = 8  # characters of a hash
-_SCORED = "Every prediction is scored as it was given, before the method learns from its batch."
+_SCORED = "Every prediction is scored before the method learns from its batch."
 
 _Value = TypeVar("_Value")
-StreamSeed = tuple[str, int | None]  # runs of different methods on it are compared with each other
+StreamSeed = tuple[str, int | None]  # runs of different methods on it are compared
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Fairness:
 def check_fairness(
     runs: Sequence[tuple[str, RunRecord]], *, own_batch_sizes: bool = False
 ) -> Fairness:
-    """Compare source model, sample order and batch size over finished runs, named by stream.
+    """Compare source model, sample order and batch size of finished runs, by stream.
 
-    `own_batch_sizes` allows methods batch sizes of their own, as in the paper.
+    `own_batch_sizes` allows each method its own batch size, as in the paper.
     """
     if not runs:
         return Fairness((), ())
@@ -56,7 +56,7 @@ def check_fairness(
 def _fingerprints(
     runs: Iterable[tuple[str, RunRecord]], what: str
 ) -> dict[StreamSeed, dict[str, list[str]]]:
-    """For each stream and seed, the fingerprints found, and in which methods."""
+    """Return the fingerprints of each stream and seed, with their methods."""
     found: dict[StreamSeed, list[tuple[str, str]]] = {}
     for stream, run in runs:
         fingerprint = run.environment.get(what)
@@ -79,9 +79,9 @@ def _differ(what: str, at: StreamSeed, values: Mapping[str, Sequence[str]]) -> s
 
 
 def fairness_notes(entrants: Sequence[Entrant], *, pooled: bool = False) -> list[str]:
-    """Sentences about models, batch sizes, scoring, labels and runs, for below a table.
+    """Return notes about models, batch sizes, scoring, labels and runs, for below a table.
 
-    `pooled` says that figures are over the streams of all orders together, after adaptation.
+    `pooled` means that numbers are over the streams of all orders, after adaptation.
     """
     runs = [run for entrant in entrants for run in entrant.all_runs]
     if not runs:
@@ -107,7 +107,7 @@ def _models(runs: Sequence[RunRecord]) -> str:
 
 
 def different_models(runs: Sequence[RunRecord]) -> str:
-    """A warning where runs began with different source models; else nothing."""
+    """Return a warning if runs began with different source models, else an empty text."""
     hashes = [each for each in _hashes(runs) if each]
     if len(hashes) < 2:
         return ""
@@ -144,7 +144,7 @@ def _counts(cells: Sequence[int], runs: Sequence[RunRecord]) -> str:
 
 
 def _grouped(pairs: Iterable[tuple[_Value, str]]) -> dict[_Value, list[str]]:
-    """The labels that go with each value."""
+    """Group labels by value."""
     found: dict[_Value, list[str]] = {}
     for value, label in pairs:
         found.setdefault(value, []).append(label)

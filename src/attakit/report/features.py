@@ -1,4 +1,4 @@
-"""What `attakit analyse` compares: features of the stream, the anchors and the source."""
+"""Record features for `attakit analyse`: of the stream, the anchors and the source."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ SOURCE, STREAM, LOW, HIGH = "source", "stream", "low", "high"
 Array = NDArray[np.float32]
 Encode = Callable[[Tensor], Tensor]
 
-_PASS = 100  # inputs that go through the model at once
+_PASS = 100  # inputs per forward pass
 _MOST_HALF = 6e4  # numbers up to here fit into half precision
 
 
 class Features:
-    """Records features of samples of the stream, of both anchor sets, and once of the source.
+    """Records features of stream samples, of both anchor sets, and once of the source.
 
-    All come from one model that does not change, so that sets of different steps can be compared.
+    All come from one fixed model, so that sets of different steps can be compared.
 
     Parameters
     ----------
     path
         The file, `features.jsonl` in the folder of a run.
     encode
-        Gives the features of inputs, by the source model.
+        Function that returns the source model's features of inputs.
     anchors
-        Gives the inputs of the anchor sets as they are now: "low" source-like, "high" labelled.
+        Function that returns the current anchor inputs: "low" source-like, "high" labelled.
     source
-        Inputs of the source that the model was not trained on, where there are any.
+        Source inputs that the model was not trained on, if there are any.
     max_samples
-        Of each set at each step, drawn at random.
+        Maximum number of samples per set and step, drawn at random.
     max_steps
-        Record all up to this many steps, and ever fewer beyond.
+        Record all steps up to this number, and ever fewer after it.
     seed
-        Of the draws.
+        Seed of the draws.
     resume_after
-        None starts a new file. A step keeps the lines up to it: the run is resumed after it.
+        None starts a new file. A step number keeps the lines up to it and resumes after it.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Features:
         self._max_samples = max_samples
         self._max_steps = max_steps
         self._seed = seed
-        # Analysis may be switched on when a run is resumed; then there is nothing to keep.
+        # Analysis may be switched on when a run resumes. Then there is nothing to keep.
         keeps = resume_after is not None and path.exists()
         kept_up_to = resume_after if keeps else None
         self._lines = LineFile(path, "features", {}, resume_after=kept_up_to)
@@ -107,7 +107,7 @@ class Features:
         self._lines.write({"kind": "sets", "step": step, "sets": packed})
 
     def close(self) -> None:
-        """Nothing to close: every line is complete."""
+        """Do nothing: every line is complete."""
 
     def _drawn(self, inputs: Tensor, purpose: str, step: int) -> Tensor:
         if len(inputs) <= self._max_samples:
@@ -124,14 +124,14 @@ class Features:
 
 @dataclass(frozen=True)
 class FeatureRecord:
-    """What a run recorded: features by the name of their set, per step; and of the source."""
+    """Features recorded by a run: by set and step, and of the source."""
 
     source: Array | None = None
     steps: dict[int, dict[str, Array]] = field(default_factory=dict)
 
 
 def read_features(folder: Path) -> FeatureRecord:
-    """Read the features of a run, finished or live; one without any gives an empty record."""
+    """Read the features of a run, finished or live. Without features the record is empty."""
     file = folder / FEATURES_FILE
     if not file.is_file():
         return FeatureRecord()
@@ -143,14 +143,14 @@ def read_features(folder: Path) -> FeatureRecord:
                 steps[int(line["step"])] = sets
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise StateError(
-                    f"{file}, line {number}: no features can be read ({error}). The file is "
-                    f"damaged; run the experiment again."
+                    f"{file}, line {number}: cannot read features ({error}). The file is damaged. "
+                    "Run the experiment again."
                 ) from error
     return FeatureRecord(steps.pop(-1, {}).get(SOURCE), steps)
 
 
 def pack(features: Array) -> dict[str, Any]:
-    """Write features as text, in half precision where they fit.
+    """Encode features as text, in half precision if they fit.
 
     >>> unpack(pack(np.array([[1.5, -2.0]], dtype=np.float32)))
     array([[ 1.5, -2. ]], dtype=float32)

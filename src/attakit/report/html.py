@@ -1,4 +1,4 @@
-"""The HTML report: one file that needs nothing else."""
+"""The HTML report: one self-contained file."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ from attakit.report.scenes import (
 )
 from attakit.report.summaries import MethodSummary
 
-_GALLERY_BYTES = 1_400_000  # of the three megabytes that a page may have
+_GALLERY_BYTES = 1_400_000  # of at most three megabytes per page
 _MOST_SETTINGS = 40
 
 
 @dataclass(frozen=True)
 class GroupPictures:
-    """A group of runs with the pictures of its first run that has some."""
+    """A group of runs, with the pictures of the first run that has some."""
 
     group: Group
     pictures: PictureRecord
     seed: int | None = None
-    asked: int = 0  # by the run that the pictures come from
+    asked: int = 0  # questions of the run that the pictures come from
 
 
 def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
-    """Write one self-contained page about runs, finished or live, with pictures or not."""
+    """Write one self-contained page about runs, finished or live, with or without pictures."""
     if not run_folders:
         raise SettingError("write_report: no runs given. Name at least one folder of a run.")
     page = render_page([(read_run(folder), folder) for folder in run_folders], title)
@@ -61,12 +61,10 @@ def write_report(run_folders: Sequence[Path], path: Path, title: str) -> None:
 
 
 def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
-    """Make the page's text: one view per stream, of which one is seen at a time."""
+    """Render the page: one view per stream, one visible at a time."""
     found = [one for one in compare([run for run, _ in runs]) if one.runs]
     if not found:
-        raise SettingError(
-            "write_report: none of the methods applies, so there is nothing to show."
-        )
+        raise SettingError("write_report: no method applies, so there is nothing to show.")
     environment = Environment(
         loader=PackageLoader("attakit.report"), autoescape=True, undefined=StrictUndefined
     )
@@ -78,7 +76,7 @@ def render_page(runs: Sequence[tuple[RunRecord, Path]], title: str) -> str:
 
 
 def inline_assets() -> dict[str, Markup]:
-    """Read the style and the script that a page with charts holds in itself, as template values."""
+    """Read the inline style and script of a page with charts, as template values."""
     folder = files("attakit.report") / "templates"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     return {"style": Markup(inline_style(style)), "script": Markup(inline_script(script))}
@@ -112,7 +110,7 @@ def _view(
 
 
 def embed(value: Any) -> Markup:
-    """Write data so that nothing in it can end the script element that holds it.
+    """Write data so that nothing in it can end its script element.
 
     >>> embed("</script>")
     Markup('"\\\\u003c/script\\\\u003e"')
@@ -152,7 +150,7 @@ def _gallery(one: GroupPictures, limit_bytes: int) -> dict[str, Any]:
 
 
 def _scene(shown: Sequence[GroupPictures]) -> dict[str, Any] | None:
-    """The clustering with the richest memory: the one that builds on earlier anchors."""
+    """Return the clustering with the richest memory: the one that builds on earlier anchors."""
 
     def remembered(one: GroupPictures) -> int:
         points = [point for frame in one.pictures.frames for point in frame["points"]]
@@ -177,7 +175,7 @@ def _data(
 
 
 def _common_bands(groups: Sequence[Group]) -> list[Band]:
-    """Where the segments lie, if all runs saw them in the same order."""
+    """Return the positions of the segments, if all runs saw them in the same order."""
     runs = [run for group in groups for run in group.runs]
     longest = max(runs, key=lambda run: len(run.steps))
     if any(run.segments != longest.segments for run in runs):
@@ -186,6 +184,6 @@ def _common_bands(groups: Sequence[Group]) -> list[Band]:
 
 
 def _worth_drawing(curves: dict[str, list[dict[str, Any]]]) -> dict[str, bool]:
-    """Which charts have something to show; a line of zeros is nothing for labels."""
+    """Return which charts have something to show. For labels, a line of zeros is nothing."""
     found = {name: any(curve["y"] for curve in chart) for name, chart in curves.items()}
     return {**found, "labels": any(any(curve["y"]) for curve in curves["labels"])}

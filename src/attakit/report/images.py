@@ -15,7 +15,7 @@ _SMALLEST_SIDE = 4  # anything thinner is not a picture
 
 
 def is_picture(inputs: Tensor) -> bool:
-    """Whether a batch of inputs can be seen: (batch, 1 or 3, height, width).
+    """True if a batch of inputs can be shown: (batch, 1 or 3, height, width).
 
     >>> is_picture(torch.zeros(2, 3, 32, 32)), is_picture(torch.zeros(2, 16))
     (True, False)
@@ -31,15 +31,15 @@ def is_picture(inputs: Tensor) -> bool:
 def encode_picture(
     pixels: Tensor, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
 ) -> str:
-    """Write one (channels, height, width) input as a base64 PNG of at most 64 pixels a side.
+    """Encode one (channels, height, width) input as a base64 PNG of at most 64 pixels a side.
 
     Parameters
     ----------
     pixels
-        The input as the model sees it. Bytes are taken as they are.
+        The input as the model sees it. Bytes are used unchanged.
     mean, std
-        What the input was normalised with, per channel. Without them the darkest pixel becomes
-        black and the brightest white.
+        The normalisation of the input, per channel. Without them the darkest pixel becomes black
+        and the brightest white.
     """
     bright = pixels.detach().cpu()
     if bright.dtype != torch.uint8:
@@ -55,7 +55,7 @@ def encode_picture(
 def _brightness(
     pixels: Tensor, mean: Sequence[float] | None, std: Sequence[float] | None
 ) -> Tensor:
-    """Numbers from 0 to 1."""
+    """Scale pixels to numbers from 0 to 1."""
     if mean is not None and std is not None:
         shape = (-1, 1, 1)
         scaled = pixels * torch.tensor(std).reshape(shape) + torch.tensor(mean).reshape(shape)

@@ -1,4 +1,4 @@
-"""One JSON line per step: the only thing tables are made from."""
+"""One JSON line per step: the only source of tables."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ STEPS_FILE = "steps.jsonl"
 
 
 class JsonLines:
-    """Writes what happened in a run, one flushed line per step.
+    """Writes the results of a run, one flushed line per step.
 
     Parameters
     ----------
     path
         The file, `steps.jsonl` in the folder of a run.
     experiment, environment
-        Settings, and where the run takes place; they go into the first line.
+        Settings and environment of the run, for the first line.
     segments, classes
         Names of the stream's segments in order, and of the classes.
     accuracy
-        Counts right answers. It may be shared with other reporters; None where no truth is known.
+        Counts right answers. It may be shared with other reporters; None if no true classes are
+        known.
     before
-        Numbers from before the first step, such as `source_accuracy`; they go into the first line.
+        Numbers from before the first step, such as `source_accuracy`, for the first line.
     extras
-        Gives more numbers for a step, such as `source_accuracy`; they join the line.
+        Function that returns more numbers for a step, such as `source_accuracy`.
     resume_after
-        None starts a new file. A step keeps the lines up to it: the run is resumed after it.
+        None starts a new file. A step number keeps the lines up to it and resumes after it.
 
     Examples
     --------
@@ -83,8 +84,8 @@ class JsonLines:
         written = [line["step"] for line in self._lines.kept if line["kind"] == "step"]
         if resume_after is not None and max(written, default=-1) < resume_after:
             raise StateError(
-                f"JsonLines: {path} ends at step {max(written, default=-1)}, so the run cannot go "
-                f"on after step {resume_after}. Delete the folder and run from the start."
+                f"JsonLines: {path} ends at step {max(written, default=-1)}, so the run cannot "
+                f"resume after step {resume_after}. Delete the folder and run from the start."
             )
 
     def on_step(self, result: StepResult) -> None:
@@ -94,16 +95,16 @@ class JsonLines:
         taken = sorted(line.keys() & extras.keys())
         if taken:
             raise SettingError(
-                f"JsonLines: extras must not be called {', '.join(taken)}: every line has these."
+                f"JsonLines: extras must not be named {', '.join(taken)}: every line has these."
             )
         self._lines.write({**line, **extras})
 
     def end(self, figures: Mapping[str, Any]) -> None:
-        """Write the last line: the figures of the whole run."""
+        """Write the last line: the numbers of the whole run."""
         self._lines.write({"kind": "end", **figures})
 
     def close(self) -> None:
-        """Nothing to close: every line is complete."""
+        """Do nothing: every line is complete."""
 
     def _right_answers(self) -> dict[str, Any]:
         correct, counted = self._accuracy.step_count
@@ -136,7 +137,7 @@ def _numbers(result: StepResult) -> dict[str, Any]:
 
 
 def peak_memory_mb() -> float | None:
-    """The most memory this process has held so far, in MB; None where the system does not tell."""
+    """Return the peak memory of this process in MB; None if the system does not report it."""
     try:
         resource = importlib.import_module("resource")
     except ImportError:  # Windows has no such module

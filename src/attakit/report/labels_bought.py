@@ -1,4 +1,4 @@
-"""What the labels bought, in one sentence: with labels, without any, and with random ones."""
+"""One sentence on what the labels bought: with labels, without, and with random ones."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _MOST_LOSERS = 3
 def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
     """Compare the best method with labels, the best without, and random labels, on one stream.
 
-    Random labels are those of the same method with a uniform selector, if it was run. Parts that
-    were not run are left out. Empty if there is nothing to compare.
+    Random labels mean the same method with a uniform selector, if it was run. Missing parts are
+    skipped. The result is empty if there is nothing to compare.
 
     Parameters
     ----------
     runs
-        Runs that met the same stream.
+        Runs on the same stream.
     subject
-        Label of the method with labels to speak of; the best one if not given.
+        Label of the method with labels to describe; by default the best one.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
 
 
 def _losers(others: Sequence[MethodSummary], free: MethodSummary | None) -> str:
-    """Which other methods with labels are worse than the best one without."""
+    """Name the other methods with labels that are worse than the best one without."""
     if free is None:
         return ""
     worse = [one for one in others if round(_accuracy(one), 1) < round(_accuracy(free), 1)]
@@ -97,7 +97,7 @@ def _bought(summary: MethodSummary) -> str:
 
 
 def _count(own: MethodSummary, control: MethodSummary) -> str:
-    """Random labels, and how many where it is another number."""
+    """Describe random labels, with their number if it differs."""
     same = round(_labels(own)) == round(_labels(control))
     return "random labels are" if same else f"{_labels(control):,.0f} random labels are"
 
@@ -115,7 +115,7 @@ def _accuracy(summary: MethodSummary) -> float:
 
 
 def _is_random(group: Group) -> bool:
-    """Whether a method asks about random samples: its selector is uniform."""
+    """True if a method asks about random samples: its selector is uniform."""
     method = _method(group)
     selector = method.get("selector")
     if selector is None:

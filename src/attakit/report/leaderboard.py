@@ -1,10 +1,10 @@
 """Methods ranked over many streams: the layout "leaderboard".
 
 Every contest (data set, model, kind of stream order) ranks the methods by their mean accuracy. The
-average of these ranks says who is ahead in general, which a mean of accuracies of easy and hard
-streams does not. Two average ranks differ clearly if they are further apart than the critical
-difference of Nemenyi's test (Demšar, "Statistical comparisons of classifiers over multiple data
-sets", JMLR 2006).
+average rank shows who is ahead in general. A mean of accuracies over easy and hard streams does
+not. Two average ranks differ clearly if they are further apart than the critical difference of
+Nemenyi's test (Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR
+2006).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Ranking:
     Parameters
     ----------
     ranks
-        Average rank by method, best first; 1 is the best that a rank can be.
+        Average rank by method, best first; 1 is the best possible rank.
     contests
         Number of contests.
     missing
-        Methods that lack a result in some contest, so that they have no rank.
+        Methods without a rank, because some contest lacks their result.
 
     Examples
     --------
@@ -60,21 +60,21 @@ class Ranking:
 
     @property
     def critical_difference(self) -> float:
-        """How far apart two average ranks must be to differ at 95 % confidence."""
+        """The distance at which two average ranks differ with 95 % confidence."""
         methods = len(self.ranks)
         quantile = float(studentized_range.ppf(_LEVEL, methods, math.inf)) / math.sqrt(2)
         return quantile * math.sqrt(methods * (methods + 1) / (6 * self.contests))
 
 
 def rank_methods(accuracies: Sequence[Mapping[str, float]]) -> Ranking:
-    """Rank methods by their accuracies in each of several contests; ties share their ranks."""
+    """Rank methods by their accuracies in several contests; ties share their ranks."""
     labels = list(dict.fromkeys(label for one in accuracies for label in one))
     present = [label for label in labels if all(label in one for one in accuracies)]
     if len(present) < 2:
         raise SettingError(
             f"The leaderboard ranks methods that were run on all {len(accuracies)} streams, and "
-            f"needs at least two of them, got {len(present)}. Run the missing cells with "
-            f"`attakit bench`, or give fewer folders."
+            f"needs at least two of them, got {len(present)}. Run the missing cells with `attakit "
+            "bench`, or give fewer folders."
         )
     rows = [rankdata([-one[label] for label in present]) for one in accuracies]
     averages = {
@@ -97,7 +97,7 @@ def leaderboard_tables(runs: Sequence[RunRecord]) -> list[ResultTable]:
 
 
 def _named(contest: Contest) -> dict[str, Entrant]:
-    """The entrants by their names, with the budget where a method was run with several."""
+    """Return the entrants by name, with the budget if a method was run with several."""
     entrants = contest.entrants
     return {
         with_remark(one.full_label, f"B ≤ {one.budget}")
@@ -108,7 +108,7 @@ def _named(contest: Contest) -> dict[str, Entrant]:
 
 
 def mean_accuracies(contest: Contest) -> dict[str, float]:
-    """The accuracy on the stream of every method of a contest, averaged over its runs."""
+    """Return each method's mean accuracy on the stream over the runs of a contest."""
     figures = {name: mean_figure(one, "stream_accuracy") for name, one in _named(contest).items()}
     return {label: figure.mean for label, figure in figures.items() if figure is not None}
 
@@ -148,7 +148,7 @@ def _overall_notes(ranking: Ranking) -> tuple[str, ...]:
         f"test, 95 %)."
     ]
     if ranking.missing:
-        notes.append(f"Without a rank, since some streams lack them: {', '.join(ranking.missing)}.")
+        notes.append(f"No rank, because some streams lack them: {', '.join(ranking.missing)}.")
     return tuple(notes)
 
 

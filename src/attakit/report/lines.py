@@ -1,4 +1,4 @@
-"""Files of JSON lines: written flushed, read with care, cut back when a run resumes."""
+"""Files of JSON lines: written with flush, read with checks, truncated when a run resumes."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def _finite(value: Any) -> Any:
 class LineFile:
     """Appends JSON objects to a file, one per line.
 
-    The file is opened for each line and closed again: what is written is handed to the system at
-    once, and a run that is dropped in the middle leaves nothing open.
+    The file is opened and closed for each line. So written lines reach the system at once, and an
+    aborted run leaves nothing open.
 
     Parameters
     ----------
     path
-        The file. Its folder is made when missing.
+        The file. A missing folder is created.
     kind, first
-        Kind and content of the line that a new file opens with.
+        Kind and content of the first line of a new file.
     resume_after
-        None starts a new file. A step keeps what was written up to it: later lines, the end line
-        and a torn last line go.
+        None starts a new file. A step number keeps the lines up to it. Later lines, the end line
+        and a torn last line are removed.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class LineFile:
 
 
 def read_json_lines(path: Path, kind: str) -> list[tuple[int, dict[str, Any]]]:
-    """Read a file of JSON lines with their numbers; a torn last line is left out.
+    """Read a file of JSON lines with their numbers, without a torn last line.
 
     Its first line must be of the given kind.
     """
@@ -114,7 +114,7 @@ def _checked(
         if line is None:
             raise StateError(
                 f"{path}, line {number}: not a JSON object with a 'kind'. "
-                f"The file is damaged or was not written by attakit; run the experiment again."
+                f"The file is damaged or was not written by attakit. Run the experiment again."
             )
         checked.append((number, line))
     if not checked:
@@ -134,7 +134,7 @@ def _checked(
 
 
 def _cut_after(path: Path, kind: str, step: int) -> list[dict[str, Any]]:
-    """Drop what was written after a step; return what stays."""
+    """Remove lines after a step; return the remaining ones."""
     if not path.exists() and step < 0:
         return []
     lines = [line for _, line in read_json_lines(path, kind)]

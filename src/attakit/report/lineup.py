@@ -1,4 +1,4 @@
-"""Runs grouped into entrants: which belong to one method, budget and stream."""
+"""Group runs into entrants, by method, budget and stream."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RunReader = Callable[[RunRecord], float | None]
 
 @dataclass(frozen=True)
 class Entrant:
-    """A method with one budget and one way to set it, and its runs on each stream order.
+    """A method with one budget and one set of settings, and its runs on each stream order.
 
     Examples
     --------
@@ -36,14 +36,14 @@ class Entrant:
     """
 
     label: str
-    budget: int | str | None  # None where no label was received, so that the budget says nothing
-    runs: Mapping[str, tuple[RunRecord, ...]]  # by the order of their stream, one per seed
+    budget: int | str | None  # None without any labels, because then the budget means nothing
+    runs: Mapping[str, tuple[RunRecord, ...]]  # by stream order, one per seed
     left_out: int = 0  # runs that repeat another one's settings, seed and source model
-    variant: str = ""  # what sets it apart from others with the same label and budget
+    variant: str = ""  # how it differs from others with the same label and budget
 
     @property
     def full_label(self) -> str:
-        """Name of the method, with settings where it was run with several."""
+        """Name of the method, with settings if it was run with several."""
         return with_remark(self.label, self.variant)
 
     @property
@@ -51,17 +51,17 @@ class Entrant:
         return tuple(run for runs in self.runs.values() for run in runs)
 
     def figure(self, order: str, read: RunReader) -> MeanStd | None:
-        """A number of the runs on one stream, averaged over seeds."""
+        """Average a number of the runs on one stream over seeds."""
         return MeanStd.of(read(run) for run in self.runs.get(order, ()))
 
 
 def with_remark(name: str, remark: str) -> str:
-    """A name with a remark in brackets, where there is one."""
+    """Return a name with a remark in brackets, if there is one."""
     return f"{name} ({remark})" if remark else name
 
 
 def line_up(runs: Sequence[RunRecord]) -> list[Entrant]:
-    """Put runs together that differ in stream order and seed only."""
+    """Group runs that differ in stream order and seed only."""
     entrants: list[Entrant] = []
     for label, own in grouped(runs, lambda run: run.label).items():
         if any(final_figures(run).get("labels") for run in own):
@@ -74,7 +74,7 @@ def line_up(runs: Sequence[RunRecord]) -> list[Entrant]:
 
 
 def _variants(label: str, budget: int | str | None, runs: Sequence[RunRecord]) -> list[Entrant]:
-    """An entrant for each way in which a method was set, named by what differs."""
+    """Make an entrant for each set of settings of a method, named by what differs."""
     ways = grouped(runs, lambda run: as_json(own_settings(run)))
     settings = [own_settings(own[0]) for own in ways.values()]
     names = distinguishing_settings(settings)
@@ -90,7 +90,7 @@ def _entrant(
     kept = without_repeats(runs)
     left_out = len(runs) - len(kept)
     if budget is None:
-        # A method that never asks may have been run at several budgets: that is no repeat.
+        # A method that never asks may have been run at several budgets. That is not a repeat.
         kept = without_repeats(kept, ignoring=BUDGET_SETTING)
     by_order = {order: tuple(own) for order, own in grouped(kept, order_of).items()}
     return Entrant(label, budget, by_order, left_out, variant)
@@ -101,25 +101,25 @@ def _by_size(budget: int | str | None) -> tuple[bool, int]:
 
 
 def several_budgets(entrants: Sequence[Entrant], label: str) -> bool:
-    """Whether a method is there with more than one budget."""
+    """True if a method occurs with more than one budget."""
     return len({entrant.budget for entrant in entrants if entrant.label == label}) > 1
 
 
 def orders_of(entrants: Sequence[Entrant]) -> list[str]:
-    """The orders of all streams: domain-wise, random, then others as they come."""
+    """Return the orders of all streams: domain-wise, random, then others as they come."""
     found = dict.fromkeys(order for entrant in entrants for order in entrant.runs)
     known = [order for order in STREAM_NAMES if order in found]
     return [*known, *(order for order in found if order not in known)]
 
 
 def budget_of(run: RunRecord) -> int | str | None:
-    """How many labels a run was allowed."""
+    """Return how many labels a run was allowed."""
     budget: int | str | None = setting(run, "labels", "budget")
     return budget
 
 
 def final(name: str, key: str | None = None) -> RunReader:
-    """Reads a figure of the end of a run; with a key, that of one domain or segment."""
+    """Return a reader for a final number of a run; with a key, of one domain or segment."""
 
     def read(run: RunRecord) -> float | None:
         found = final_figures(run).get(name)

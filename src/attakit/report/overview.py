@@ -1,4 +1,4 @@
-"""The words and figures at the top and the bottom of the report."""
+"""Texts and numbers at the top and the bottom of the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def names_in(mappings: Iterable[Mapping[str, MeanStd]]) -> list[str]:
 
 
 def facts(groups: Sequence[Group]) -> list[str]:
-    """What was done, in a few words each."""
+    """Describe what was done, in a few words each."""
     runs = [run for group in groups for run in group.runs]
     counts = [len(group.runs) for group in groups]
     few, many = min(counts), max(counts)
@@ -39,7 +39,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def tiles(summaries: Sequence[MethodSummary], groups: Sequence[Group]) -> list[dict[str, str]]:
-    """The three figures of the method that answered best."""
+    """Return the three main numbers of the best method."""
     best = best_method(summaries)
     if best is None:
         return []
@@ -58,7 +58,7 @@ def tiles(summaries: Sequence[MethodSummary], groups: Sequence[Group]) -> list[d
 
 
 def best_method(summaries: Sequence[MethodSummary]) -> MethodSummary | None:
-    """The method with the highest accuracy on the stream."""
+    """Return the method with the highest accuracy on the stream."""
     known = [one for one in summaries if one.stream is not None]
     return max(known, key=lambda one: one.stream.mean if one.stream else 0.0, default=None)
 
@@ -68,7 +68,7 @@ def _in_percent(figure: MeanStd | None) -> str:
 
 
 def summary_table(table: ResultTable) -> dict[str, Any]:
-    """The table as texts, each with whether it is the best of its column."""
+    """Return the table as texts, each marked if it is the best of its column."""
     best = table.best()
     rows = [
         {
@@ -82,7 +82,7 @@ def summary_table(table: ResultTable) -> dict[str, Any]:
 
 
 def group_settings(group: Group) -> dict[str, Any]:
-    """Settings and environment of a group's first run, by their dotted names."""
+    """Return settings and environment of a group's first run, by dotted name."""
     first = group.runs[0]
     seeds = ", ".join(str(run.seed) for run in group.runs)
     return {

@@ -1,7 +1,7 @@
-"""Methods against one of them, pair by pair: same stream order, same source model, same seed.
+"""Compare methods with one of them, pair by pair: same stream order, source model and seed.
 
-The differences of pairs vary less than the figures themselves, since what makes an order easy or
-hard for one method does so for the other. Their mean has a confidence interval.
+Paired differences vary less than the numbers themselves, because an order that is hard for one
+method is also hard for the other. Their mean has a confidence interval.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from attakit.report.tables import ResultTable, TableCell, TableColumn, TableRow
 
 
 def paired_tables(runs: Sequence[RunRecord], against: str) -> list[ResultTable]:
-    """One table per data set, model and kind of order, and an overview of the differences.
+    """Make one table per data set, model and kind of order, and an overview of the differences.
 
     Parameters
     ----------
     runs
-        What to compare. Runs over a pool and unfinished ones are left out.
+        The runs to compare. Pool runs and unfinished ones are excluded.
     against
         Label of the method that the others are compared with.
 
@@ -90,7 +90,7 @@ def _notes(contest: Contest, against: str) -> tuple[str, ...]:
     unfinished = f"Left out: {contest.dropped} not finished." if contest.dropped else ""
     notes = (
         f"After a difference to {against}, ± is half of its 95 % confidence interval: Student's t "
-        f"over pairs with the same stream order, seed and source model.",
+        "over pairs with the same stream order, seed and source model.",
         labels_bought([_without_targets(run) for run in contest.runs]),
         unfinished,
         *repeats_note(left_out),
@@ -100,13 +100,13 @@ def _notes(contest: Contest, against: str) -> tuple[str, ...]:
 
 
 def _without_targets(run: RunRecord) -> RunRecord:
-    """The run as one of several that differ in nothing but the order of their domains."""
+    """Return the run without the order of its domains."""
     stream = {**run.experiment.get("stream", {}), "targets": None}
     return replace(run, experiment={**run.experiment, "stream": stream})
 
 
 def _overview(found: Sequence[Contest], against: str) -> ResultTable:
-    """The differences of all contests in one table, a row for each."""
+    """Make one table of the differences of all contests, a row for each."""
     shown = [one for one in found if against in {run.label for run in one.runs}]
     entrants = [{one.full_label: one for one in contest.entrants} for contest in shown]
     labels = list(dict.fromkeys(label for own in entrants for label in own if label != against))

@@ -1,4 +1,4 @@
-"""What the plots show, as numbers: panels of lines and points, from runs only."""
+"""The content of plots as numbers: panels of lines and points, from runs only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attakit.report.summaries import MeanStd, final_figures, mean_of_all
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place in a panel, with deviations where there are several runs."""
+    """A position in a panel, with deviations if there are several runs."""
 
     x: MeanStd
     y: MeanStd
@@ -24,7 +24,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One method in a panel; `level` draws a single point as a line across."""
+    """One method in a panel; `level` draws a single point as a horizontal line."""
 
     label: str
     points: tuple[Point, ...]
@@ -64,21 +64,20 @@ PanelRows = list[list[Panel]]
 
 
 def split_mean(run: RunRecord) -> float | None:
-    """Accuracy averaged over the domains or splits of the stream, as the paper's ablation does."""
+    """Return the mean accuracy over the stream's domains or splits, as in the paper's ablation."""
     return mean_of_all((final_figures(run).get("segments") or {}).values())
 
 
 def source_after(run: RunRecord) -> float | None:
-    """Accuracy on held-out source samples after the stream; on all of it where that is missing."""
+    """Return the accuracy on held-out source samples after the stream, or on all of it."""
     held_out = final("source_accuracy")(run)
     return final("source_accuracy_whole")(run) if held_out is None else held_out
 
 
 def plot_panels(kind: str, runs: Sequence[RunRecord]) -> PanelRows:
-    """The panels of a plot: data sets, models and other settings of the stream side by side.
+    """Build the panels of a plot: data sets, models and other stream settings side by side.
 
-    The orders of the stream are one below the other. Runs over a pool are left out: they give no
-    answers along a stream.
+    Stream orders are in rows. Pool runs are excluded, because they give no answers along a stream.
     """
     found = by_model([run for run in runs if not is_pool(run)])
     several = len({one.model for one in found}) > 1
@@ -103,7 +102,7 @@ def _points(
 
 
 def _by_label(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
-    """Entrants that are one method with several budgets, which its label may name."""
+    """Group entrants that are one method with several budgets."""
     return grouped(
         entrants, lambda entrant: with_remark(_BUDGET.sub("", entrant.label), entrant.variant)
     )
@@ -112,7 +111,7 @@ def _by_label(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
 def _figures(
     title: str, order: str, entrants: Sequence[Entrant], x: Axis, y: Axis, *, levels: bool = True
 ) -> Panel:
-    """A trace per method, of figures of whole runs; `levels` draws those without labels across."""
+    """Make a trace per method from numbers of whole runs; `levels` draws those without labels."""
     traces = tuple(
         Trace(label, _points(own, order, x.read, y.read), level=levels and own[0].budget is None)
         for label, own in _by_label(entrants).items()
@@ -121,7 +120,7 @@ def _figures(
 
 
 def _against_labels(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
-    """Accuracy along the stream against labels used: over budgets, or within runs of one budget."""
+    """Plot accuracy along the stream against labels used, over budgets or within runs."""
     title = f"{data_set}, {stream_name(order)} stream"
     whole = _figures(title, order, entrants, _LABELS, _ACCURACY)
     if any(len(trace.points) > 1 for trace in whole.traces):
@@ -137,7 +136,7 @@ def _against_labels(data_set: str, order: str, entrants: Sequence[Entrant]) -> l
 
 
 def _within(entrant: Entrant, order: str) -> tuple[Point, ...]:
-    """Labels and accuracy so far after each step, averaged over the runs of a method."""
+    """Return labels and accuracy so far after each step, averaged over the runs of a method."""
     runs = [run for run in entrant.runs.get(order, ()) if run.steps]
     points = []
     for steps in zip(*(run.steps for run in runs), strict=False):
@@ -149,14 +148,14 @@ def _within(entrant: Entrant, order: str) -> tuple[Point, ...]:
 
 
 def _against_seconds(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
-    """Accuracy along the stream against the seconds it took."""
+    """Plot accuracy along the stream against the seconds it took."""
     title = f"{data_set}, {stream_name(order)} stream"
     panel = _figures(title, order, entrants, _SECONDS, _ACCURACY, levels=False)
     return [replace(panel, log_x=True)]
 
 
 def _ablation(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
-    """Target and source accuracy of variants: over budgets, or along the stream for one budget."""
+    """Plot target and source accuracy of variants, over budgets or along the stream."""
     where = f"{data_set}, {stream_name(order)} stream"
     titles = (f"{where}: targets", f"{where}: source")
     if any(len(own) > 1 for own in _by_label(entrants).values()):
@@ -194,7 +193,7 @@ def _along(
 
 
 def _along_the_stream(data_set: str, order: str, entrants: Sequence[Entrant]) -> list[Panel]:
-    """Accuracy around each moment of the stream."""
+    """Plot accuracy around each moment of the stream."""
     title = f"{data_set}, {stream_name(order)} stream"
     return [_along(title, f"{_ALONG},\nsmoothed", order, entrants, smoothed_accuracy)]
 

@@ -19,17 +19,17 @@ from attakit.report.projection import PlanePoint, project_aligned
 PICTURES_FILE = "pictures.jsonl"
 
 _WEIGHT_DECIMALS = 2
-_MOST_SIGNS = 400  # of a text
-_MOST_COLUMNS = 30  # of a row
+_MOST_SIGNS = 400  # characters of a text
+_MOST_COLUMNS = 30  # columns of a row
 
-Content = str | Mapping[str, str]  # a text, or a row: names of columns with their values
+Content = str | Mapping[str, str]  # a text, or a row: column names with their values
 
 
 def is_kept(number: int, limit: int) -> bool:
-    """Whether the thing with this running number is recorded.
+    """True if the item with this running number is recorded.
 
-    All of the first `limit`, then every second up to twice as many, every fourth up to four times,
-    and so on: a stream of any length is covered to its end, by a file that hardly grows.
+    Record all of the first `limit`, then every second up to twice as many, every fourth up to four
+    times, and so on. This covers a stream of any length with a file that hardly grows.
 
     >>> [number for number in range(20) if is_kept(number, 4)]
     [0, 1, 2, 3, 4, 6, 8, 12, 16]
@@ -39,7 +39,7 @@ def is_kept(number: int, limit: int) -> bool:
 
 
 class Pictures:
-    """Records the samples that were asked, their answers, and how the clusters formed.
+    """Records the samples that were asked about, their answers, and how the clusters formed.
 
     Parameters
     ----------
@@ -48,17 +48,17 @@ class Pictures:
     classes
         Names of the classes.
     segments, labels
-        Segment and true class of samples, where known.
+        Segment and true class of samples, if known.
     mean, std
-        What the inputs were normalised with, per channel; without them brightness is stretched.
+        The normalisation of the inputs, per channel. Without them brightness is stretched.
     show
-        Finds the text or the row of a sample that is no picture; None for one that is.
+        Function that returns the text or row of a sample; None if it is a picture.
     max_asked, max_cluster_steps
-        Record all up to this many questions and steps, and ever fewer beyond.
+        Record all questions and steps up to this number, and ever fewer after it.
     max_points
-        Points in the picture of one clustering; chosen and known samples go first.
+        Maximum number of points per clustering; chosen and known samples come first.
     resume_after
-        None starts a new file. A step keeps the lines up to it: the run is resumed after it.
+        None starts a new file. A step number keeps the lines up to it and resumes after it.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Pictures:
             self._write_clusters(step, choice)
 
     def close(self) -> None:
-        """Nothing to close: every line is complete."""
+        """Do nothing: every line is complete."""
 
     def _write_asked(self, result: StepResult) -> None:
         rows = {sample: row for row, sample in enumerate(result.batch.samples)}
@@ -158,7 +158,7 @@ class Pictures:
                 "label": answer.label,
                 "annotator": answer.annotator,
             }
-            # What is more than a label or a skip, as saved states have it.
+            # Anything more than a label or a skip, in the form of saved states.
             self._lines.write(line if answer.is_plain else {**line, "said": pack_said(answer)})
 
     def _write_clusters(self, step: int, choice: Choice) -> None:
@@ -179,7 +179,7 @@ class Pictures:
 
 
 def shortened(content: Content | None) -> Content | None:
-    """A text or a row, cut so that a page of many stays small.
+    """Shorten a text or a row, so that a page of many stays small.
 
     >>> len(shortened("word " * 200)), shortened({"age": "3"})
     (400, {'age': '3'})
@@ -198,7 +198,7 @@ def _cut(text: str) -> str:
 
 
 def _points(choice: Choice, limit: int) -> list[dict[str, Any]]:
-    """Everything the selector looked at, the important first, at most `limit`."""
+    """Return all samples that the selector considered, most important first, at most `limit`."""
     chosen = set(choice.selection.samples)
     points: dict[str, dict[str, Any]] = {}
     for role, rows in (("known", choice.known), ("new", choice.candidates)):
@@ -216,7 +216,7 @@ def _points(choice: Choice, limit: int) -> list[dict[str, Any]]:
 
 
 def _last_places(kept: Sequence[Mapping[str, Any]]) -> dict[str, PlanePoint]:
-    """Where the points of the last recorded clustering were, for a run that resumes."""
+    """Return the positions in the last recorded clustering, for a resumed run."""
     frames = [line for line in kept if line["kind"] == "clusters"]
     points = frames[-1]["points"] if frames else []
     return {point["sample"]: (point["x"], point["y"]) for point in points}

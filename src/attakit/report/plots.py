@@ -1,4 +1,4 @@
-"""Plots of runs as picture files, drawn with matplotlib (extra `report`)."""
+"""Plots of runs as image files, drawn with matplotlib (extra `report`)."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ PlotKind = Literal["ablation", "labels", "ranks", "seconds", "stream"]
 _COLOURS = (*COLOURS, "#882255", "#44AA99", "#999933", "#332288")  # more for long lists
 _MARKERS = "osD^vPX*<"
 _DASHES = ((0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)), (0, (1, 2)), (0, (9, 2)))
-# Lines are drawn through until the colours come round again.
+# Lines are solid until the colours repeat.
 _STROKES = ("solid", *_DASHES)
 _PANEL = (4.6, 3.3)  # inches
 
 
 def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
-    """Draw runs into a file whose ending says the form: .png, .svg or .pdf.
+    """Draw runs into a file. Its ending sets the format: .png, .svg or .pdf.
 
     Parameters
     ----------
     runs
-        What to draw.
+        The runs to draw.
     kind
         `ablation` (target and source accuracy of variants, over budgets or along the stream),
-        `labels` or `seconds` (accuracy against what it costs), `stream` (accuracy around each
-        moment of the stream), or `ranks` (average ranks over streams).
+        `labels` or `seconds` (accuracy against cost), `stream` (accuracy around each moment of the
+        stream), or `ranks` (average ranks over streams).
     path
         The file to write.
     """
@@ -60,14 +60,14 @@ def draw_plot(runs: Sequence[RunRecord], kind: PlotKind, path: Path) -> None:
     grid = plot_panels(kind, runs)
     if all(panel.is_empty for row in grid for panel in row):
         raise SettingError(
-            f"draw_plot: no run has the figures that {kind!r} shows. Give runs along a stream that "
-            f"have made at least one step."
+            f"draw_plot: no run has the numbers that {kind!r} shows. Give stream runs that have "
+            "made at least one step."
         )
     save_figure(_draw(grid), path)
 
 
 def _draw(grid: PanelRows) -> Any:
-    if max(len(row) for row in grid) == 1:  # one below the other would waste the width of a page
+    if max(len(row) for row in grid) == 1:  # a single column would waste the width of a page
         grid = [[row[0] for row in grid]]
     wide, high = max(len(row) for row in grid), len(grid)
     labels = list(dict.fromkeys(t.label for row in grid for panel in row for t in panel.traces))
@@ -86,7 +86,7 @@ def _draw(grid: PanelRows) -> Any:
 
 
 def _legend_columns(labels: Sequence[str], wide: int) -> int:
-    """Two for each panel, and one more if all labels are short."""
+    """Return two columns per panel, and one more if all labels are short."""
     spare = all(len(label) <= _SHORT for label in labels)
     return max(1, min(len(labels), 2 * wide + spare))
 
@@ -147,7 +147,7 @@ def _draw_frame(axes: Any, panel: Panel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LineStyle:
-    """How one method is drawn: as a dashed level, or as a line with a marker."""
+    """The style of one method: a dashed level, or a line with a marker."""
 
     colour: str
     marker: str
@@ -156,7 +156,7 @@ class LineStyle:
 
 
 def line_style(number: int) -> LineStyle:
-    """The style of the method with a number in the legend; the first sixty all differ.
+    """Return the style of the method with a number in the legend. The first sixty differ.
 
     >>> line_style(0).colour == line_style(12).colour, line_style(0).dash == line_style(12).dash
     (True, False)

@@ -1,4 +1,4 @@
-"""A critical-difference diagram: average ranks on a line, joined where they hardly differ."""
+"""A critical-difference diagram: average ranks on a line, joined if they hardly differ."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _WIDTH, _ROW = 8.6, 0.26  # inches
 
 
 def cliques(ranking: Ranking) -> list[tuple[float, float]]:
-    """The longest groups of neighbours whose ranks differ by less than the critical difference.
+    """Return the longest groups of neighbours with differences below the critical one.
 
-    Each is given by its lowest and its highest rank. A method that differs clearly from all others
-    is in no group.
+    Each group is given by its lowest and highest rank. A method that differs clearly from all
+    others is in no group.
 
     >>> cliques(Ranking({"a": 1.0, "b": 1.5, "c": 4.0}, contests=9))
     [(1.0, 1.5)]
@@ -31,7 +31,7 @@ def cliques(ranking: Ranking) -> list[tuple[float, float]]:
 
 
 def draw_ranks(ranking: Ranking, path: Path) -> None:
-    """Draw the ranking into a file whose ending says the form: .png, .svg or .pdf."""
+    """Draw the ranking into a file. Its ending sets the format: .png, .svg or .pdf."""
     names = list(ranking.ranks)
     half = (len(names) + 1) // 2
     joined = cliques(ranking)
@@ -63,7 +63,7 @@ def _draw_scale(axes: Any, methods: int, reach: float) -> None:
 
 
 def _draw_name(axes: Any, text: str, rank: float, row: float, methods: int, *, left: bool) -> None:
-    """A name at the side, and a line from it up to its rank."""
+    """Draw a name at the side, and a line from it up to its rank."""
     edge = 0.4 if left else methods + 0.6
     axes.plot([rank, rank, edge], [0, row, row], color=FAINT, linewidth=0.9)
     axes.annotate(

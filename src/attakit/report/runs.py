@@ -1,4 +1,4 @@
-"""What a run left behind, read back from its JSON lines, and runs that belong together."""
+"""Run records, read from JSON lines, and groups of runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from attakit.errors import SettingError, StateError
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.lines import as_json, read_json_lines
 
-# Two runs that differ only in these are the same experiment done twice. "matched" is how many
-# labels a control run takes to match another run of the same seed; older runs have "counts".
+# Two runs that differ only in these are repeats of one experiment. "matched" is the number of
+# labels of a control run that matches another run of the same seed; older runs have "counts".
 _NOT_SETTINGS = frozenset(
     {"seed", "report", "folder", "weights", "device", "threads", "matched", "counts"}
 )
 _SHOWN_DIFFERENCES = 3
 
-INAPPLICABLE_FILE = "inapplicable.json"  # in the place of a run whose method makes no sense
+INAPPLICABLE_FILE = "inapplicable.json"  # replaces a run whose method does not apply
 
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key", bound=Hashable)
@@ -27,18 +27,18 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run, finished or still going.
+    """One run, finished or still running.
 
     Parameters
     ----------
     experiment, environment
-        Settings, and where the run took place.
+        Settings and environment of the run.
     segments, classes
         Names of the stream's segments in order, and of the classes.
     steps
         One mapping per step.
     end
-        Figures of the whole run; None while it is not finished.
+        Numbers of the whole run; None if it is unfinished.
     before
         Numbers from before the first step.
     inapplicable
@@ -65,7 +65,7 @@ class RunRecord:
 
     @property
     def label(self) -> str:
-        """What the method is called in tables."""
+        """Name of the method in tables."""
         method = self.experiment.get("method")
         names = method if isinstance(method, Mapping) else {"name": method}
         label = self.experiment.get("label") or names.get("label") or names.get("name")
@@ -77,14 +77,14 @@ class RunRecord:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings that make a difference, by their dotted name, in order of it."""
+        """All settings that make a difference, sorted by dotted name."""
         return dict(sorted(_settings(self.experiment).items()))
 
 
 def read_run(path: Path) -> RunRecord:
     """Read a run from its folder or from its `steps.jsonl`.
 
-    A torn last line, as a live or killed run may have, is left out.
+    A torn last line, as in a live or killed run, is ignored.
     """
     file = path / STEPS_FILE if path.is_dir() else path
     if not file.exists() and (path / INAPPLICABLE_FILE).exists():
@@ -94,14 +94,16 @@ def read_run(path: Path) -> RunRecord:
     for name, wanted in (("experiment", dict), ("environment", dict), ("segments", list)):
         if not isinstance(first.get(name), wanted):
             raise StateError(
-                f"{file}, line {lines[0][0]}: {name!r} is missing or no {wanted.__name__}. "
-                f"The file was not written by attakit; run the experiment again."
+                f"{file}, line {lines[0][0]}: {name!r} is missing or is not a {wanted.__name__}. "
+                "The file was not written by attakit. Run the experiment again."
             )
     steps = [line for _, line in lines if line["kind"] == "step"]
     ends = [line for _, line in lines if line["kind"] == "end"]
     for number, line in lines:
         if line["kind"] == "step" and not isinstance(line.get("step"), int):
-            raise StateError(f"{file}, line {number}: a step without its number. Run again.")
+            raise StateError(
+                f"{file}, line {number}: a step has no number. Run the experiment again."
+            )
     return RunRecord(
         first["experiment"],
         first["environment"],
@@ -122,7 +124,7 @@ def _read_inapplicable(file: Path) -> RunRecord:
 
 
 def inapplicable_note(runs: Sequence[RunRecord]) -> str:
-    """A sentence about methods that do not apply, and why; empty if all do."""
+    """Describe methods that do not apply, and why; empty if all do."""
     labels: dict[str, list[str]] = {}
     for run in runs:
         if run.inapplicable:
@@ -132,21 +134,21 @@ def inapplicable_note(runs: Sequence[RunRecord]) -> str:
 
 
 def find_runs(folders: Sequence[Path]) -> list[Path]:
-    """The folders of runs in or below the given folders, each once."""
+    """Return the folders of runs in or below the given folders, each once."""
     runs: list[Path] = []
     for folder in folders:
         if not folder.exists():
-            raise SettingError(f"There is no folder {folder}. `attakit run` makes one.")
+            raise SettingError(f"There is no folder {folder}. `attakit run` creates one.")
         files = (STEPS_FILE, INAPPLICABLE_FILE)
         found = sorted({path.parent for name in files for path in folder.rglob(name)})
         if not found:
-            raise SettingError(f"{folder} holds no run: there is no {STEPS_FILE} in or below it.")
+            raise SettingError(f"{folder} holds no run: no {STEPS_FILE} is in or below it.")
         runs += found
     return list(dict.fromkeys(runs))
 
 
 def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
-    """Items with the same key together, in order of appearance.
+    """Group items by key, in order of appearance.
 
     >>> grouped([1, 2, 3], lambda number: number % 2)
     {1: [1, 3], 0: [2]}
@@ -166,9 +168,9 @@ class Group:
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
-    """Put runs together that differ only in their seed, in order of appearance.
+    """Group runs that differ only in their seed, in order of appearance.
 
-    Runs of one method with different settings are kept apart, and their labels name the settings.
+    Runs of one method with different settings stay separate, and their labels name the settings.
 
     >>> runs = [
     ...     RunRecord({"seed": seed, "method": {"name": "tent", "lr": lr}}, {}, [], [], [], None)
@@ -206,5 +208,5 @@ def _distinct_label(run: RunRecord, others: Sequence[RunRecord]) -> str:
 
 
 def _in_words(name: str, value: Any) -> str:
-    """A setting as part of a method's name, where everybody knows that it is one of the method."""
+    """Format a setting as part of a method's name."""
     return f"{name.removeprefix('method.')} {'default' if value is None else value}"

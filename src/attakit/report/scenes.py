@@ -1,4 +1,4 @@
-"""Clusterings and asked samples, read back from `pictures.jsonl` for the report."""
+"""Clusterings and asked samples from `pictures.jsonl`, for the report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLACES = {"known": 0, "chosen": 1, "new": 2}
 
 @dataclass(frozen=True)
 class PictureRecord:
-    """What a run showed: asked samples with their answers, and clusterings."""
+    """Recorded pictures of a run: asked samples with their answers, and clusterings."""
 
     classes: list[str] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -30,7 +30,7 @@ class PictureRecord:
 
 
 def read_pictures(folder: Path) -> PictureRecord:
-    """Read the pictures of a run; a run without any gives an empty record."""
+    """Read the pictures of a run. Without pictures the record is empty."""
     file = folder / PICTURES_FILE
     if not file.is_file():
         return PictureRecord()
@@ -46,7 +46,7 @@ def read_pictures(folder: Path) -> PictureRecord:
 
 
 def clustering(pictures: PictureRecord) -> dict[str, Any] | None:
-    """The clusterings of one run as the page shows them, or None when it had none.
+    """Return the clusterings of one run for the page, or None if there are none.
 
     Each point is [sample, x, y, weight, role, cluster, colour]; samples are positions in `names`.
     Clusters get new numbers at every step, so colours follow the anchors in them instead.
@@ -72,12 +72,12 @@ def clustering(pictures: PictureRecord) -> dict[str, Any] | None:
 class _Colouring:
     """Gives a cluster the colour of the earlier cluster that most of its members come from.
 
-    Each earlier cluster hands its colour on once, to its largest heir; others get a rare one.
+    Each earlier cluster passes on its colour once, to its largest heir; others get a rare one.
     """
 
     def __init__(self) -> None:
-        self._cluster_of: dict[str, int] = {}  # sample -> cluster, under a number that lasts
-        self._tones: list[int] = []  # lasting number -> colour
+        self._cluster_of: dict[str, int] = {}  # sample -> cluster, under a permanent number
+        self._tones: list[int] = []  # permanent number -> colour
 
     def colour(self, points: Sequence[Mapping[str, Any]]) -> dict[int | None, int]:
         members: dict[int | None, list[str]] = {}
@@ -136,20 +136,20 @@ class AskedSample:
     answer: str | None
     verdict: str  # one of VERDICTS
     text: str | None = None  # instead of a picture
-    row: Mapping[str, str] | None = None  # likewise: columns with their values
+    row: Mapping[str, str] | None = None  # same: columns with their values
 
     @property
     def is_coarse(self) -> bool:
-        """Whether the picture has so few pixels that they are better shown as squares."""
+        """True if the picture has so few pixels that they look better as squares."""
         if self.png is None:
             return False
-        # A PNG begins with a signature of 8 bytes and 8 bytes of chunk head; then comes the width.
+        # A PNG begins with 8 bytes of signature and 8 bytes of chunk header; then comes the width.
         width = int.from_bytes(base64.b64decode(self.png[:32])[16:20], "big")
         return width <= _COARSE_SIDE
 
 
 def gallery(pictures: PictureRecord, limit_bytes: int) -> list[AskedSample]:
-    """The asked samples of one run, evenly thinned when their pictures take too much room."""
+    """Return the asked samples of one run, evenly thinned if their pictures are too large."""
     cards = [_asked_sample(line, pictures.classes) for line in pictures.asked]
     size = sum(_size(card) for card in cards)
     if size > limit_bytes:
@@ -182,7 +182,7 @@ def _asked_sample(line: Mapping[str, Any], classes: Sequence[str]) -> AskedSampl
 def _answer(
     answer: Mapping[str, Any] | None, predicted: int, classes: Sequence[str]
 ) -> tuple[str | None, str]:
-    """What was said, and whether it agrees with the prediction."""
+    """Return what was said, and whether it agrees with the prediction."""
     if answer is None:
         return None, "waiting"
     said = answer.get("said") or {}

@@ -1,4 +1,4 @@
-"""Which runs met the same stream: the one notion that tables, layouts and plots share."""
+"""Find runs on the same stream. Tables, layouts and plots share this definition."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from attakit.report.lines import as_json
 from attakit.report.runs import RunRecord, grouped
 
 DOMAIN_WISE = "domain_after_domain"
-# What the paper calls the orders of a stream.
+# The paper's names of the stream orders.
 STREAM_NAMES = {DOMAIN_WISE: "domain-wise", "random": "random"}
 
 BUDGET_SETTING = "labels.budget"
 _STREAM = "stream."
-# Of the stream's settings the one that a method may have for itself, as in the paper's protocol.
+# The only stream setting that may differ by method, as in the paper's protocol.
 _OF_THE_METHOD = "stream.batch_size"
 _OF_THE_ORDER = re.compile(r"stream\.order(_settings\..*)?")
-_OWN_FOLDERS = ("folders", "corrupted")  # data sets that say nothing about what they hold
-_OWN_FILES = ("table", "text")  # likewise
-_FEW = 3  # differing settings that are named, if they are enough to distinguish all
+_OWN_FOLDERS = ("folders", "corrupted")  # data sets whose name does not say what they hold
+_OWN_FILES = ("table", "text")  # same
+_FEW = 3  # differing settings to name, if they distinguish all runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class SameConditions:
     data_set: str
     description: str  # how the conditions differ from others on this data set, if there are others
     runs: list[RunRecord]
-    model: str = ""  # its name, where models are told apart
+    model: str = ""  # its name, if models are distinguished
 
 
 def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
-    """Put runs together that differ in method, seed and order of the stream only.
+    """Group runs that differ only in method, seed and order of the stream.
 
     >>> def run(share):
     ...     return RunRecord({"stream": {"name": "pacs", "share": share}}, {}, [], [], [], None)
@@ -56,9 +56,9 @@ def by_conditions(runs: Sequence[RunRecord]) -> list[SameConditions]:
 
 
 def by_model(runs: Sequence[RunRecord]) -> list[SameConditions]:
-    """Put runs together that differ in method, seed and any order of the stream only.
+    """Group runs that differ only in method, seed and any order of the stream.
 
-    Unlike in `by_conditions`, models are told apart, and the domains may come in any order.
+    Unlike `by_conditions`, it separates models, and the domains may come in any order.
     """
     found: list[SameConditions] = []
     for (data_set, model), own_runs in grouped(
@@ -80,10 +80,10 @@ def _in_any_order(run: RunRecord) -> dict[str, Any]:
 
 
 def conditions_of(run: RunRecord) -> dict[str, Any]:
-    """The settings of a run's stream but for its order and what a method has for itself.
+    """Return the stream settings of a run, without its order and method-specific ones.
 
-    Those that say nothing (none, or switched off) are left out, so that an older record, which
-    lacks them, is the same.
+    Settings without effect (none, or switched off) are excluded, so that an older record without
+    them is equal.
     """
     return {
         name.removeprefix(_STREAM): value
@@ -96,7 +96,7 @@ def conditions_of(run: RunRecord) -> dict[str, Any]:
 
 
 def own_settings(run: RunRecord) -> dict[str, Any]:
-    """The settings of a run that are not of its stream, and its batch size; not its budget."""
+    """Return the settings of a run outside its stream, and its batch size, without its budget."""
     return {
         name: value
         for name, value in run.settings.items()
@@ -105,7 +105,7 @@ def own_settings(run: RunRecord) -> dict[str, Any]:
 
 
 def differing(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of settings that are not the same everywhere."""
+    """Return the names of settings that differ."""
     names = sorted({name for settings in found for name in settings})
     return [name for name in names if any(s.get(name) != found[0].get(name) for s in found)]
 
@@ -122,7 +122,7 @@ def distinguishing_settings(found: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def describe_conditions(found: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """What sets streams apart, in words; columns of a file only where its name is not enough.
+    """Describe how streams differ; columns of a file only if its name is not enough.
 
     >>> own = {"name": "table", "table.file": "a.csv", "table.label": "kind"}
     >>> describe_conditions([own, {"name": "digits"}])
@@ -149,7 +149,7 @@ def _is_file(name: str) -> bool:
 def describe_settings(
     settings: Mapping[str, Any], names: Sequence[str], sign: str = " = "
 ) -> list[str]:
-    """Settings in words.
+    """Describe settings in words.
 
     >>> describe_settings({"share": 0.5, "size": 128}, ["share", "severity"])
     ['share = 0.5', 'severity not set']
@@ -161,10 +161,10 @@ def describe_settings(
 
 
 def without_repeats(runs: Sequence[RunRecord], *, ignoring: str = "") -> list[RunRecord]:
-    """Runs that repeat another's label, settings, seed and source model left out.
+    """Return the runs without repeats of label, settings, seed and source model.
 
-    Of those that repeat each other the first that is finished stays. `ignoring` names a setting
-    that may differ in a repeat.
+    Of repeats, the first finished one stays. `ignoring` names a setting that may differ in a
+    repeat.
     """
     kept: dict[str, RunRecord] = {}
     for run in runs:
@@ -176,25 +176,25 @@ def without_repeats(runs: Sequence[RunRecord], *, ignoring: str = "") -> list[Ru
 
 
 def repeats_note(count: int) -> Iterator[str]:
-    """A sentence about runs that were left out, where there are some."""
+    """Yield a note about excluded runs, if there are any."""
     if count:
         yield f"Left out: {count} that repeat settings, seed and model of another."
 
 
 def stream_name(order: str) -> str:
-    """What tables call an order of the stream."""
+    """Return the name of a stream order in tables."""
     return STREAM_NAMES.get(order, order.replace("_", " "))
 
 
 def setting(run: RunRecord, table: str, name: str, default: Any = None) -> Any:
-    """A setting of a run's experiment; the default where it does not say."""
+    """Return a setting of a run's experiment, or the default."""
     found = run.experiment.get(table)
     value = found.get(name) if isinstance(found, Mapping) else None
     return default if value is None else value
 
 
 def order_of(run: RunRecord) -> str:
-    """The order of a run's stream, with its settings where it has some.
+    """Return the order of a run's stream, with its settings if there are any.
 
     >>> stream = {"order": "random", "order_settings": {"splits": 2}}
     >>> order_of(RunRecord({"stream": stream}, {}, [], [], [], None))
@@ -210,7 +210,7 @@ def order_of(run: RunRecord) -> str:
 
 
 def data_set_of(run: RunRecord) -> str:
-    """The data set of a run; folders and files of one's own go by their names.
+    """Return the data set of a run; own folders and files are named by their path.
 
     >>> data_set_of(RunRecord({"stream": {"name": "folders", "root": "x/letters"}}, {}, [], [], [],
     ...     None))
@@ -223,5 +223,5 @@ def data_set_of(run: RunRecord) -> str:
 
 
 def is_pool(run: RunRecord) -> bool:
-    """Whether a run had all target samples before it, so that there was no stream."""
+    """True if a run had all target samples from the start, so that there was no stream."""
     return isinstance(run.experiment.get("pool"), Mapping)

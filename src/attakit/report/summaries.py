@@ -1,4 +1,4 @@
-"""Figures of runs, averaged over seeds, from JSON lines only."""
+"""Results of runs, averaged over seeds, from JSON lines only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MeanStd:
 
 
 def mean_of_all(values: Iterable[float | None]) -> float | None:
-    """The plain mean of some values; None unless there are some and all are known."""
+    """Return the plain mean; None unless there are values and all are known."""
     known = list(values)
     numbers = [value for value in known if value is not None]
     return statistics.fmean(numbers) if numbers and len(numbers) == len(known) else None
@@ -51,24 +51,24 @@ class MethodSummary:
     (MeanStd(mean=12.0, deviation=None), None)
     """
 
-    label: str  # of the method, with settings where it was run with several
+    label: str  # the method's name, with settings if it was run with several
     runs: int
-    unfinished: int  # among them
+    unfinished: int  # number of unfinished runs
     stream: MeanStd | None  # over the whole stream
     segments: Mapping[str, MeanStd]  # over each segment of it
     source: MeanStd | None  # on held-out source samples after the run
-    source_before: MeanStd | None  # and before it
+    source_before: MeanStd | None  # the same before the run
     labels: MeanStd | None  # answers received
     seconds: MeanStd | None  # of the method
     memory_mb: MeanStd | None  # peak of the process
-    after: Mapping[str, MeanStd]  # of the model that the run left, on each domain
-    cost: MeanStd | None = None  # in labels, where it is not their number
+    after: Mapping[str, MeanStd]  # of the final model, on each domain
+    cost: MeanStd | None = None  # in labels, if it is not their number
 
 
 def summarise(runs: Sequence[RunRecord]) -> list[MethodSummary]:
     """Summarise each method, averaged over seeds.
 
-    Runs that are not finished count with what they have so far.
+    Unfinished runs count with what they have so far.
 
     >>> end = {"kind": "end", "stream_accuracy": 80.0}
     >>> run = RunRecord({"seed": 1, "method": {"name": "tent"}}, {}, [], [], [], end)
@@ -101,7 +101,7 @@ def _summary(group: Group) -> MethodSummary:
 
 
 def has_own_cost(end: Mapping[str, Any]) -> bool:
-    """Whether the answers of a run cost something else than a label each.
+    """True if the answers of a run cost something other than a label each.
 
     >>> has_own_cost({"labels": 8, "cost": 2.0}), has_own_cost({"labels": 8})
     (True, False)
@@ -116,7 +116,7 @@ def _per_name(values: Sequence[Mapping[str, float | None]]) -> dict[str, MeanStd
 
 
 def final_figures(run: RunRecord) -> dict[str, Any]:
-    """The figures of a run's end line; where it lacks some, those of the steps so far."""
+    """Return the final numbers of a run; missing ones come from the steps so far."""
     last = run.steps[-1] if run.steps else {}
     figures: dict[str, Any] = {
         "stream_accuracy": last.get("stream_accuracy"),

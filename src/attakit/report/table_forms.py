@@ -1,6 +1,6 @@
-"""Tables of results as Markdown, CSV, LaTeX and JSON; `terminal_tables` has the terminal.
+"""Tables of results as Markdown, CSV, LaTeX and JSON; `terminal_tables` is for the terminal.
 
-The paper's numbers stand in a second line below ours; in CSV they have columns of their own.
+The paper's numbers are in a second line below ours; in CSV they have their own columns.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _LATEX_SPECIAL = {
 
 
 def render_tables(tables: Sequence[ResultTable], form: TableForm = "markdown") -> str:
-    """Write tables one after the other; as CSV in one block, with the columns of all.
+    """Write tables one after the other; CSV is one block with the columns of all.
 
-    Figures are mean ± standard deviation over runs, and the best accuracies are marked. CSV has
-    full precision, a column for each deviation, and no notes.
+    Values are mean ± standard deviation over runs, and the best accuracies are marked. CSV has full
+    precision, a column for each deviation, and no notes.
 
     >>> from attakit.report.summaries import MeanStd
     >>> from attakit.report.tables import PaperNumber, TableRow
@@ -108,7 +108,7 @@ def _csv(tables: Sequence[ResultTable]) -> str:
 
 
 def _merged_titles(tables: Sequence[ResultTable]) -> list[str]:
-    """The columns of all tables; in plain ones segments stay between the stream and the rest."""
+    """Merge the columns of all tables; in plain ones segments stay between stream and rest."""
     titles = list(dict.fromkeys(column.full_title for table in tables for column in table.columns))
     if any(table.counts_runs for table in tables):
         titles.sort(key=lambda title: _PLAIN_RANKS.get(title, 0))
@@ -116,7 +116,7 @@ def _merged_titles(tables: Sequence[ResultTable]) -> list[str]:
 
 
 def _numbers(cell: TableCell | None) -> tuple[float | None, ...]:
-    """Our figure and the paper's number in full precision, each with its deviation."""
+    """Return our number and the paper's in full precision, each with its deviation."""
     ours, theirs = (None, None) if cell is None else (cell.figure, cell.paper)
     return (
         *((ours.mean, ours.deviation) if ours else (None, None)),
@@ -145,7 +145,7 @@ def _latex(table: ResultTable) -> str:
 
 
 def latex_text(text: str) -> str:
-    """A text with the signs escaped that mean something to LaTeX.
+    """Escape the characters that are special in LaTeX.
 
     >>> latex_text("a_b ≤ 5 %")
     'a\\\\_b $\\\\le$ 5 \\\\%'
@@ -158,7 +158,7 @@ def _latex_row(texts: Sequence[str]) -> str:
 
 
 def _latex_groups(columns: Sequence[TableColumn]) -> str:
-    """A line with the stream and what is measured above the columns they hold for."""
+    """Make a line with stream and measure above their columns."""
     cells, rules, start = [""], "", 2
     for name, members in groupby(columns, key=lambda one: f"{one.stream} {one.group}".strip()):
         count = len(list(members))
@@ -169,7 +169,7 @@ def _latex_groups(columns: Sequence[TableColumn]) -> str:
 
 
 def layout_json(table: ResultTable) -> dict[str, Any]:
-    """A table in one of the paper's layouts, ready for JSON."""
+    """Return a table in one of the paper's layouts, ready for JSON."""
 
     def column(one: TableColumn) -> dict[str, Any]:
         return {

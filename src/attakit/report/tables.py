@@ -1,4 +1,4 @@
-"""The record of a table of results, not yet written in any form.
+"""The data of a table of results, independent of its format.
 
 Plain tables of methods and the paper's layouts are both a `ResultTable`.
 """
@@ -20,7 +20,7 @@ _PAPER_DECIMALS = 2
 
 @dataclass(frozen=True, slots=True)
 class PaperNumber:
-    """A number as printed in the paper, with its standard deviation where one is printed."""
+    """A number as printed in the paper, with its standard deviation if there is one."""
 
     value: float
     deviation: float | None = None
@@ -28,7 +28,7 @@ class PaperNumber:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column: its stream, what is measured, and of what; the first two may be empty.
+    """A column: its stream, what is measured, and on what. The first two may be empty.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """Our figure, and the paper's number for the same thing."""
+    """Our number, and the paper's number for the same thing."""
 
     figure: MeanStd | None = None
     paper: PaperNumber | None = None
@@ -58,7 +58,7 @@ class TableCell:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row of cells, its name, and how many runs it comes from."""
+    """A row of cells, its name, and its number of runs."""
 
     label: str
     cells: tuple[TableCell, ...]
@@ -67,12 +67,12 @@ class TableRow:
 
     @property
     def has_paper(self) -> bool:
-        """Whether the paper has a number for any of the cells."""
+        """True if the paper has a number for any of the cells."""
         return any(cell.paper is not None for cell in self.cells)
 
     @property
     def run_count(self) -> str:
-        """How many runs the row comes from, and how many of them are not finished."""
+        """The number of runs, and how many are unfinished."""
         return f"{self.runs} ({self.unfinished} unfinished)" if self.unfinished else str(self.runs)
 
 
@@ -83,20 +83,20 @@ class ResultTable:
     Parameters
     ----------
     title
-        What the table shows; None for a table that stands alone.
+        What the table shows; None for a single table.
     columns, rows
         Every row has one cell per column.
     notes
-        Sentences below the table: how to read it, and how the figures were measured.
+        Sentences below the table: how to read it, and how the numbers were measured.
     corner
         Title of the first column.
     deviation
-        How to write a standard deviation: `72.0 ± 2.8`, or `72.0 (2.8)` as the paper does.
+        How to write a standard deviation: `72.0 ± 2.8`, or `72.0 (2.8)` as in the paper.
     marks_best
-        Whether to mark the best accuracy of each column.
+        True to mark the best accuracy of each column.
     counts_runs
-        Whether rows say how many runs they come from, as in plain tables. The paper's layouts say
-        so in their notes; in CSV they have columns for the paper's numbers instead.
+        True if rows show their number of runs, as in plain tables. The paper's layouts say it in
+        their notes, and in CSV have columns for the paper's numbers instead.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class ResultTable:
     counts_runs: bool = False
 
     def only(self, columns: Sequence[int]) -> ResultTable:
-        """The table with some columns only, without notes."""
+        """Return the table with some columns only, without notes."""
         rows = tuple(
             replace(row, cells=tuple(row.cells[column] for column in columns)) for row in self.rows
         )
@@ -126,17 +126,17 @@ class ResultTable:
 
     @property
     def signed_columns(self) -> set[int]:
-        """The columns that hold differences, whose intervals are never left out."""
+        """The columns of differences, whose intervals are always shown."""
         return {n for row in self.rows for n, cell in enumerate(row.cells) if cell.signed}
 
     def with_inapplicable(self, labels: Iterable[str]) -> ResultTable:
-        """The table with an empty row for each method that does not apply."""
+        """Return the table with an empty row for each method that does not apply."""
         empty = tuple(TableCell() for _ in self.columns)
         rows = (TableRow(f"{label} ({DOES_NOT_APPLY})", empty) for label in dict.fromkeys(labels))
         return replace(self, rows=(*self.rows, *rows))
 
     def by_stream(self) -> list[ResultTable]:
-        """One table per stream, without notes."""
+        """Split into one table per stream, without notes."""
         streams = dict.fromkeys(column.stream for column in self.columns)
         return [
             self.only([n for n, column in enumerate(self.columns) if column.stream == stream])
@@ -144,7 +144,7 @@ class ResultTable:
         ]
 
     def without_deviations(self, keep: Container[int] = ()) -> ResultTable:
-        """The same table with means only, but for some columns."""
+        """Return the same table with means only, except in some columns."""
         rows = tuple(
             replace(row, cells=tuple(c if n in keep else _mean(c) for n, c in enumerate(row.cells)))
             for row in self.rows
@@ -152,24 +152,24 @@ class ResultTable:
         return replace(self, rows=rows)
 
     def write(self, cell: TableCell) -> str:
-        """Our figure as people read it."""
+        """Format our number for people."""
         if cell.figure is None:
             return MISSING
         text = self._write(cell.figure.mean, cell.figure.deviation, cell.decimals)
         return f"+{text}" if cell.signed and not text.startswith("-") else text
 
     def write_paper(self, cell: TableCell) -> str:
-        """The paper's number as printed there: with two decimals, unless it is a count."""
+        """Format the paper's number as printed there: two decimals, unless it is a count."""
         if cell.paper is None:
             return MISSING
         decimals = _PAPER_DECIMALS if cell.decimals else 0
         return self._write(cell.paper.value, cell.paper.deviation, decimals)
 
     def best(self) -> set[tuple[int, int]]:
-        """Row and column of the best accuracies, compared by the decimals that are shown.
+        """Row and column of the best accuracies, compared by the decimals shown.
 
-        A column with a single figure has no best one. Runs that are not finished have met an easier
-        or harder part of the stream, so they are never the best.
+        A column with a single number has no best one. Unfinished runs saw an easier or harder part
+        of the stream, so they are never the best.
         """
         if not self.marks_best:
             return set()
@@ -207,7 +207,7 @@ def table_texts(
     mark_paper: Callable[[str], str],
     escape: Callable[[str], str] = str,
 ) -> Iterator[list[str]]:
-    """The texts of all rows; marks go around escaped texts, so that their own signs stay."""
+    """Return the texts of all rows. Marks go around escaped texts."""
     best = table.best()
     for number, row in enumerate(table.rows):
         texts = [escape(table.write(cell)) for cell in row.cells]
@@ -222,7 +222,7 @@ def table_texts(
 def method_table(
     summaries: Sequence[MethodSummary], title: str | None = None, notes: Sequence[str] = ()
 ) -> ResultTable:
-    """A plain table: one row per method; a column that would be empty is left out.
+    """Build a plain table: one row per method, without empty columns.
 
     >>> from attakit.report.runs import RunRecord
     >>> from attakit.report.summaries import summarise
@@ -232,7 +232,7 @@ def method_table(
     (['stream', 'seconds'], '80.0')
     """
     segments = dict.fromkeys(name for summary in summaries for name in summary.segments)
-    # title, decimals, whether it is an accuracy, and the figures
+    # title, decimals, True for an accuracy, and the values
     columns = [
         ("stream", 1, True, [summary.stream for summary in summaries]),
         *((name, 1, True, [s.segments.get(name) for s in summaries]) for name in segments),

@@ -1,4 +1,4 @@
-"""Tables of results as a terminal shows them."""
+"""Tables of results for the terminal."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from attakit.report.tables import MEMORY_TITLE, ResultTable, table_texts
 
 _WIDE = 200
 _ENDLESS = 10_000
-_ROOMY = 120  # columns of a terminal that can show all deviations of a plain table
-_NARROW_NAME = 24  # letters of a method's name in a line of a narrow table
+_ROOMY = 120  # terminal width that fits all deviations of a plain table
+_NARROW_NAME = 24  # characters of a method's name in a narrow table
 
 
 def as_terminal_text(table: ResultTable) -> str:
-    """The table as a wide terminal shows it, without colours."""
+    """Render the table as in a wide terminal, without colours."""
     console = Console(file=io.StringIO(), width=_WIDE, record=True)
     console.print(terminal_table(table, _WIDE))
     return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"
 
 
 def terminal_table(table: ResultTable, width: int) -> RenderableType:
-    """What a terminal of some width shows of a table."""
+    """Render a table for a terminal width."""
     if table.counts_runs:
         return _plain_tables(table, width)
     return _layout(table, width)
 
 
 def _plain_tables(table: ResultTable, width: int) -> RenderableType:
-    """A plain table, in pieces one below the other where its columns do not fit the width.
+    """Render a plain table, split into pieces if its columns do not fit the width.
 
     A narrow one has deviations for stream and differences only, and no memory.
     """
@@ -64,20 +64,20 @@ def _plain_tables(table: ResultTable, width: int) -> RenderableType:
 
 def _plain_table(shown: ResultTable, notes: list[str] | None, *, is_narrow: bool) -> Table:
     has_memory = any(column.title == MEMORY_TITLE for column in shown.columns)
-    # Runs in one process, such as those of the demo, share its peak.
+    # Runs in one process, such as the demo's, share its peak.
     memory = ["MB: peak memory of the process"] if has_memory else []
     found = _empty_table(
         title=None if shown.title is None else escape(shown.title),
         caption=None if notes is None else _caption(shown, [*memory, *notes]),
         padding=(0, 0 if is_narrow else 1, 0, 0),
     )
-    # A long name of a method gives way to figures.
+    # Shorten a long method name rather than numbers.
     name_width = _NARROW_NAME if is_narrow else None
     found.add_column(shown.corner, no_wrap=not is_narrow, max_width=name_width, overflow="fold")
     for column in shown.columns:
         found.add_column(escape(column.title), justify="right", no_wrap=True)
     for texts in _rich_texts(shown):
-        found.add_row(*texts[:-1])  # the caption says how many runs
+        found.add_row(*texts[:-1])  # the caption has the number of runs
     return found
 
 
@@ -95,17 +95,17 @@ def _caption(table: ResultTable, notes: list[str]) -> str:
 
 
 def _layout(table: ResultTable, width: int) -> Group:
-    """One of the paper's layouts: its streams one below the other.
+    """Render one of the paper's layouts: its streams one below the other.
 
-    Where deviations do not fit the width they are left out, and the notes say so. Columns that
-    do not fit even then go below.
+    If deviations do not fit the width, they are omitted, and the notes say so. Columns that still
+    do not fit go below.
     """
     too_wide = any(_width(_stream_table(part)) > width for part in table.by_stream())
     is_short = too_wide and not table.signed_columns
     shown = table.without_deviations() if is_short else table
     parts = [piece for part in shown.by_stream() for piece in _fitting(part, width, _stream_table)]
     blocks = [Padding(_stream_table(part), (0, 0, 1, 0), expand=False) for part in parts]
-    remark = "Deviations are left out: the terminal is too narrow." if is_short else ""
+    remark = "Deviations are omitted because the terminal is too narrow." if is_short else ""
     notes = Text(" ".join([*table.notes, remark]).strip(), style="dim")
     below = Padding(notes, (0, 0, 1, 0), expand=False)
     return Group(Text(table.title or "", style="bold"), "", *blocks, below)
@@ -119,7 +119,7 @@ def _width(table: Table) -> int:
 def _fitting(
     table: ResultTable, width: int, draw: Callable[[ResultTable], Table]
 ) -> list[ResultTable]:
-    """A table in as many pieces as it takes to fit a width."""
+    """Split a table into as many pieces as it needs to fit a width."""
     if _width(draw(replace(table, title=None))) <= width:
         return [table]
     names = _width(draw(replace(table.only([]), title=None)))
@@ -136,7 +136,7 @@ def _fitting(
 
 
 def _stream_table(table: ResultTable) -> Table:
-    """The columns of one stream."""
+    """Return the columns of one stream."""
     stream = table.columns[0].stream if table.columns else ""
     found = _empty_table(title=escape(f"{stream} stream") if stream else None)
     found.add_column(table.corner, no_wrap=True)

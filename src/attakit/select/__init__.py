@@ -1,4 +1,4 @@
-"""Which samples deserve a label."""
+"""Selectors: they decide which samples deserve a label."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from attakit.records import Rows, Selection
 def select_allowed(
     selector: Selector, candidates: Rows, known: Rows, allowance: Allowance, step: int
 ) -> Selection:
-    """Let a selector choose, and keep to the allowance.
+    """Let a selector choose within the allowance.
 
     The class of a candidate is the one that the asking model predicts.
 
@@ -47,7 +47,7 @@ def _select_per_class(
 
 
 def _within(found: Selection, candidates: Rows, left: Mapping[int, int]) -> Selection:
-    """The choice, best first, as far as the limits per class go."""
+    """Return the choice, best first, within the limits per class."""
     kept, dropped = [], set()
     remaining = dict(left)
     predicted = _predicted(candidates, found.samples)

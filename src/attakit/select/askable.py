@@ -1,4 +1,4 @@
-"""What selectors share: which candidates may be asked about, and a choice of equal weights."""
+"""Helpers of selectors: candidates that may be asked about, and choices of equal weight."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attakit.records import Rows, Selection
 
 
 def askable(candidates: Rows, known: Rows) -> list[int]:
-    """Positions of candidates that may be asked about: new names, each once.
+    """Return the positions of candidates that may be asked about: new names, each once.
 
     >>> import torch
     >>> names = Rows(("a", "b", "b"), torch.zeros(3, 1), torch.zeros(3, 2), torch.ones(3))
@@ -28,7 +28,7 @@ def askable(candidates: Rows, known: Rows) -> list[int]:
 def selection_of(
     candidates: Rows, positions: Sequence[int], clusters: dict[SampleId, int] | None = None
 ) -> Selection:
-    """The candidates at some positions as a choice in which every weight is 1.
+    """Return the candidates at some positions as a choice with weights of 1.
 
     >>> import torch
     >>> names = Rows(("a", "b"), torch.zeros(2, 1), torch.zeros(2, 2), torch.ones(2))

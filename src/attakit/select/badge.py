@@ -3,7 +3,7 @@
 Ash, Zhang, Krishnamurthy, Langford and Agarwal, "Deep batch active learning by diverse, uncertain
 gradient lower bounds", ICLR 2020, Algorithm 1. https://arxiv.org/abs/1906.03671
 
-The first sample is drawn evenly, as k-means++ does; the public code begins with the largest
+The first sample is drawn uniformly, as in k-means++. The public code starts with the largest
 gradient.
 """
 
@@ -20,17 +20,17 @@ from attakit.select.finite import check_finite
 
 
 class BADGE:
-    """Draw samples by the squared distance of their gradient from those drawn before.
+    """Draw samples by the squared distance of their gradients from those drawn before.
 
-    The gradient of the last layer, were the prediction right, is the outer product of
-    p - onehot(argmax p) and the features (equation 1). Of two such products, the inner product is
-    the product of the inner products of their parts, so no product is ever formed. Every weight
+    If the prediction were right, the gradient of the last layer is the outer product of p -
+    onehot(argmax p) and the features (equation 1). The inner product of two such products is the
+    product of the inner products of their parts, so no outer product is ever formed. Every weight
     is 1.
 
     Parameters
     ----------
     seed
-        Of the draw.
+        Seed of the draw.
 
     Examples
     --------
@@ -86,9 +86,9 @@ class Gradients:
 
 
 def seed_plus_plus(gradients: Gradients, count: int, draws: np.random.Generator) -> list[int]:
-    """Draw rows with chances proportional to their squared distance from the nearest drawn.
+    """Draw rows with probabilities proportional to the squared distance from the nearest drawn one.
 
-    When all that are left lie where one was drawn, they have equal chances.
+    If all remaining rows coincide with drawn ones, they have equal probabilities.
     """
     chosen: list[int] = []
     nearest = torch.full((len(gradients),), torch.inf, dtype=torch.double)

@@ -1,19 +1,17 @@
-"""Entropy bounds: below e_l the source model is trusted, above e_h the adapting model is asked.
+"""Entropy bounds: below e_l trust the source model, above e_h ask about the sample.
 
-The paper sets both by hand for each data set (e_l from 1e-4 to 1e-1, e_h = 1e-2), and the right
-values depend on the model: one that is surer of itself needs lower ones. Here either may be
-"auto", which needs no source data and no labels beyond those that are asked for anyway.
+The paper sets both by hand for each data set (e_l from 1e-4 to 1e-1, e_h = 1e-2). The right values
+depend on the model: a more confident one needs lower ones. Here either may be "auto", which needs
+no source data and no extra labels.
 
 e_l. The surest twentieth of recent samples is trusted. A wrong pseudo-label does lasting harm and a
-missing one little, so only samples that the source model is surer of than of nearly all others
-will do, however sure it is in general.
+missing one little. So only samples count that the source model is surer of than of nearly all
+others, no matter how sure it is in general.
 
-e_h. What matters is that questions never dry up, even when a model is sure and wrong. So e_h is
-the median entropy of recent samples, and no more than a twentieth of the largest entropy that
-there could be.
+e_h. There must always be candidates to ask about, even if a model is sure and wrong. So e_h is the
+median entropy of recent samples, and at most a twentieth of the largest possible entropy.
 
-A fitted e_l never exceeds a fitted e_h: no sample is sure enough for a pseudo-label and unsure
-enough to ask about.
+A fitted e_l never exceeds a fitted e_h: no sample gets a pseudo-label and is also asked about.
 """
 
 from __future__ import annotations
@@ -30,11 +28,11 @@ Bound = float | str
 
 SUREST_SHARE = 0.05
 UNSURE_SHARE = 0.05  # of the largest entropy, ln(classes)
-MEMORY = 200  # recent samples: enough for a share to mean something, few enough to forget a domain
+MEMORY = 200  # recent samples: enough for a stable share, few enough to forget a domain
 
 
 class EntropyBounds:
-    """The two bounds, fixed or fitted to the model along the stream.
+    """The two bounds, fixed or fitted along the stream.
 
     Parameters
     ----------
@@ -53,7 +51,7 @@ class EntropyBounds:
     Attributes
     ----------
     low, high
-        The bounds as they are now.
+        The current bounds.
     """
 
     def __init__(self, low: Bound = "auto", high: Bound = "auto") -> None:
@@ -65,7 +63,7 @@ class EntropyBounds:
         self._source_entropies: list[float] = []
 
     def observe(self, entropies: Sequence[float], class_count: int) -> None:
-        """Take in how unsure the adapting model is about new samples."""
+        """Record the adapting model's entropies of new samples."""
         if not self.high_is_fitted or not len(entropies):
             return
         self._entropies = [*self._entropies, *entropies][-MEMORY:]
@@ -73,12 +71,12 @@ class EntropyBounds:
         self.high = min(float(np.median(self._entropies)), most)
 
     def observe_source(self, entropies: Sequence[float]) -> None:
-        """Take in how unsure the source model is about new samples."""
+        """Record the source model's entropies of new samples."""
         if not self.low_is_fitted or not len(entropies):
             return
         self._source_entropies = [*self._source_entropies, *entropies][-MEMORY:]
         self.low = float(np.quantile(self._source_entropies, SUREST_SHARE))
-        if self._entropies:  # e_h is fitted, too
+        if self._entropies:  # e_h is fitted too
             self.low = min(self.low, self.high)
 
     def state_dict(self) -> dict[str, Any]:

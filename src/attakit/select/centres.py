@@ -1,4 +1,4 @@
-"""Cluster candidates and ask about those at the centres."""
+"""Cluster candidates and ask about the samples at the centres."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from attakit.select.small_kmeans import SmallKMeans
 
 
 class ClusterCentres:
-    """Make as many clusters as questions; ask about the sample nearest each centroid.
+    """Makes one cluster per question and asks about the sample nearest each centroid.
 
-    Known samples take no part in the clustering. Every weight is 1.
+    Known samples are not clustered. Every weight is 1.
 
     Parameters
     ----------
     inits
-        Starts of K-means; the best one counts.
+        Number of K-means starts; the best one counts.
     seed
-        Of K-means.
+        Seed of K-means.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class ClusterCentres:
         self.seed = seed
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
-        """Choose at most `limit` candidates, that of the largest cluster first."""
+        """Choose at most `limit` candidates, starting with the largest cluster."""
         weights = torch.ones(len(candidates), device=candidates.features.device)
         seed = derived_seed(self.seed, "cluster centres", step)
         return choose_centres(candidates, known, weights, self.clustering, limit, seed)
@@ -54,7 +54,7 @@ class ClusterCentres:
 def choose_centres(
     candidates: Rows, known: Rows, weights: Tensor, clustering: Clustering, count: int, seed: int
 ) -> Selection:
-    """Choose `count` candidates nearest the centroids of `count` weighted clusters."""
+    """Choose the `count` candidates nearest the centroids of `count` weighted clusters."""
     positions = askable(candidates, known)
     count = min(count, len(positions))
     if count <= 0:
@@ -70,10 +70,10 @@ def choose_centres(
 
 
 def nearest_distinct(distances: Tensor, count: int) -> Sequence[int]:
-    """Rows nearest the columns, one per column in turn, until there are `count` different ones.
+    """Return the rows nearest the columns, one per column in turn, until `count` are found.
 
-    Of rows that are equally near, the first counts. A column whose nearest row is taken gets the
-    next nearest. With more rows wanted than there are columns, every column comes again.
+    If rows are equally near, the first counts. If a column's nearest row is taken, it gets the next
+    nearest. If more rows are needed than there are columns, the columns are visited again.
 
     >>> nearest_distinct(torch.tensor([[0.0, 1.0], [4.0, 2.0], [9.0, 9.0]]), 3)
     [0, 1, 2]

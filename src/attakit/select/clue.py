@@ -1,14 +1,14 @@
-"""CLUE: clusters in which unsure samples weigh more.
+"""CLUE: clusters in which uncertain samples weigh more.
 
 Prabhu, Chandrasekaran, Saenko and Hoffman, "Active domain adaptation via clustering
 uncertainty-weighted embeddings", ICCV 2021, section 3. https://arxiv.org/abs/2010.08666
 
-Only the choice of samples; the paper's training on source data (MME) is not part of it.
+This is only the choice of samples; the paper's training on source data (MME) is not included.
 
-Differs from the public code: where two centroids share a nearest sample, the second gets its own
-next nearest, while the public code fills up with second nearest samples of the first clusters; no
-1e-8 is added to probabilities, which changes weights by about 1e-6; and the least sure cluster
-comes first, while the public code returns a set. K-means starts three times instead of ten.
+Differences from the public code: if two centroids share a nearest sample, the second gets its own
+next nearest, while the public code adds second nearest samples of the first clusters. No 1e-8 is
+added to probabilities, which changes weights by about 1e-6. The least sure cluster comes first,
+while the public code returns a set. K-means starts three times instead of ten.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from attakit.select.small_kmeans import SmallKMeans
 
 
 class CLUE:
-    """Ask about the samples nearest the centroids of clusters weighted by entropy.
+    """Asks about the samples nearest the centroids of clusters weighted by entropy.
 
-    K-means minimises Σ_k Σ_{x in cluster k} H(x)·|φ(x) - μ_k|², where H(x) is the entropy of
-    softmax(logits / temperature) and φ(x) the features, so that centroids move to where samples
-    are unsure. As many clusters as questions; a sample that is nearest two centroids is asked
+    K-means minimises Σ_k Σ_{x in cluster k} H(x)·|φ(x) - μ_k|². H(x) is the entropy of
+    softmax(logits / temperature) and φ(x) the features, so centroids move towards uncertain
+    samples. There is one cluster per question. A sample that is nearest two centroids is asked
     about once, and the next nearest takes its second place. Every weight is 1.
 
     Parameters
     ----------
     temperature
-        Of the softmax: above 1 samples weigh more alike (diversity), below 1 unsure ones
-        outweigh the others more (uncertainty). The paper takes 1 for digits, 0.1 for DomainNet.
+        Temperature of the softmax. Above 1, sample weights become more equal (diversity). Below 1,
+        uncertain samples weigh more (uncertainty). The paper uses 1 for digits and 0.1 for
+        DomainNet.
     inits
-        Starts of K-means; the best one counts.
+        Number of K-means starts; the best one counts.
     seed
-        Of K-means.
+        Seed of K-means.
 
     Examples
     --------
@@ -66,12 +67,12 @@ class CLUE:
         self.seed = seed
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:
-        """Choose at most `limit` candidates, that of the least sure cluster first."""
+        """Choose at most `limit` candidates, starting with the least sure cluster."""
         weights = self.uncertainty(candidates.logits)
         check_finite("CLUE", "logits", weights)
         seed = derived_seed(self.seed, "clue", step)
         return choose_centres(candidates, known, weights, self.clustering, limit, seed)
 
     def uncertainty(self, logits: Tensor) -> Tensor:
-        """The weight of every sample: the entropy of its softened prediction."""
+        """Return the weight of every sample: the entropy of its softened prediction."""
         return softmax_entropy(logits.float() / self.temperature)

@@ -1,10 +1,10 @@
-"""Conformal prediction sets: how probable a class must be to stay in the set, and how sure that is.
+"""Conformal prediction sets: a probability threshold for classes, and a certainty score.
 
 Shi, Lyu and Peng, "Annotation-efficient active test-time adaptation with conformal prediction",
 2025, the part on conformal scores and their weights. https://arxiv.org/abs/2509.25692
 
 The threshold is that of non-exchangeable conformal risk control (Farinhas et al., ICLR 2024) with
-one weight for all calibration samples, found exactly. The authors' code looks for it on a grid of
+one weight for all calibration samples, computed exactly. The authors' code searches a grid of
 10,000 values.
 """
 
@@ -26,16 +26,16 @@ _SMALLEST, _LARGEST = 1e-50, 1e50  # of weights and scales
 
 
 class ConformalThreshold:
-    """A threshold on probabilities that follows the share of samples it covers.
+    """A probability threshold that follows the share of samples it covers.
 
-    Before every batch but the first, the weight w of the calibration samples is divided by a
-    scale s, which is first multiplied by exp((1 - α) - coverage of the batch before). A batch that
-    was covered too little so lowers the weight, and with it the threshold.
+    Before every batch but the first, the weight w of the calibration samples is divided by a scale
+    s. The scale is first multiplied by exp((1 - α) - coverage of the batch before). So low coverage
+    of a batch lowers the weight, and with it the threshold.
 
     Parameters
     ----------
     miscoverage
-        α: share of true classes that the sets may miss.
+        α: the share of true classes that the sets may miss.
 
     Examples
     --------
@@ -55,12 +55,12 @@ class ConformalThreshold:
         self.coverage: float | None = None  # of the latest batch
 
     def calibrate(self, scores: Sequence[float]) -> float:
-        """Find the threshold for the next batch; every class stays in the set without scores.
+        """Compute the threshold for the next batch. Without scores every class stays in the set.
 
         Parameters
         ----------
         scores
-            Probability that the model gives to the true class of each calibration sample.
+            The model's probability of the true class, for each calibration sample.
         """
         if self.coverage is not None:
             gap = (1 - self.miscoverage) - self.coverage
@@ -71,7 +71,7 @@ class ConformalThreshold:
         return self.value
 
     def observe(self, probabilities: Tensor, labels: Tensor) -> float:
-        """Note how many of a batch's own labels are in the sets, and return their share."""
+        """Record which of a batch's own labels are in the sets, and return their share."""
         given = probabilities.gather(1, labels[:, None])
         self.coverage = (given >= self.value).double().mean().item()
         return self.coverage
@@ -85,7 +85,7 @@ class ConformalThreshold:
 
 
 def conformal_threshold(scores: Sequence[float], miscoverage: float, weight: float = 1.0) -> float:
-    """The highest threshold τ with (w · #{scores < τ} + 1) / (w · n + 1) ≤ α; 0 if there is none.
+    """Return the highest τ with (w · #{scores < τ} + 1) / (w · n + 1) ≤ α; 0 if there is none.
 
     >>> conformal_threshold([0.9, 0.8, 0.7, 0.1], miscoverage=0.5)
     0.7
@@ -101,10 +101,10 @@ def conformal_threshold(scores: Sequence[float], miscoverage: float, weight: flo
 
 
 def certainty(probabilities: Tensor, threshold: float, *, temperature: float, top: int) -> Tensor:
-    """How sure predictions are: the mean of their `top` highest smoothed conformal scores.
+    """Return the certainty of predictions: the mean of their `top` highest smoothed scores.
 
-    The smoothed score of a class is sigmoid((p - τ) / T). With `top = 1` it puts samples in the
-    order of their highest probability, whatever τ and T are.
+    The smoothed score of a class is sigmoid((p - τ) / T). With `top = 1` it sorts samples by their
+    highest probability, for any τ and T.
 
     >>> import torch
     >>> certainty(torch.tensor([[0.7, 0.3]]), 0.5, temperature=1.0, top=2)
@@ -115,12 +115,12 @@ def certainty(probabilities: Tensor, threshold: float, *, temperature: float, to
 
 
 class LeastCertain:
-    """Ask about the samples whose conformal certainty is lowest. Every weight is 1.
+    """Asks about the samples with the lowest conformal certainty. Every weight is 1.
 
     Parameters
     ----------
     threshold
-        τ: probability from which a class is in the prediction set.
+        τ: the probability from which a class is in the prediction set.
     temperature
         T of the smoothing.
     top

@@ -1,4 +1,4 @@
-"""Numbers that a selector can work with."""
+"""Check that numbers are finite."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from attakit.errors import ModelError
 
 
 def check_finite(who: str, what: str, values: Tensor) -> None:
-    """Raise `ModelError` unless everything computed from features or logits is finite.
+    """Raise `ModelError` unless all values computed from features or logits are finite.
 
     >>> import torch
     >>> check_finite("BADGE", "features", torch.tensor([1.0, float("nan")]))

@@ -3,20 +3,20 @@
 Gui, Li and Ji, "Active Test-Time Adaptation: Theoretical Analyses and An Algorithm", ICLR 2024,
 section 4.2 and Algorithm 2. https://arxiv.org/abs/2404.05094
 
-What the paper leaves open, and what is done here:
+What the paper leaves open, and the choice here:
 
-- Line 10 of Algorithm 2 adds "# sample of cluster / # anchor in cluster" to each anchor and does
+- Line 10 of Algorithm 2 adds "# sample of cluster / # anchor in cluster" to each anchor. It does
   not say whether the anchors are samples too. The text does: the increase comes from the new
-  samples. So only those count, and weight is conserved: all weights together equal the number of
-  samples absorbed.
-- "The closest sample to the centroid" is looked for among the members of the cluster. Two members
+  samples. So only those count, and weight is conserved: the sum of all weights equals the number
+  of samples absorbed.
+- "The closest sample to the centroid" is searched among the members of the cluster. Two members
   of equal weight are equally close. The earlier one is asked about, so that rounding does not
   decide.
-- When fewer questions are allowed than there are new clusters, the heaviest clusters come first.
-  Samples of the others are let go, and their weight with them.
-- The paper lets the number of clusters grow by k per step, and every new cluster asks. That is one
-  setting, `cluster_growth`. Without it there are as many clusters as known samples and questions
-  together, so that at least as many clusters are new as questions are due.
+- If fewer questions are allowed than there are new clusters, the heaviest clusters come first.
+  Samples of the others are dropped, and their weight with them.
+- In the paper the number of clusters grows by k per step, and every new cluster asks. That is one
+  setting, `cluster_growth`. Without it there are as many clusters as known samples plus questions,
+  so that the number of new clusters is at least the number of due questions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A candidate that is asked about for a new cluster, and the weight of that cluster."""
+    """The candidate to ask about for a new cluster, and the weight of that cluster."""
 
     sample: SampleId
     position: int
@@ -50,7 +50,7 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """What clustering known and new samples together finds."""
+    """The result of clustering known and new samples together."""
 
     picks: tuple[Pick, ...]  # for every new cluster, heaviest first
     grown: dict[SampleId, float]  # new weights of known samples
@@ -58,19 +58,19 @@ class Clusters:
 
 
 class IncrementalClustering:
-    """Cluster known and new samples together; ask about clusters without a known sample.
+    """Clusters known and new samples together, and asks about clusters without a known sample.
 
     Parameters
     ----------
     cluster_growth
-        As the paper says: add this many clusters per step (its k), and ask about all that are new.
-        Fractions add up. The clusters then set the pace, not a rate of labels.
+        As in the paper: add this many clusters per step (its k), and ask about all new ones.
+        Fractions add up. The clusters then set the pace, not a label rate.
     initial_clusters
-        Clusters at step 0 where they grow: NC(0) of the paper, 10 if not given.
+        Number of clusters at step 0 if they grow: the paper's NC(0), 10 by default.
     inits
-        Starts of K-means; the best one counts.
+        Number of K-means starts; the best one counts.
     seed
-        Of K-means.
+        Seed of K-means.
 
     Examples
     --------
@@ -100,11 +100,11 @@ class IncrementalClustering:
 
     @property
     def sets_pace(self) -> bool:
-        """Whether the growth of the clusters decides how many samples to ask about."""
+        """True if the growth of the clusters decides how many samples to ask about."""
         return self.cluster_growth is not None
 
     def cluster_count(self, step: int, known: int = 0, limit: int = 1) -> int:
-        """NC(t): how many clusters to make at a step.
+        """NC(t): the number of clusters at a step.
 
         Examples
         --------
@@ -130,7 +130,7 @@ class IncrementalClustering:
         return Selection(tuple(chosen), found.grown | chosen, found.labels)
 
     def cluster(self, candidates: Rows, known: Rows, limit: int, step: int) -> Clusters:
-        """Cluster known samples and candidates together; there is at least one candidate."""
+        """Cluster known samples and candidates together. There is at least one candidate."""
         points, weights = _together(candidates, known)
         count = self.cluster_count(step, len(known), min(limit, len(candidates)))
         seed = derived_seed(self.seed, "select", step)
@@ -152,7 +152,7 @@ class IncrementalClustering:
     def _picks(
         self, found: Partition, points: Tensor, candidates: Rows, known: Rows
     ) -> tuple[Pick, ...]:
-        """One candidate for every new cluster that has one, heaviest first."""
+        """Return one candidate for every new cluster that has one, heaviest first."""
         distances = squared_distances(points.detach().to(found.centroids), found.centroids).cpu()
         fresh = found.labels[len(known) :]
         covered = set(known.samples)
@@ -167,12 +167,12 @@ class IncrementalClustering:
         return tuple(sorted(picks, key=lambda pick: (-pick.mass, pick.position)))
 
     def _nearest(self, distances: Tensor, members: Tensor, askable: Tensor) -> int | None:
-        """Position of the candidate to ask about for a cluster; None if there is none.
+        """Return the position of the candidate to ask about for a cluster; None if there is none.
 
         Parameters
         ----------
         distances
-            Of the known samples, then of the candidates, to the centroid.
+            Distances of the known samples, then of the candidates, to the centroid.
         members
             Candidates of the cluster that may be asked about.
         askable
@@ -183,7 +183,7 @@ class IncrementalClustering:
         return first_nearest(distances[-len(askable) :].masked_fill(~members, torch.inf))
 
     def _grown(self, found: Partition, candidates: Rows, known: Rows) -> dict[SampleId, float]:
-        """Weights of the known samples whose cluster gained something."""
+        """Return the weights of the known samples whose cluster gained weight."""
         labels, fresh = found.labels[: len(known)], found.labels[len(known) :]
         count = len(found.centroids)
         anchors = torch.bincount(labels, minlength=count).double()
@@ -197,12 +197,12 @@ class IncrementalClustering:
         }
 
     def _gain_per_anchor(self, gain: Tensor, anchors: Tensor) -> Tensor:
-        """What each anchor of a cluster gains, from the weight of new samples in the cluster."""
+        """Return what each anchor of a cluster gains, from the weight of its new samples."""
         return gain / anchors
 
 
 def _together(candidates: Rows, known: Rows) -> tuple[Tensor, Tensor]:
-    """Features and weights of the known samples, then of the candidates."""
+    """Return features and weights of the known samples, then of the candidates."""
     if len(known) == 0:
         return candidates.features, candidates.weights
     features = torch.cat([known.features.to(candidates.features), candidates.features])
@@ -223,5 +223,5 @@ def _check_growth(growth: float | None, initial: int | None) -> None:
         if growth is None:
             raise SettingError(
                 f"{who}: initial_clusters = {initial} has no effect without cluster_growth. Give "
-                f"both, or leave both out: then the pace of [labels] counts."
+                "both, or leave both out: then [labels] sets the pace."
             )

@@ -1,4 +1,4 @@
-"""k-centre: ask about what lies farthest from all that is known.
+"""k-centre: ask about the samples farthest from all known ones.
 
 Sener and Savarese, "Active learning for convolutional neural networks: a core-set approach",
 ICLR 2018, Algorithm 1 (k-Center-Greedy). https://arxiv.org/abs/1708.00489
@@ -13,13 +13,13 @@ from attakit.records import Rows, Selection
 from attakit.select.askable import askable, selection_of
 from attakit.select.finite import check_finite
 
-_KNOWN_AT_ONCE = 64  # known samples whose distances are held at the same time
+_KNOWN_AT_ONCE = 64  # known samples per distance computation
 
 
 class KCentre:
-    """Ask, one after another, about the sample farthest from known and chosen ones.
+    """Asks repeatedly about the sample farthest from known and chosen ones.
 
-    While nothing is known, the sample nearest the mean comes first. Every weight is 1.
+    If nothing is known, the sample nearest the mean comes first. Every weight is 1.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class KCentre:
 
 
 def farthest_first(points: Tensor, centres: Tensor, count: int) -> list[int]:
-    """Rows of points, each the farthest from the centres and the rows before it."""
+    """Return rows of points, each the farthest from the centres and the rows before it."""
     nearest = torch.full((len(points),), torch.inf, dtype=points.dtype)
     for part in torch.split(centres, _KNOWN_AT_ONCE) if len(centres) else ():
         nearest = torch.minimum(nearest, _distances(points, part).amin(dim=1))
@@ -50,7 +50,7 @@ def farthest_first(points: Tensor, centres: Tensor, count: int) -> list[int]:
     while len(chosen) < count:
         last = points[chosen[-1:]]
         nearest = torch.minimum(nearest, _distances(points, last)[:, 0])
-        nearest[chosen] = -1  # never again, not even where all that is left is a copy
+        nearest[chosen] = -1  # never again, even if only copies are left
         chosen.append(int(nearest.argmax()))
     return chosen
 

@@ -1,11 +1,10 @@
-"""K-margin: unsure samples that lie far apart.
+"""K-margin: uncertain samples that are far apart.
 
 Li et al., "Exploring human-in-the-loop test-time adaptation by synergizing active learning and
 model selection", TMLR 2025, the part on sample selection. https://arxiv.org/abs/2405.18911
 
-Written from the paper. One difference: samples that are known already count as centres from the
-start, so that a sample like an open question is not asked about. With nothing known the choice is
-the paper's.
+Written from the paper. One difference: known samples count as centres from the start, so that a
+sample similar to an open question is not asked about. With nothing known the choice is the paper's.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from attakit.select.k_centre import farthest_first
 
 
 class KMargin:
-    """Ask about samples farthest from each other, after unsure ones were moved outwards.
+    """Asks about samples that are farthest apart, with uncertain samples moved outwards.
 
     The features of each sample are scaled by 1 - (p(ŷ₁) - p(ŷ₂)), where p(ŷ₁) and p(ŷ₂) are the
-    probabilities of its two likeliest classes. A sure sample so ends up near zero. Then k-centre
-    greedy begins at zero: each choice is the sample farthest from zero, from known samples and
-    from earlier choices. Every weight is 1.
+    probabilities of its two most likely classes. So a sure sample is near zero. Then k-centre
+    greedy begins at zero: each choice is the sample farthest from zero, from known samples and from
+    earlier choices. Every weight is 1.
 
     Examples
     --------
@@ -52,7 +51,7 @@ class KMargin:
 
 
 def scaled_by_margin(rows: Rows) -> Tensor:
-    """Features times 1 minus the margin of the prediction.
+    """Return the features times 1 minus the margin of the prediction.
 
     >>> logits = torch.tensor([[0.75, 0.25]]).log()
     >>> scaled_by_margin(Rows(("a",), torch.ones(1, 2), logits, torch.ones(1)))

@@ -17,20 +17,20 @@ from torch import Tensor
 
 from attakit.errors import ModelError, SettingError, check_count, check_range
 
-_TIE = 1e-3  # relative difference of squared distances below which two points are equally near
-_ROUNDING = 1e-6  # of the largest squared distance: what is left of a zero after rounding
+_TIE = 1e-3  # two points are equally near if their squared distances differ by less (relative)
+_ROUNDING = 1e-6  # part of the largest squared distance that rounding leaves of a zero
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Points put into clusters. No cluster is empty.
+    """Points in clusters. No cluster is empty.
 
     Parameters
     ----------
     labels
         Cluster number of every point, on the CPU.
     centroids
-        Weighted mean of every cluster, where the points live.
+        Weighted mean of every cluster, on the points' device.
     objective
         Weighted sum of squared distances between points and their centroids.
     """
@@ -44,22 +44,22 @@ class Clustering(Protocol):
     """Puts weighted points into clusters."""
 
     def partition(self, points: Tensor, weights: Tensor, count: int, seed: int) -> Partition:
-        """Make at most `count` clusters: fewer when there are fewer distinct points.
+        """Make at most `count` clusters; fewer if there are fewer distinct points.
 
-        Points without weight shape no cluster; they join the nearest one.
+        Points without weight do not shape clusters; they join the nearest one.
         """
 
 
 class SklearnKMeans:
-    """K-means of scikit-learn, on one thread.
+    """scikit-learn's K-means, on one thread.
 
-    One thread because the threads of scikit-learn and those of torch fight for the same cores,
-    which makes both many times slower.
+    One thread, because the threads of scikit-learn and torch compete for the same cores, which
+    makes both many times slower.
 
     Parameters
     ----------
     inits
-        Starts from different seeds; the best one counts.
+        Number of starts from different seeds; the best one counts.
 
     Examples
     --------
@@ -84,25 +84,25 @@ class SklearnKMeans:
         return without_empty(labels, centroids.to(points), float(found.inertia_))
 
     def estimator(self, count: int, seed: int) -> KMeans:
-        """The estimator that finds `count` clusters."""
+        """Return the estimator that finds `count` clusters."""
         return KMeans(count, n_init=self.inits, random_state=seed)
 
     def _fit(self, points: NDArray[Any], weights: NDArray[Any], count: int, seed: int) -> KMeans:
         means = self.estimator(min(count, count_distinct(points)), seed)
         with _thread_pools().limit(limits=1), warnings.catch_warnings():
-            # Distinct points may still coincide once their differences are squared.
+            # Distinct points may coincide when their differences are squared.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return means.fit(points, sample_weight=weights)
 
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    # To look for the libraries takes longer than to cluster a batch.
+    # Finding the libraries takes longer than clustering a batch.
     return ThreadpoolController()
 
 
 def check_points(points: Tensor, weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Make points and weights fit for clustering, or say why they are not.
+    """Convert points and weights for clustering, or raise an error.
 
     Half precision becomes single; weights that are all zero become ones.
     """
@@ -125,17 +125,17 @@ def check_points(points: Tensor, weights: Tensor, count: int) -> tuple[Tensor, T
 
 
 def count_distinct(points: NDArray[Any]) -> int:
-    """How many different rows there are.
+    """Count the distinct rows.
 
     >>> count_distinct(np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]]))
     2
     """
-    # Bytes compare much faster than rows; adding zero turns -0.0 into 0.0.
+    # Comparing bytes is much faster than comparing rows; adding zero turns -0.0 into 0.0.
     return len({row.tobytes() for row in np.ascontiguousarray(points + 0.0)})
 
 
 def squared_distances(points: Tensor, centroids: Tensor) -> Tensor:
-    """Squared distance of every point to every centroid, as (points, clusters)."""
+    """Return the squared distance of every point to every centroid, as (points, clusters)."""
     # Cancellation grows with the distance from the origin, so the origin moves to the middle.
     middle = centroids.mean(dim=0)
     points, centroids = points - middle, centroids - middle
@@ -144,7 +144,7 @@ def squared_distances(points: Tensor, centroids: Tensor) -> Tensor:
 
 
 def first_nearest(distances: Tensor) -> int:
-    """Position of the smallest distance; of equal ones the first. Rounding errors do not count.
+    """Return the position of the smallest distance; the first of equal ones, despite rounding.
 
     >>> first_nearest(torch.tensor([9.0, 2.0000001, 2.0, torch.inf]))
     1
@@ -156,7 +156,7 @@ def first_nearest(distances: Tensor) -> int:
 
 
 def nearest_centroids(points: Tensor, centroids: Tensor) -> Tensor:
-    """Number of the centroid nearest to every point."""
+    """Return the number of the nearest centroid of every point."""
     return squared_distances(points, centroids).argmin(dim=1)
 
 

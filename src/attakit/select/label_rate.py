@@ -1,4 +1,4 @@
-"""The pace of asking: labels per 1,000 samples, or a budget spread over a number of samples."""
+"""The label rate: labels per 1,000 samples, or a budget spread over a number of samples."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from attakit.errors import SettingError, check_count, check_range
 from attakit.queries import Allowance
 
-USUAL_PER_1000 = 30.0  # where there is no budget to spread, or no end of the stream in sight
+USUAL_PER_1000 = 30.0  # if there is no budget to spread, or the length of the stream is unknown
 USUAL_FIRST, USUAL_AT_DRIFT = 10, 8
 
 _ROUNDING = 1e-9
-_UNLIMITED = sys.maxsize // 2  # an allowance without a limit is about twice that
-_MOST_OWED = 50.0  # what an allowance of 0 holds back does not pile up without end
+_UNLIMITED = sys.maxsize // 2  # an allowance without a limit is about twice this
+_MOST_OWED = 50.0  # limit of what builds up while an allowance is 0
 _LARGEST_SHARE = 4  # extra labels take at most a quarter of a batch
-_FIRST_SHARE = 10  # of a budget that is spread, extra labels at first take at most a tenth
+_FIRST_SHARE = 10  # at first, extra labels take at most a tenth of a spread budget
 
 
 def whole(number: float) -> int:
-    """The whole part of a number that decimal settings add up to.
+    """Return the whole part of a number that decimal settings add up to.
 
     >>> int(0.29 * 100), whole(0.29 * 100)
     (28, 29)
@@ -30,25 +30,24 @@ def whole(number: float) -> int:
 
 
 class LabelRate:
-    """Says how many labels are due, batch after batch. Fractions add up.
+    """Computes how many labels are due, batch after batch. Fractions add up.
 
-    Without `per_1000`, `spread_over` and `per_batch`, it spreads the budget over the samples that
-    are left, if the allowance says how many. Otherwise it asks for 30 labels per 1,000 samples.
+    Without `per_1000`, `spread_over` and `per_batch`, it spreads the budget over the remaining
+    samples, if the allowance knows their number. Otherwise it asks for 30 labels per 1,000 samples.
 
     Parameters
     ----------
     per_1000
         Labels per 1,000 samples, within the budget.
     spread_over
-        Spread what the budget still allows evenly over this many samples instead. After that many
-        samples all that is left may be asked.
+        Spread the rest of the budget evenly over this many samples instead. After that, the whole
+        rest may be asked for.
     per_batch
-        Labels per batch instead, whatever its size. What a batch cannot use is not owed to later
-        ones.
+        Labels per batch instead, for any batch size. What a batch cannot use is not carried over.
     first
-        Labels on top of that at the first batch; at most a tenth of a budget that is spread.
+        Extra labels at the first batch; at most a tenth of a spread budget.
     at_drift
-        Labels on top of that where a new domain begins, if the method notices it.
+        Extra labels at the start of a new domain, if the method detects it.
 
     Examples
     --------
@@ -94,26 +93,26 @@ class LabelRate:
 
     @property
     def is_usual(self) -> bool:
-        """Whether all settings have their defaults, so that nothing was said about the pace."""
+        """True if all settings have their defaults."""
         no_pace = self.per_1000 is None and self.spread_over is None and self.per_batch is None
         return no_pace and (self.first, self.at_drift) == (USUAL_FIRST, USUAL_AT_DRIFT)
 
     @property
     def step(self) -> int:
-        """Number of the latest batch, where one at twice the pace counts as two."""
+        """Number of the latest batch; a batch at twice the pace counts as two."""
         return max(0, int(self.clock) - 1)
 
     def due(self, samples: int, allowance: Allowance, *, drifted: bool = False) -> int:
-        """Count a batch, and say how many of its samples to ask about.
+        """Count a batch, and return how many of its samples to ask about.
 
         Parameters
         ----------
         samples
             Size of the batch.
         allowance
-            What the budget still allows, at which pace, and how many samples are left.
+            The rest of the budget, the pace, and the number of remaining samples.
         drifted
-            Whether a new domain begins with the batch.
+            True if a new domain begins with the batch.
         """
         if samples == 0:
             return 0
@@ -126,11 +125,11 @@ class LabelRate:
         return max(0, min(whole(self.owed), allowance.count, most, samples))
 
     def spend(self, count: int) -> None:
-        """Note how many were asked about in fact."""
+        """Record how many samples were actually asked about."""
         self.owed -= count
 
     def _share(self, samples: int, allowance: Allowance) -> float:
-        """Labels for a batch at the usual pace."""
+        """Return the labels for a batch at the usual pace."""
         if self.per_batch is not None:
             return self.per_batch
         if not self._spreads(allowance):
@@ -142,7 +141,7 @@ class LabelRate:
         return max(0.0, allowance.count - self.owed) * min(1.0, samples / max(left, 1))
 
     def _most_owed(self, samples: int, now: float) -> float:
-        """What may be owed after a batch for which `now` labels came due."""
+        """Return the maximum debt after a batch with `now` due labels."""
         return max(_MOST_OWED, float(samples)) if self.per_batch is None else max(1.0, now)
 
     def _spreads(self, allowance: Allowance) -> bool:

@@ -12,9 +12,9 @@ from attakit.select.finite import check_finite
 
 
 class SmallestMargin:
-    """Ask about the samples whose two likeliest classes are nearly as likely. Every weight is 1.
+    """Asks about samples whose two most likely classes are nearly as likely. Every weight is 1.
 
-    The margin of a sample is p(ŷ₁) - p(ŷ₂), the probabilities of its two likeliest classes.
+    The margin of a sample is p(ŷ₁) - p(ŷ₂), the probabilities of its two most likely classes.
 
     Examples
     --------

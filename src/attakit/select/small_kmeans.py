@@ -21,20 +21,19 @@ from attakit.select.kmeans import (
 
 _MOST = 1000  # points whose inner products are held in memory
 _ROUNDS = 100
-_LIGHTEST = 1e-9  # of the heaviest point: less is no weight
+_LIGHTEST = 1e-9  # part of the heaviest point; less counts as no weight
 
 
 class SmallKMeans(SklearnKMeans):
     """K-means on the points' inner products, with all starts at once.
 
-    Starts are drawn as in K-means++ and improved by Lloyd's algorithm, as scikit-learn does, which
-    spends most of its time on other things where points are few. It takes over where there are
-    more than 1,000.
+    Starts are drawn as in K-means++ and improved by Lloyd's algorithm, like in scikit-learn, which
+    has much overhead for few points. For more than 1,000 points scikit-learn is used.
 
     Parameters
     ----------
     inits
-        Starts from different seeds; the best one counts.
+        Number of starts from different seeds; the best one counts.
 
     Examples
     --------
@@ -51,7 +50,7 @@ class SmallKMeans(SklearnKMeans):
         points, weights = check_points(points, weights, count)
         heavy = (weights > _LIGHTEST * weights.max()).cpu()
         rows, masses = points.cpu()[heavy].numpy(), weights.cpu()[heavy].numpy()
-        if len(np.unique(rows[:, 0])) < count:  # else there are enough different points
+        if len(np.unique(rows[:, 0])) < count:  # otherwise there are enough distinct points
             count = min(count, count_distinct(rows))
         found, objective = _best_labels(rows, masses, count, self.inits, seed)
         centroids = torch.from_numpy(_shares(found[None], masses, count).T @ rows).to(points)
@@ -67,7 +66,7 @@ class SmallKMeans(SklearnKMeans):
 def _best_labels(
     rows: NDArray[Any], masses: NDArray[Any], count: int, inits: int, seed: int
 ) -> tuple[NDArray[np.intp], float]:
-    """Cluster numbers of the best start, and the objective that it reaches."""
+    """Return the cluster numbers of the best start, and its objective."""
     rows = rows - rows.mean(axis=0)  # against cancellation
     gram = rows @ rows.T
     random = np.random.default_rng(seed)
@@ -91,9 +90,9 @@ def _nearest_seeds(
     inits: int,
     random: np.random.Generator,
 ) -> NDArray[np.intp]:
-    """Draw seeds far from each other, and say which is the nearest to each point: (inits, points).
+    """Draw seeds far from each other, and return each point's nearest seed: (inits, points).
 
-    Of some draws for a seed the one that brings most counts (greedy K-means++).
+    Of several draws for a seed, the most useful one counts (greedy K-means++).
     """
     squares = gram.diagonal()
     labels = np.zeros((inits, len(gram)), dtype=np.intp)
@@ -120,7 +119,7 @@ def _draw(chances: NDArray[Any], count: int, random: np.random.Generator) -> NDA
 
 
 def _shares(labels: NDArray[np.intp], masses: NDArray[Any], count: int) -> NDArray[Any]:
-    """Weights of points in the mean of each cluster, the clusters of all starts side by side."""
+    """Return the weights of points in the mean of each cluster, for the clusters of all starts."""
     one_hot = (labels.T[:, :, None] == np.arange(count)).reshape(len(masses), -1)
     heavy = one_hot * masses[:, None]
     found: NDArray[Any] = heavy / heavy.sum(axis=0).clip(np.finfo(masses.dtype).tiny)
@@ -128,7 +127,7 @@ def _shares(labels: NDArray[np.intp], masses: NDArray[Any], count: int) -> NDArr
 
 
 def _distances(gram: NDArray[Any], shares: NDArray[Any], inits: int) -> NDArray[Any]:
-    """Squared distances of points to means of clusters: (inits, points, clusters)."""
+    """Return squared distances of points to cluster means: (inits, points, clusters)."""
     products = gram @ shares
     found = gram.diagonal()[:, None] - 2 * products + (shares * products).sum(axis=0)
     by_start: NDArray[Any] = found.reshape(len(gram), inits, -1).swapaxes(0, 1)

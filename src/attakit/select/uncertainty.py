@@ -9,7 +9,7 @@ from attakit.select.finite import check_finite
 
 
 class HighestEntropy:
-    """Ask about the samples whose prediction is least sure. Every weight is 1.
+    """Asks about the samples with the least sure prediction. Every weight is 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""At random: what any cleverer selector must beat."""
+"""Random choice: the baseline that any selector must beat."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from attakit.select.askable import askable, selection_of
 
 
 class Uniform:
-    """Ask about samples at random, each with the same chance. Every weight is 1.
+    """Asks about random samples, each with the same probability. Every weight is 1.
 
     Parameters
     ----------
     seed
-        Of the draw.
+        Seed of the draw.
 
     Examples
     --------

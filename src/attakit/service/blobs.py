@@ -1,8 +1,8 @@
-"""Blobs: where the weights and checkpoints of a service are, on one machine or for many.
+"""Blobs: storage for a service's weights and checkpoints, on one machine or for many.
 
-The service writes and reads them as local files. In a folder these are the files themselves. A
-store that several machines reach (a table of the database, or an object store through fsspec) gets
-and gives copies of them.
+The service writes and reads local files. With a folder, these are the files themselves. With a
+store that several machines reach (a database table, or an object store through fsspec), attakit
+copies them there and back.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ IN_DATABASE = "database"
 
 
 class Blobs(Protocol):
-    """Whole files by name. `place` is what messages call the place they are in."""
+    """Whole files by name. `place` is the name of the location in messages."""
 
     place: str
 
     def writing(self, name: str) -> AbstractContextManager[Path]:
-        """Inside, write a file to the path that is given; afterwards it is kept under the name."""
+        """Write a file to the path that the block receives. It is then stored under the name."""
 
     def reading(self, name: str) -> AbstractContextManager[Path]:
-        """Inside, read the file from the path that is given; it is missing there if it is lost."""
+        """Read the file from the path that the block receives; it does not exist if it was lost."""
 
     def names(self, pattern: str = "*") -> list[str]:
-        """The names that match a pattern, sorted."""
+        """Return the names that match a pattern, sorted."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
 
     def remove_drafts(self, pattern: str) -> None:
-        """Remove what a process that was killed left of files whose names match a pattern."""
+        """Remove drafts that a killed process left, if their names match a pattern."""
 
 
 class Store(Protocol):
-    """Contents by name, in a place that all machines reach. A name never shows half a content."""
+    """Contents by name, in a place that all machines reach. Writes are atomic."""
 
     place: str
 
@@ -77,7 +77,7 @@ class FolderBlobs:
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        yield self.folder / name  # the functions that save weights and states replace it as a whole
+        yield self.folder / name  # functions that save weights and states replace it atomically
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Path]:
@@ -127,13 +127,13 @@ class StoredBlobs:
         self._store.remove(self._start + name)
 
     def remove_drafts(self, pattern: str) -> None:
-        """There are none: a content is put as a whole."""
+        """Do nothing: contents are written as a whole, so there are no drafts."""
 
 
 def open_blobs(settings: ServiceSettings, storage: Storage, kind: str) -> Blobs:
-    """The files of one kind (versions, checkpoints) of a service, where its settings say.
+    """Return the files of one kind (versions, checkpoints) of a service, in the place it uses.
 
-    Those of no kind ("") belong to the service as a whole.
+    Files with the kind "" belong to the service as a whole.
     """
     if settings.files is None:
         return FolderBlobs(settings.folder / kind)
@@ -146,8 +146,8 @@ def check_blobs(settings: ServiceSettings, storage: Storage) -> None:
     """Raise an error if the settings name no place for files that this service can use."""
     if settings.files == IN_DATABASE and not storage.is_shared:
         raise SettingError(
-            "files: 'database' is for PostgreSQL, got a service on SQLite, whose folder has room "
-            "for files. Leave `files` out, or set `database` to a PostgreSQL URL."
+            "files: 'database' needs PostgreSQL, got a service on SQLite, which stores files in "
+            "its folder. Leave `files` out, or set `database` to a PostgreSQL URL."
         )
     if settings.files not in (None, IN_DATABASE):
         ObjectStore(str(settings.files))

@@ -1,4 +1,4 @@
-"""Checks before a service starts, so that a wrong setting is one line and changes nothing."""
+"""Checks before a service starts. A wrong setting gives a one-line error and changes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attakit.service.web.local import is_loopback
 from attakit.settings.service import ServiceSettings
 
 ID_FILE = "service.id"
-FIRST_TOKEN = "admin"  # name of the token that a first start makes
+FIRST_TOKEN = "admin"  # name of the token that the first start creates
 _BATCH = 2
 
 
@@ -29,25 +29,25 @@ def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
     inputs = Inputs(settings.input, pixels=settings.server.pixels).blank(_BATCH)
     check_outputs(settings.model.name, source, inputs, settings.classes)
     if settings.model.weights is None:
-        # The learner and every restart build the model again, and must get the same one.
+        # The learner and every restart build the model again and must get the same one.
         check_repeatable(settings.model.name, source, source_model(settings))
     method = live_method(settings, source)
     if isinstance(method, ShowsModel):
-        _ = method.adapted_model  # one that cannot be served says so here
+        _ = method.adapted_model  # raises if the model cannot be served
 
 
 def make_first_token(settings: ServiceSettings, storage: Storage) -> str | None:
-    """Return a new token for the administrator if there never was one, and one is needed.
+    """Return a new administrator token if one is needed and none was ever created.
 
-    Of several servers that start together, one at a time may call it. Raise `SettingError` if other
-    machines could reach a server that needs no token.
+    If several servers start together, they must call it one at a time. Raise `SettingError` if
+    other machines could reach a server that needs no token.
     """
     server = settings.server
     if server.open:
         if not is_loopback(server.host):
             raise SettingError(
-                f"server.open: {server.host} can be reached from other machines, so everybody "
-                f"could do everything. Listen on 127.0.0.1, or use tokens."
+                f"server.open: {server.host} can be reached from other machines, so anyone could "
+                "do anything. Listen on 127.0.0.1, or use tokens."
             )
         return None
     return None if storage.tokens.any() else storage.tokens.create(FIRST_TOKEN, "admin", "service")
@@ -78,15 +78,15 @@ def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
     if owner not in (None, name):
         raise StateError(
             f"The database belongs to a service in another folder than {settings.folder}, where "
-            f"its model versions are. Start with that folder, or give another database. Servers on "
-            f"several machines need one place for files, which the setting `files` names."
+            "its model versions are. Start with that folder, or use another database. For servers "
+            "on several machines, set `files` to a place that all of them reach."
         )
     before, now = storage.key_values.get("classes"), list(settings.classes)
     if before not in (None, now):
         raise SettingError(
             f"classes: the service in {settings.folder} has the classes {', '.join(before)}, in "
-            f"this order, got {', '.join(now)}. Its labels would name others: keep the classes, "
-            f"or use another folder."
+            f"this order, got {', '.join(now)}. Stored labels would mean other classes. Keep the "
+            "classes, or use another folder."
         )
     fixed = _fixed_settings(settings)
     _check_fixed(settings, storage, fixed)
@@ -97,7 +97,7 @@ def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
 
 
 def _fixed_settings(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
-    """Settings that must not change once the service has learned: key -> (name, value)."""
+    """Settings that must not change after the service has learned: key -> (name, value)."""
     return {
         "method": ("method.name", settings.method.name),
         "input": ("input", _input_facts(settings)),
@@ -107,7 +107,7 @@ def _fixed_settings(settings: ServiceSettings) -> dict[str, tuple[str, Any]]:
 
 
 def _input_facts(settings: ServiceSettings) -> dict[str, Any]:
-    """What makes an input; names of columns are for people, and may change."""
+    """Return what defines an input. Column names are for people and may change."""
     texts = set() if settings.input.kind == "text" else {"tokenizer", "vocabulary", "length"}
     return settings.input.model_dump(mode="json", exclude={"columns", *texts})
 
@@ -120,7 +120,7 @@ def _check_fixed(
         if before is not None and before != now and storage.turns.last() >= 0:
             raise SettingError(
                 f"{setting}: the service in {settings.folder} has learned with {before}, got "
-                f"{now}. What it remembers would not fit: keep it, or use another folder."
+                f"{now}. Its stored data would not fit. Keep the setting, or use another folder."
             )
 
 

@@ -47,7 +47,7 @@ def demo_tables(folder: Path) -> dict[str, Any]:
         "labels": {"budget": 2000, "per_1000": 80, "settle_seconds": 2.0, "audit_share": 0.3},
         "learning": {"batch_size": 50, "batch_seconds": 5.0},
         "gate": {"every": 2},
-        "server": {"open": True},  # a newcomer needs no token
+        "server": {"open": True},  # newcomers need no token
     }
 
 
@@ -90,7 +90,7 @@ class SimulatedClients(_Simulated):
         images, labels = next(self._requests)
         answered = self.client.predict(images)
         self.truth.update(zip((one.sample for one in answered), labels, strict=True))
-        while len(self.truth) > REMEMBERED:  # the oldest: a demo may run for days
+        while len(self.truth) > REMEMBERED:  # drop the oldest, because a demo may run for days
             del self.truth[next(iter(self.truth))]
 
     def _batches(self) -> Iterator[tuple[list[bytes], list[int]]]:
@@ -109,8 +109,8 @@ class SimulatedClients(_Simulated):
 class SimulatedPeople(_Simulated):
     """A thread that answers one question after the other.
 
-    It knows the true classes of some samples, waits `delay` seconds before each answer, gives a
-    share of `wrong` answers, and leaves as many questions to visitors as `left` says.
+    It knows the true classes of some samples and waits `delay` seconds before each answer. A share
+    of `wrong` answers is wrong. It leaves the newest `left` questions to visitors.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class SimulatedPeople(_Simulated):
         self.seed = seed
 
     def run_once(self) -> None:
-        """Answer the oldest question, if there are more than visitors are left."""
+        """Answer the oldest question, if more are open than are left to visitors."""
         lease = self.client.lease()
         if lease is None:
             return
@@ -145,7 +145,7 @@ class SimulatedPeople(_Simulated):
     def _answer(self, lease: LeaseBody) -> None:
         question = lease.question
         label = self.truth.get(lease.sample)
-        if label is None:  # sent before a restart, so its class is not known here
+        if label is None:  # sent before a restart, so its class is unknown here
             self.client.answer(question, kind="skip")
             return
         draw = generator(self.seed, "simulated answer", question)

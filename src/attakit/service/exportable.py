@@ -20,7 +20,7 @@ from attakit.settings.service import ServiceSettings
 def service_model(
     place: Path, number: int | None = None, database: str | None = None
 ) -> Exportable:
-    """A version of a service's model, by default the one that answers, and how to use it.
+    """Return a version of a service's model, by default the served one, and how to use it.
 
     `place` is the service's folder or file; `database` replaces the URL in the settings.
     """
@@ -30,7 +30,7 @@ def service_model(
 
 
 def stored_model(settings: ServiceSettings, storage: Storage, version: Version) -> Exportable:
-    """A version of a service's model, and how to use it; `StateError` if its weights are gone."""
+    """Return a version of a service's model; `StateError` if its weights are gone."""
     blobs = open_blobs(settings, storage, VERSIONS)
     if version.file not in blobs.names():
         raise StateError(

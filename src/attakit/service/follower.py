@@ -1,4 +1,4 @@
-"""Follow the promotions: the promoted version answers from the next forward pass on."""
+"""Follow promotions: the next forward pass uses the promoted version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAUSE = 0.5  # seconds between two checks
 class Follower(Worker):
     """A thread that checks which version is promoted, and swaps the predictor's model.
 
-    If the file of a promoted version cannot be read, the present model continues to answer. If
+    If the file of a promoted version cannot be read, the current model continues to answer. If
     there is no model yet, the version promoted before it answers, or the source model.
 
     `load` turns a version into a model that is ready to answer. `unreadable` is called once with
@@ -46,7 +46,7 @@ class Follower(Worker):
         self.sync()
 
     def sync(self) -> None:
-        """Swap the model if another version is promoted than the one that answers."""
+        """Swap the model if the promoted version is not the one that answers."""
         promotion = self.versions.current()
         if promotion is None or promotion.version == self._unreadable:
             return

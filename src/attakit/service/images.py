@@ -1,4 +1,4 @@
-"""Image files from clients: check the header before the pixels are decoded; PNG for people."""
+"""Image files from clients: check the header before decoding pixels; PNG for people."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def open_image(content: bytes, limit: int) -> Image.Image:
     Raise what Pillow raises, or ValueError.
     """
     if content.startswith(b"\xff\xd8") and content.count(_SCAN) > _SCANS:
-        raise ValueError(f"it goes over its pixels more than {_SCANS} times")
+        raise ValueError(f"it has more than {_SCANS} scans")
     try:
         image = Image.open(BytesIO(content), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         most = min(limit, _PILLOW_LIMIT)
-        raise ValueError(f"it has more pixels than the {most} that are allowed") from error
+        raise ValueError(f"it has more than {most} pixels, the limit") from error
     for width, height in (image.size, _tile(image)):
         if width * height > limit:
             image.close()

@@ -98,11 +98,11 @@ class Inputs:
         return list(self._texts.read(texts))
 
     def read_stored_array(self, content: bytes) -> NDArray[np.float32]:
-        """The numbers of an array that `encode` wrote, to show them to people."""
+        """Return the numbers of an array that `encode` wrote, to show them to people."""
         return self._load_array(content).numpy()
 
     def blank(self, count: int) -> Tensor:
-        """A batch of empty inputs, to try a model with."""
+        """Return a batch of empty inputs, to test a model with."""
         kind = torch.int64 if self.table.kind == "text" else torch.float32
         return torch.zeros(count, *self.shape, dtype=kind)
 
@@ -120,7 +120,7 @@ class Inputs:
         return file.getvalue()
 
     def picture(self, content: bytes) -> bytes | None:
-        """Return a PNG file to show to people; None if inputs are no images.
+        """Return a PNG file to show to people; None if inputs are not images.
 
         It is made from the decoded pixels, so a browser never gets anything else from the upload.
         """
@@ -137,7 +137,7 @@ class Inputs:
     def _pixels(self, content: bytes, size: int | None) -> NDArray[np.uint8]:
         with _as_stream_error(), open_image(content, self.pixels) as image:
             large = image.width * image.height > _LARGE
-            with self._large_images if large else nullcontext():  # many at once would fill memory
+            with self._large_images if large else nullcontext():  # many at once fill the memory
                 return read_pixels(image, size)
 
     def _check_together(self, contents: Sequence[bytes]) -> None:
@@ -188,7 +188,7 @@ def _as_stream_error() -> Iterator[None]:
 
 def _as_numbers(numbers: object) -> NDArray[np.float32]:
     try:
-        with np.errstate(over="ignore"):  # what becomes infinite is refused as such
+        with np.errstate(over="ignore"):  # infinite values are refused later
             array = np.array(numbers)
             if array.dtype.kind not in "iuf":
                 raise TypeError

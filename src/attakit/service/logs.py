@@ -45,7 +45,7 @@ class JsonFormatter(logging.Formatter):
 
 @contextmanager
 def logging_to(path: Path | None) -> Iterator[None]:
-    """Inside, append logs as JSON lines to a file; None is the error stream.
+    """Append logs as JSON lines to a file inside the block; None is standard error.
 
     A file that reaches `LARGEST` bytes is renamed, and the oldest renamed file is deleted. So only
     one process may write to it.

@@ -1,4 +1,4 @@
-"""Models of a service: the source model as it was trained, and the versions made from it."""
+"""Models of a service: the trained source model, and the versions made from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSIONS = "versions"
 
 
 def source_model(settings: ServiceSettings) -> Classifier:
-    """The model that the service begins with, on its device."""
+    """Return the model that the service starts with, on its device."""
     table = settings.model
     module = _architecture(settings)
     if table.weights is not None:
@@ -39,7 +39,7 @@ def source_model(settings: ServiceSettings) -> Classifier:
 def live_method(
     settings: ServiceSettings, source: Classifier, rate: LabelRate | None = None
 ) -> Method:
-    """The method that the service runs, with the defaults that it has in a service."""
+    """Return the method that the service runs, with its defaults for a service."""
     table = settings.method
     kind = find_named(table.name, METHODS, "method")
     if isinstance(kind, type) and issubclass(kind, HasServiceSettings):
@@ -48,8 +48,8 @@ def live_method(
 
 
 def version_model(settings: ServiceSettings, blobs: Blobs, version: Version) -> Classifier:
-    """A version of the model, from the files of versions alone."""
-    # Not from `model.weights`: that file may be elsewhere by now.
+    """Load a version of the model, from the files of versions alone."""
+    # Not from `model.weights`: that file may have moved.
     network = _architecture(settings)
     with blobs.reading(SOURCE_FILE) as source:
         if source.exists():

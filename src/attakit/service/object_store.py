@@ -43,14 +43,14 @@ class ObjectStore:
         self._root = root.rstrip("/")
 
     def put(self, name: str, content: bytes) -> None:
-        """Keep a content under a name; what was there before is replaced."""
+        """Store a content under a name, and replace any old one."""
         path = self._path(name)
         with self._explained():
             self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
             self._system.pipe_file(path, content)
 
     def get(self, name: str) -> bytes | None:
-        """The content of a name; None if there is none."""
+        """Return the content of a name; None if there is none."""
         with self._explained():
             try:
                 return bytes(self._system.cat_file(self._path(name)))
@@ -58,7 +58,7 @@ class ObjectStore:
                 return None
 
     def names(self, start: str) -> list[str]:
-        """All names that begin with a text that ends with a slash."""
+        """Return all names with this prefix, which ends with a slash."""
         with self._explained():
             try:
                 found = self._system.ls(self._path(start.rstrip("/")), detail=True)
@@ -68,7 +68,7 @@ class ObjectStore:
         return [start + name.rpartition("/")[2] for name in files]
 
     def remove(self, name: str) -> None:
-        """Remove a name, if it is there."""
+        """Remove a name, if it exists."""
         with self._explained():
             try:
                 self._system.rm_file(self._path(name))
@@ -80,11 +80,11 @@ class ObjectStore:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Libraries of object stores raise errors of their own kinds."""
+        """Object store libraries raise their own kinds of errors."""
         try:
             yield
         except Exception as error:
             raise StateError(
-                f"Files: {self.place} cannot be used ({type(error).__name__}: {error}). Look "
-                f"whether it can be reached and its credentials are right."
+                f"Files: {self.place} cannot be used ({type(error).__name__}: {error}). Check that "
+                "it can be reached and that its credentials are right."
             ) from error

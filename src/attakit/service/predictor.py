@@ -1,4 +1,4 @@
-"""Answer requests with the promoted model. Requests that come together share a forward pass."""
+"""Answer requests with the promoted model. Concurrent requests share a forward pass."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ class Predictor(Worker):
         self._serving = (model, version)  # replaced as a whole, so that a swap is atomic
         self._requests: queue.Queue[_Request | None] = queue.Queue()  # None: stop waiting
         self._submitting = threading.Lock()
-        self._computing = threading.Lock()  # one forward pass at a time, in whatever thread
+        self._computing = threading.Lock()  # one forward pass at a time, in any thread
 
     @property
     def ready(self) -> bool:
-        """Whether there is a model, and `stop` was not called."""
+        """True if there is a model and `stop` was not called."""
         return self._serving[0] is not None and not self._stopping.is_set()
 
     @property
@@ -107,15 +107,15 @@ class Predictor(Worker):
         request = _Request(inputs, Future(), time.monotonic())
         with self._submitting:
             if self._stopping.is_set():
-                raise StateError("Predictor: it is stopped and answers no more. Start another.")
+                raise StateError("Predictor: it is stopped. Start another one.")
             self._requests.put(request)
         return request.answer
 
     def predict(self, inputs: Tensor) -> ServedPrediction:
         """Answer a request, and wait for the answer.
 
-        A request that comes alone is answered in the caller's thread: handing it to another one
-        and waiting for company costs more than the forward pass of a small model.
+        A single request is answered in the caller's thread. Passing it to another thread and
+        waiting for others costs more than the forward pass of a small model.
         """
         if self._computing.acquire(blocking=False):
             try:
@@ -135,7 +135,7 @@ class Predictor(Worker):
         return self._stopping.is_set() and self._requests.empty()
 
     def run_once(self) -> None:
-        """Answer the requests that wait, in one forward pass."""
+        """Answer the waiting requests in one forward pass."""
         requests = [one for one in self._gather() if one.answer.set_running_or_notify_cancel()]
         if requests:
             with self._computing:
@@ -147,7 +147,7 @@ class Predictor(Worker):
         super()._run()
 
     def _gather(self) -> list[_Request]:
-        """The requests of the next forward pass; none if the predictor is stopping."""
+        """Return the requests of the next forward pass; none if the predictor is stopping."""
         first = self._requests.get()
         if first is None:
             return []

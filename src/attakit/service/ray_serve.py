@@ -38,7 +38,7 @@ def serve_on_ray(
 ) -> None:
     """Run a service on a Ray cluster until Ctrl-C or SIGTERM.
 
-    Every node needs attakit and the file of weights, but no folder in common.
+    Every node needs attakit and the weights file, but no shared folder.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def serve_on_ray(
         The service's settings. Its database must be PostgreSQL, and `files` must name a place that
         all nodes reach.
     address
-        The address of the cluster. None takes the one that Ray finds, or starts one.
+        The address of the cluster. With None, Ray finds one or starts one.
     learner
-        Whether the cluster runs the learner too.
+        If true, the cluster runs the learner too.
     started
-        A callback for the moment at which the service answers requests, as that of `serve`.
+        A callback for the moment when the service answers requests, as in `serve`.
     stop
         An event that ends the service, for programs without signals.
     """
@@ -80,9 +80,9 @@ def serve_on_ray(
 
 
 def _prepared(settings: ServiceSettings) -> tuple[ServiceSettings, str | None]:
-    """Check everything here, where an error reaches the person who started the service.
+    """Check everything here, so that the person who started the service sees the error.
 
-    Return the settings, and the token of the administrator if there was none yet.
+    Return the settings, and a new administrator token if there was none yet.
     """
     settings = with_saved_method(settings)
     source = source_model(settings)
@@ -96,7 +96,7 @@ def _prepared(settings: ServiceSettings) -> tuple[ServiceSettings, str | None]:
 
 
 def _deployment(serve: Any, settings: ServiceSettings) -> Any:
-    """The app as a deployment, whose replicas are as many as the requests need."""
+    """Return the app as a deployment with as many replicas as the requests need."""
     table = settings.ray
 
     def build() -> FastAPI:  # in each replica
@@ -110,7 +110,7 @@ def _deployment(serve: Any, settings: ServiceSettings) -> Any:
             "max_replicas": table.max_replicas,
             "target_ongoing_requests": table.requests_per_replica,
         },
-        # More wait in the proxy: the replica itself refuses what it cannot hold.
+        # More requests wait in the proxy. The replica refuses what it cannot hold.
         max_ongoing_requests=4 * table.requests_per_replica,
         ray_actor_options={"num_cpus": settings.server.threads},
         health_check_period_s=_HEALTH_SECONDS,
@@ -119,7 +119,7 @@ def _deployment(serve: Any, settings: ServiceSettings) -> Any:
 
 
 class LearnerActor:
-    """The learner in an actor. Ray starts it again wherever there is room if its node dies."""
+    """The learner in an actor. If its node dies, Ray restarts it on another one."""
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._stop = threading.Event()
@@ -127,12 +127,12 @@ class LearnerActor:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the learner after its present turn."""
+        """End the learner after the current turn."""
         self._stop.set()
         self._thread.join()
 
     def is_alive(self) -> bool:
-        """Whether the learner works, or waits for the one that leads."""
+        """True if the learner works, or waits for the one that leads."""
         return self._thread.is_alive()
 
     def _learn(self, settings: ServiceSettings) -> None:

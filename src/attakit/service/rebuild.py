@@ -1,4 +1,4 @@
-"""`attakit rebuild`: bring back a learner whose checkpoint is lost or damaged."""
+"""`attakit rebuild`: restore a learner whose checkpoint is lost or damaged."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "settings.json"
 _HIDDEN = "***"  # SQLAlchemy writes this in place of a password
-# Which defaults of methods a service began with is saved with its settings. It keeps them: other
-# ones would not fit what its learner remembers. The first versions saved nothing of the kind.
+# The file also records which method defaults the service began with. The service keeps them,
+# because others would not fit the learner's state. The first versions recorded nothing.
 _DEFAULTS, _FIRST, _PRESENT = "defaults", 1, 2
 _FIRST_CLUSTERS = {"cluster_growth": 1.0, "initial_clusters": 10}
 
@@ -67,14 +67,14 @@ def find_settings(place: Path) -> ServiceSettings:
 
 
 def with_saved_method(settings: ServiceSettings) -> ServiceSettings:
-    """Continue with the method that the service in the folder has, and with the defaults it had.
+    """Continue with the method that the service in the folder has, and with its old defaults.
 
     The default method has changed once, and so have SimATTA's defaults. A folder cannot change its
-    method. A setting that is given counts more than the saved one and more than any default.
+    method. Given settings override saved ones and defaults.
     """
     given = settings.method
     table = given.model_dump(exclude_unset=True)
-    with suppress(StateError):  # unreadable: the database still knows the method and checks it
+    with suppress(StateError):  # unreadable: the database also knows the method and checks it
         saved = (_read_saved(settings.folder) or {}).get("method", {})
         if "name" not in table and saved.get("name", given.name) != given.name:
             table = {**saved, **table}
@@ -84,7 +84,7 @@ def with_saved_method(settings: ServiceSettings) -> ServiceSettings:
 
 
 def _first_or_present(folder: Path) -> int:
-    """Which defaults the service in a folder has; the present ones where there is none yet."""
+    """Return which defaults the service in a folder has; the current ones for a new folder."""
     try:
         saved = _read_saved(folder)
     except StateError:
@@ -93,7 +93,7 @@ def _first_or_present(folder: Path) -> int:
 
 
 def _with_first_defaults(table: dict[str, Any]) -> dict[str, Any]:
-    """A table [method] as services read it that began before SimATTA's defaults changed."""
+    """Read a table [method] like services that began before SimATTA's defaults changed."""
     if table["name"] != "simatta":
         return table
     selector, trainer = (
@@ -130,9 +130,9 @@ def open_service(
     clock: Callable[[], float] = time.time,
     new: bool = True,
 ) -> Storage:
-    """Open the storage of a service; `database` is a URL to use instead of that in the settings.
+    """Open the storage of a service. `database` is a URL that overrides the settings.
 
-    Unless it may be `new`, raise `StateError` if it is a file that is not there.
+    Unless it may be `new`, raise `StateError` if its file does not exist.
     """
     url = database or settings.database
     check_password(url)
@@ -161,7 +161,7 @@ def _read_saved(folder: Path) -> dict[str, Any] | None:
     try:
         tables = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(tables, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
     except (OSError, ValueError) as error:
         raise StateError(f"{path} cannot be read ({error}). Start the service again.") from error
     return tables

@@ -48,11 +48,11 @@ log = logging.getLogger(__name__)
 
 LOCK_FILE = "server.lock"
 LEARNER_LOG = "learner.log"
-FAILED = 1  # exit code of a learner that is worth starting again
-_SUSPICIOUS = 3  # ends of the learner in a row, each soon after its start
+FAILED = 1  # exit code of a learner that should be restarted
+_SUSPICIOUS = 3  # quick failures of the learner in a row
 _KEEPS_DYING = (
-    f"The learner has ended {_SUSPICIOUS} times in a row, each time soon after its start. It is "
-    f"restarted again; the log says why it ends. The promoted model continues to answer."
+    f"The learner has ended {_SUSPICIOUS} times in a row, each time soon after its start. The log "
+    "says why. attakit restarts it again. The promoted model continues to answer."
 )
 
 
@@ -92,12 +92,11 @@ def serve(
     ----------
     settings
         The service's settings. With port 0 the system chooses a free port.
-    started
-        A callback for the moment at which the server accepts requests. It gets the address, and
-        at a first start the token of the administrator, which is shown only once.
+    A callback for the moment when the server accepts requests. It gets the address and, at the
+    first start, the administrator token, which is shown only once.
     log_file
-        The log file of the server; the learner writes `LEARNER_LOG` in the same folder. None is
-        the error stream for both.
+        The log file of the server. The learner writes `LEARNER_LOG` in the same folder. None is
+        standard error for both.
     learner
         False leaves learning to `attakit learn`. Then any number of servers may run.
     """
@@ -106,9 +105,9 @@ def serve(
     settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
-    make_service_folder(settings.folder)  # the storage does not if the database is elsewhere
+    make_service_folder(settings.folder)  # also needed if the database is elsewhere
     with open_service(settings) as storage:
-        with storage.alone("start"):  # of several servers that start together, one makes it
+        with storage.alone("start"):  # if several servers start together, one creates it
             token = make_first_token(settings, storage)
         # The log is opened with the lock held, because only one process may write to it.
         alone = learner or log_file is not None
@@ -126,7 +125,7 @@ def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], N
     host, port = listener.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     config = uvicorn_config(app, app.state.service.settings.server)
-    # uvicorn raises the signal that stopped it again, after the last request has ended.
+    # After the last request, uvicorn raises the signal that stopped it again.
     with suppress(Interrupted), stoppable("Stopped.", at_once=True):
         _Server(config, lambda: started(address)).run(sockets=[listener])
 
@@ -140,7 +139,7 @@ def running_service(
     *,
     learner: bool = True,
 ) -> Iterator[FastAPI]:
-    """Inside, the promoted model answers, and the learner runs if one is wanted; gives the app."""
+    """Serve the promoted model inside the block, and run the learner if wanted. Yields the app."""
     server = settings.server
     files = prepare_files(settings, storage, source)
     with ExitStack() as stack:
@@ -170,12 +169,12 @@ def running_service(
 
 
 def prepare_files(settings: ServiceSettings, storage: Storage, source: Classifier) -> VersionFiles:
-    """Check that settings, database and files belong together, and begin a new service."""
-    with storage.alone("start"):  # of several processes that start together, the first begins it
+    """Check that settings, database and files belong together, and set up a new service."""
+    with storage.alone("start"):  # if several processes start together, the first sets it up
         check_compatible(settings, storage)
         files = VersionFiles(open_blobs(settings, storage, VERSIONS), storage.versions, source)
         files.begin(time.time())
-    save_settings(settings)  # not earlier: a failed start must not replace the last ones
+    save_settings(settings)  # not earlier: a failed start must not replace the last settings
     return files
 
 
@@ -188,7 +187,7 @@ def _record_death(storage: Storage, code: int, in_a_row: int) -> None:
 def _record_unreadable(storage: Storage, number: int) -> None:
     text = (
         f"Version {number} is promoted, but its file cannot be used. The version before it "
-        f"continues to answer. Roll back to another version."
+        "continues to answer. Roll back to another version."
     )
     storage.events.add("alarm", "server", what="serving", text=text)
 
@@ -196,7 +195,7 @@ def _record_unreadable(storage: Storage, number: int) -> None:
 def run_learner_process(
     settings: ServiceSettings, parent: int, log_file: Path | None = None
 ) -> None:
-    """Run the learner until the service ends; the main function of the learner process.
+    """Run the learner until the service ends. This is the main function of the learner process.
 
     Parameters
     ----------
@@ -220,8 +219,8 @@ def _warn_if_shared(folder: Path) -> None:
     """Warn if other users may read the folder. An existing folder keeps its mode."""
     if is_shared(folder):
         log.warning(
-            "other users of this machine may enter the folder %s (mode %o), which contains images, "
-            "answers and the key of sessions; unless they should, run: chmod 700 %s",
+            "other users of this machine may enter the folder %s (mode %o), which contains "
+            "images, answers and the session key; to prevent this, run: chmod 700 %s",
             folder,
             S_IMODE(folder.stat().st_mode),
             folder,
@@ -229,10 +228,10 @@ def _warn_if_shared(folder: Path) -> None:
 
 
 def uvicorn_config(app: FastAPI, server: ServerTable) -> BoundedConfig:
-    """The configuration of the web server, with the limits of its connections.
+    """Return the configuration of the web server, with connection limits.
 
     By default uvicorn trusts the header X-Forwarded-For from any program on this machine, which
-    could then use any number of addresses. So the header counts only if the operator names proxies.
+    could then fake any address. So the header counts only if the operator names proxies.
     """
     bounds = Connections(
         server.connections, head_seconds=server.head_seconds, stalled_seconds=server.body_seconds

@@ -1,4 +1,4 @@
-"""Run the learner in a process of its own, and start it again when it dies."""
+"""Run the learner in its own process, and restart it when it dies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from attakit.service.worker import Worker
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-STABLE = 60.0  # seconds after which an earlier death is forgotten
+STABLE = 60.0  # seconds after which an earlier death no longer counts
 PATIENCE = 30.0  # seconds that a turn may take to end when the service stops
-GAVE_UP = 3  # exit code of a process that would end the same way if it were started again
+GAVE_UP = 3  # exit code of a process that would fail in the same way again
 
 
 class Supervisor(Worker):
@@ -42,17 +42,17 @@ class Supervisor(Worker):
         self.died = died
         self._in_a_row = 0
         self._process: multiprocessing.process.BaseProcess | None = None
-        # Only the thread that waits for the process asks the system about it: of two that ask at
-        # once, one never learns the exit code.
+        # Only the thread that waits for the process asks the system about it. If two threads ask at
+        # once, one never gets the exit code.
         self._running = threading.Event()
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs at this moment."""
+        """True if the process runs now."""
         return self._running.is_set()
 
     def check_alive(self) -> bool:
-        """Return whether the process runs at this moment."""
+        """Return True if the process runs now."""
         return self.is_alive
 
     def stop(self) -> None:
@@ -90,7 +90,7 @@ class Supervisor(Worker):
         self._process = process
         process.start()
         self._running.set()
-        if self.is_done():  # stop() came while it was being started
+        if self.is_done():  # stop() was called during the start
             process.terminate()
         process.join()
         self._running.clear()

@@ -51,7 +51,7 @@ class TextReader:
             )
 
     def read(self, texts: Sequence[object]) -> Tensor:
-        """Token ids of texts: one row each, cut or padded to the length."""
+        """Return the token ids of texts: one row each, cut or padded to the length."""
         checked = [_checked(text) for text in texts]
         found = tokenize(self._name, self._tokenizer, checked)
         padded = pad_tokens(

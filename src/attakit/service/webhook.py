@@ -79,7 +79,7 @@ class Webhook(Worker):
         if self._role is not None and not self._role.hold():
             self._leads = False
             return
-        if not self._leads:  # another server may have sent some until now
+        if not self._leads:  # another server may have sent some
             self._last_sent = self._saved = self._key_values.get(_LAST_SENT, self._last_sent)
             self._leads = True
         newest = self._newest()

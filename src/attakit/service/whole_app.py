@@ -1,4 +1,4 @@
-"""An app that makes and ends what it needs, for programs that run ASGI apps themselves."""
+"""An app that starts and stops everything it needs, for programs that run ASGI apps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attakit.settings.service import ServiceSettings
 
 
 def whole_app(settings: ServiceSettings) -> FastAPI:
-    """One server of a deployment, without a learner. Its lifespan ends everything it has begun."""
+    """Build one server of a deployment, without a learner. Its lifespan stops what it started."""
     settings = with_saved_method(settings)
     make_service_folder(settings.folder)
     stack = ExitStack()

@@ -21,10 +21,10 @@ class Worker(ABC):
     name
         The thread's name; log lines mention it.
     pause
-        Seconds to wait before each run. None waits until somebody calls `wake`.
+        Seconds to wait before each run. None waits until `wake` is called.
     retry_pauses
-        Seconds to wait after the first, second, … failure in a row; the last one is repeated.
-        Without any, a failure changes nothing about the pause.
+        Seconds to wait after the first, second, … failure in a row; the last one is repeated. If
+        empty, failures do not change the pause.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Worker(ABC):
         """Do one piece of work."""
 
     def start(self) -> None:
-        """Start the thread, unless it runs already; a stopped worker starts again."""
+        """Start the thread if it is not running. A stopped worker starts again."""
         if self._thread is None or not self._thread.is_alive():
             self._stopping.clear()
             self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
@@ -70,7 +70,7 @@ class Worker(ABC):
         self.join()
 
     def wake(self) -> None:
-        """Cut the present pause short, or the next one if there is none at present."""
+        """End the current pause, or skip the next one."""
         self._awake.set()
 
     def end(self) -> None:
@@ -79,7 +79,7 @@ class Worker(ABC):
         self.wake()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until the thread has ended, at most for the seconds given."""
+        """Wait until the thread has ended, at most `timeout` seconds."""
         if self._thread is not None:
             self._thread.join(timeout)
 
@@ -91,7 +91,7 @@ class Worker(ABC):
         self.stop()
 
     def is_done(self) -> bool:
-        """Whether the thread may end now; a worker with a queue first empties it."""
+        """True if the thread may end now. A worker with a queue empties it first."""
         return self._stopping.is_set()
 
     def on_failure(self, error: Exception) -> None:

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-# Strict, because true is no number and 0.5 no count.
+# Strict, because true is not a number and 0.5 is not a count.
 Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 Share = Annotated[float, Field(strict=True, ge=0, lt=1)]
@@ -26,13 +26,13 @@ DEFAULT_TRAINER = "distilling"
 
 
 class Table(BaseModel):
-    """A table of an experiment file: frozen, and strict about its keys."""
+    """A table of an experiment file. Frozen; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class OpenTable(BaseModel):
-    """A table with a few keys of its own; every other key is a setting of what it names."""
+    """A table with a few keys of its own. Every other key is a setting of the thing it names."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -42,7 +42,7 @@ class OpenTable(BaseModel):
 
 
 class RowsTable(Table):
-    """What [stream.table] and [stream.text] share: a file of rows, and what its columns are."""
+    """Keys that [stream.table] and [stream.text] share: a file of rows, and its columns."""
 
     file: Path
     label: str = "label"
@@ -91,7 +91,7 @@ class StreamTable(Table):
     @classmethod
     def _each_once(cls, targets: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(targets)) < len(targets):
-            raise PydanticCustomError("targets", "names that differ, each domain once")
+            raise PydanticCustomError("targets", "different names, each domain once")
         return targets
 
     @field_validator("rest")
@@ -168,7 +168,7 @@ class ModelOracleTable(Table):
 
 
 class CrowdTable(Table):
-    """[labels.crowd]: simulated people, of whom some answer each question."""
+    """[labels.crowd]: simulated people; some of them answer each question."""
 
     noise: Annotated[tuple[Rate, ...], Field(min_length=1)] = (0.05, 0.1, 0.3, 0.5, 0.7)
     answers: Positive = 3
@@ -177,7 +177,7 @@ class CrowdTable(Table):
 
 
 class LabelsTable(PacedTable):
-    """[labels]: how many may be asked, how fast, and who answers how."""
+    """[labels]: how many questions may be asked, how fast, and who answers."""
 
     matched: Count | None = None
     buffer: Count = 0
@@ -201,7 +201,7 @@ class LabelsTable(PacedTable):
 
     @property
     def limit(self) -> int | None:
-        """Labels that may be had; None without a limit."""
+        """The label budget; None without a limit."""
         if self.matched is not None:
             return self.matched
         return None if self.budget == "unlimited" else self.budget
@@ -222,7 +222,7 @@ class PoolTable(Table):
 
     @property
     def name(self) -> str:
-        """What tables call it unless it has a label."""
+        """The name in tables, unless a label is set."""
         named = self.selector if isinstance(self.selector, str) else self.selector.get("name")
         return f"pool, {named or DEFAULT_SELECTOR}"
 
@@ -274,11 +274,11 @@ class Experiment(Table):
 
     @property
     def label(self) -> str:
-        """What tables call this method."""
+        """The name of this method in tables."""
         table = self.method if self.pool is None else self.pool
         return table.label or table.name
 
     @property
     def asks(self) -> bool:
-        """Whether a person at the keyboard answers."""
+        """True if a person at the keyboard answers."""
         return self.labels.oracle == "ask"

@@ -1,4 +1,4 @@
-"""Settings files: TOML with overrides. An unknown key is an error that names the nearest known."""
+"""Settings files: TOML with overrides. For an unknown key, errors name the closest known one."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
 
 
 def read_tables(path: Path, kind: str) -> dict[str, Any]:
-    """The tables of a TOML file, unchecked; `kind` says in errors what the file is: "a suite"."""
+    """Read the tables of a TOML file, unchecked. `kind` names the file in errors: "a suite"."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise SettingError(
-            f"There is no {kind.partition(' ')[2]} file at {path}. Check its name; a path is taken "
-            f"from the folder that the command is started in."
+            f"There is no {kind.partition(' ')[2]} file at {path}. Check the name. Paths are "
+            "relative to the folder where you start the command."
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} cannot be read as {kind} file: {error}.") from error
@@ -75,7 +75,7 @@ def parse_service(tables: Mapping[str, Any], where: str = "service") -> ServiceS
 
 
 def parse_tables(kind: type[_Settings], tables: Mapping[str, Any], where: str) -> _Settings:
-    """Check plain tables and turn them into settings; `where` begins the message of an error."""
+    """Check plain tables and turn them into settings. `where` is the prefix of error messages."""
     try:
         return kind.model_validate(dict(tables))
     except ValidationError as error:
@@ -83,7 +83,7 @@ def parse_tables(kind: type[_Settings], tables: Mapping[str, Any], where: str) -
 
 
 def apply_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Set `a.b=c` in nested tables. Values are TOML; what is not TOML is taken as text.
+    """Set `a.b=c` in nested tables. Values are TOML; anything else is taken as text.
 
     >>> apply_overrides({"method": {"name": "tent"}}, ["method.lr=1e-4", "method.name=simatta"])
     {'method': {'name': 'simatta', 'lr': 0.0001}}
@@ -99,7 +99,7 @@ def apply_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> dict
 
 
 def put_value(tables: dict[str, Any], names: Sequence[str], value: Any, *, where: str) -> None:
-    """Set one value in nested tables, in place, making tables that are missing.
+    """Set one value in nested tables, in place, and create missing tables.
 
     >>> tables = {"method": {"name": "tent"}}
     >>> put_value(tables, ["method", "lr"], 0.1, where="example")
@@ -122,7 +122,7 @@ def _value(text: str) -> Any:
 
 
 def copy_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of nested tables that may be changed; other values are shared."""
+    """Copy nested tables so that the copy can be changed. Other values are shared."""
     return {
         name: copy_tables(value) if isinstance(value, Mapping) else value
         for name, value in tables.items()
@@ -130,7 +130,7 @@ def copy_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_problem(error: ValidationError, root: type[BaseModel]) -> str:
-    """What is wrong first, in a sentence, where tables of the kind `root` were checked."""
+    """Describe the first problem in one sentence. `root` is the kind of table that was checked."""
     problems = error.errors()
     path, table = _locate(problems[0]["loc"], root)
     if problems[0]["type"] == "extra_forbidden":
@@ -139,8 +139,8 @@ def _first_problem(error: ValidationError, root: type[BaseModel]) -> str:
         return f"unknown setting {'.'.join(path)}.{hint} Known: {', '.join(known)}."
     if problems[0]["type"] == "missing":
         return f"{'.'.join(path)} is missing."
-    # A setting of several types has one problem for each. What is wrong with a list because of what
-    # is wrong with its first item is no news.
+    # A setting that allows several types has one problem per type. If the first item of a list is
+    # wrong, the problem of the list itself adds nothing.
     given = problems[0]["input"]
     same = [
         problem
@@ -151,7 +151,7 @@ def _first_problem(error: ValidationError, root: type[BaseModel]) -> str:
     return f"{'.'.join(path)} must be {wanted}, got {given!r}."
 
 
-# What pydantic finds wrong, as a user of TOML would name what is right.
+# What pydantic expects, in the words of a TOML user.
 _KINDS = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
@@ -173,7 +173,7 @@ def _wanted(problem: ErrorDetails) -> str:
 def _locate(
     location: tuple[int | str, ...], root: type[BaseModel]
 ) -> tuple[list[str], type[BaseModel]]:
-    """Names down to the setting itself, and the table it belongs to."""
+    """Return the names down to the setting itself, and the table it belongs to."""
     table = root
     names: list[str] = []
     for part in location:
@@ -189,6 +189,6 @@ def _locate(
 
 
 def _table_inside(annotation: Any) -> type[BaseModel] | None:
-    """The table that a setting is, or that a list of tables holds."""
+    """Return the table type of a setting, also if it is a list of tables."""
     kinds = (annotation, *get_args(annotation))
     return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)

@@ -32,8 +32,8 @@ def _different(names: tuple[str, ...]) -> tuple[str, ...]:
     if same is not None:
         raise PydanticCustomError(
             "classes",
-            "names that differ in more than spaces around them or the form of their accents, "
-            "since files of answers do not tell {one} from {other}",
+            "names that differ in more than surrounding spaces or the form of their accents: "
+            "files of answers cannot distinguish {one} from {other}",
             {"one": repr(same[0]), "other": repr(same[1])},
         )
     return names
@@ -60,27 +60,27 @@ class InputTable(Table):
     kind: Literal["image", "array", "text"] = "image"
     size: Positive = 224  # images are scaled to size × size
     channels: Literal[1, 3] = 3
-    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of ImageNet
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # ImageNet's
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
-    shape: tuple[Positive, ...] = ()  # of one array, for kind = "array"
-    columns: tuple[str, ...] = ()  # names of the numbers of an array, for people
+    shape: tuple[Positive, ...] = ()  # shape of one array, for kind = "array"
+    columns: tuple[str, ...] = ()  # names of an array's numbers, shown to people
     tokenizer: str | None = None  # for kind = "text"
     vocabulary: Annotated[int, Field(ge=3)] = 4096  # token ids are below this
     length: Positive = 64  # token ids of a text
 
 
 class LiveMethodTable(MethodTable):
-    """[method]: as in an experiment, with another default. A folder keeps the one it began with."""
+    """[method]: as in an experiment, with another default. A folder keeps its first method."""
 
     name: str = "anchor_head"
 
 
 class ServiceLabelsTable(PacedTable):
-    """[labels]: how many questions may be put, how fast, and when an answer counts."""
+    """[labels]: how many questions may be asked, how fast, and when an answer counts."""
 
     per_hour: Count | Literal["unlimited"] = "unlimited"
-    per_class: Count | Literal["unlimited"] = "unlimited"  # by the class the model guesses
-    audit_share: Rate = 0.3  # of the questions, drawn uniformly and never learned from
+    per_class: Count | Literal["unlimited"] = "unlimited"  # by predicted class
+    audit_share: Rate = 0.3  # share of questions drawn uniformly and never learned from
     policy: Literal["first", "majority", "reliability", "newest"] = "first"
     answers: Positive = 1  # people who answer each question, for majority and reliability
     lease_seconds: Seconds = 60.0
@@ -104,7 +104,7 @@ class ServiceLabelsTable(PacedTable):
 
 
 class LabellingTable(Table):
-    """[labelling]: what people see who label."""
+    """[labelling]: what annotators see."""
 
     instructions: str = ""
     about: dict[str, str] = Field(default={})  # a sentence about a class, by its name
@@ -112,12 +112,12 @@ class LabellingTable(Table):
 
 
 class LearningTable(Table):
-    """[learning]: when the learner takes a turn, and how much of the machine it takes."""
+    """[learning]: when the learner takes a turn, and how much of the machine it uses."""
 
     batch_size: Positive = 50
-    batch_seconds: Seconds = 30.0  # a smaller batch is taken after this time
+    batch_seconds: Seconds = 30.0  # after this time a smaller batch is used
     keep: Rate = 1.0  # share of the inputs that is stored for the learner
-    backlog: Positive = 1000  # if more samples wait, a batch is drawn and the others passed over
+    backlog: Positive = 1000  # if more samples wait, a batch is drawn and the others are skipped
     checkpoint_every: Positive = 5  # turns
     threads: Positive = 1
     niceness: Annotated[int, Field(ge=0, le=19)] = 10
@@ -127,11 +127,11 @@ class GateTable(Table):
     """[gate]: what a candidate must prove before it is promoted."""
 
     every: Positive = 1  # turns with training between two candidates
-    audit_window: Positive = 200  # newest audit answers that count
+    audit_window: Positive = 200  # how many of the newest audit answers count
     audit_needed: Annotated[Positive, Field(validate_default=True)] = 8
     audit_margin: Margin = 0.05
     source_margin: Margin = 0.05
-    trust: Margin = 0.02  # agreement with the source model to be surpassed, from chance (0) to 1
+    trust: Margin = 0.02  # required agreement with the source model, from chance (0) to 1
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.9
     roll_back: bool = True
     keep_versions: Positive = 20
@@ -146,7 +146,7 @@ class GateTable(Table):
 
 
 class DriftTable(Table):
-    """[drift]: alarms, and how much faster labels are asked for after one."""
+    """[drift]: drift alarms, and how much faster to ask for labels after one."""
 
     delta: Annotated[float, Field(gt=0, lt=1)] = 0.002
     boost: Annotated[float, Field(ge=1)] = 2.0
@@ -154,7 +154,7 @@ class DriftTable(Table):
 
 
 class RetentionTable(Table):
-    """[retention]: how much of what was sent is kept; whatever comes first."""
+    """[retention]: how much of the data to keep. The first limit that is reached applies."""
 
     images: Count = 10_000
     days: Annotated[float, Field(ge=0)] = 30.0
@@ -162,23 +162,23 @@ class RetentionTable(Table):
 
 
 class ServerTable(Table):
-    """[server]: where it listens, and what it refuses."""
+    """[server]: where the server listens, and what it refuses."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
-    open: bool = False  # to the user who runs it, on loopback, without a token
+    open: bool = False  # no token for the user who runs it, on loopback
     threads: Positive = 1
     batch_size: Positive = 32  # inputs of concurrent requests that share one forward pass
     batch_milliseconds: Annotated[float, Field(ge=0)] = 2.0
     request_megabytes: Annotated[float, Field(gt=0)] = 20.0
-    held_megabytes: Annotated[float, Field(gt=0)] = 200.0  # of all requests together
+    held_megabytes: Annotated[float, Field(gt=0)] = 200.0  # limit for all requests together
     inputs_per_request: Positive = 256
     pixels: Positive = 20_000_000
-    requests_per_minute: Positive = 6_000  # by one token
-    unknown_per_minute: Positive = 600  # by one address, without a token
+    requests_per_minute: Positive = 6_000  # per token
+    unknown_per_minute: Positive = 600  # per address, without a token
     connections: Annotated[int, Field(ge=4)] = 500
-    head_seconds: Annotated[float, Field(gt=0)] = 10.0  # until the head of a request is there
-    body_seconds: Annotated[float, Field(gt=0)] = 20.0  # for a body, and more for a large one:
+    head_seconds: Annotated[float, Field(gt=0)] = 10.0  # to receive the head of a request
+    body_seconds: Annotated[float, Field(gt=0)] = 20.0  # to receive a body; large ones get more:
     body_kilobytes_per_second: Annotated[float, Field(gt=0)] = 10.0
 
 
@@ -187,11 +187,11 @@ class RayTable(Table):
 
     min_replicas: Positive = 2
     max_replicas: Positive = 10
-    requests_per_replica: Positive = 16  # at the same time, before there is another replica
+    requests_per_replica: Positive = 16  # concurrent requests before another replica starts
 
 
 class ServiceSettings(Table):
-    """A service: a model, a method, people to ask, and a folder for what it remembers.
+    """A service: a model, a method, annotators, and a folder for its data.
 
     Examples
     --------

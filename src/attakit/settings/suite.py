@@ -23,32 +23,32 @@ LEADERBOARD = "leaderboard"  # the layout of average ranks over all streams
 
 
 class StreamEntry(OpenTable):
-    """[[grid.streams]]: a label and what is special; every other key is one of [stream]."""
+    """[[grid.streams]]: a label and what differs here. Every other key is one of [stream]."""
 
     label: NonEmptyText | None = None
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] | None = None  # instead of any others
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] | None = None  # replace all other seeds
     methods: Annotated[tuple[str, ...], Field(min_length=1)] | None = None  # labels; None: all
-    changes: dict[str, Any] = Field(default={}, alias="set")  # further settings by dotted name
+    changes: dict[str, Any] = Field(default={}, alias="set")  # more settings, by dotted name
 
     def runs(self, entry: MethodEntry) -> bool:
-        """Whether a method is run on this stream."""
+        """True if a method runs on this stream."""
         return self.methods is None or entry.label in self.methods
 
 
 class MethodEntry(Table):
-    """[[grid.methods]]: a label, the [method] table, and what is special about its cells."""
+    """[[grid.methods]]: a label, the [method] table, and what differs for its cells."""
 
-    label: NonEmptyText  # its name in tables, and part of the folder's name
+    label: NonEmptyText  # the name in tables, and part of the folder's name
     method: dict[str, Any] = Field(default={})  # the [method] table; by default that of the base
     batch_size: Positive | None = None  # of the stream, under the protocol "paper" only
-    seeds: tuple[Seed, ...] | None = None  # instead of those of the grid
-    budgets: bool | None = None  # whether it has a cell per budget; None: if it asks for labels
+    seeds: tuple[Seed, ...] | None = None  # override the seeds of the grid
+    budgets: bool | None = None  # one cell per budget? None: if it asks for labels
     match: str | None = None  # the method whose number of labels it gets, spread evenly
-    changes: dict[str, Any] = Field(default={}, alias="set")  # further settings by dotted name
+    changes: dict[str, Any] = Field(default={}, alias="set")  # more settings, by dotted name
 
 
 class GridTable(Table):
-    """[grid]: what is varied."""
+    """[grid]: the values to vary."""
 
     methods: Annotated[tuple[MethodEntry, ...], Field(min_length=1)]
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (0,)
@@ -60,7 +60,7 @@ class GridTable(Table):
         return stream.seeds or entry.seeds or self.seeds
 
     def entry(self, label: str) -> MethodEntry:
-        """The method of that label."""
+        """Return the method with this label."""
         return next(entry for entry in self.methods if entry.label == label)
 
 
@@ -88,11 +88,11 @@ class Suite(Table):
 
     @property
     def results(self) -> Path:
-        """The folder below which all cells have theirs."""
+        """The folder that contains the folders of all cells."""
         return self.folder or Path("results") / self.name
 
     def under(self, protocol: Protocol | None) -> Suite:
-        """The same suite under another protocol, with a folder of its own."""
+        """Return the same suite under another protocol, in its own folder."""
         if protocol in (None, self.protocol):
             return self
         folder = self.results.with_name(f"{self.results.name}-{protocol}")
@@ -108,8 +108,8 @@ def parse_suite(tables: Mapping[str, Any], where: str = "suite") -> Suite:
     """Check plain tables and turn them into a `Suite`."""
     if "grid" not in tables:
         raise SettingError(
-            f"{where}: the [grid] table is missing, so this is no suite. A single experiment is "
-            f"run with `attakit run`."
+            f"{where}: the [grid] table is missing, so this is not a suite. Run a single "
+            "experiment with `attakit run`."
         )
     suite = parse_tables(Suite, tables, where)
     parse_experiment(suite.base, where=f"{where}: base")
@@ -127,12 +127,12 @@ def _check_labels(grid: GridTable, where: str) -> None:
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
         raise SettingError(
-            f"{where}: grid.methods: labels must differ, but {', '.join(twice)} is there twice."
+            f"{where}: grid.methods: labels must differ, but {', '.join(twice)} occurs twice."
         )
 
 
 def _check_against(suite: Suite, where: str) -> None:
-    """Raise `SettingError` unless "paired" tables have a method to compare with, and only they."""
+    """Raise `SettingError` unless `against` is given for "paired" tables, and only for them."""
     if (suite.layout == PAIRED) != (suite.against is not None):
         raise SettingError(
             f'{where}: against is the label of the method that layout = "{PAIRED}" compares with: '
@@ -146,7 +146,7 @@ def _check_against(suite: Suite, where: str) -> None:
 
 
 def _check_methods(stream: StreamEntry, grid: GridTable, where: str) -> None:
-    """Raise `SettingError` unless the methods of a stream, and those they match, are there."""
+    """Raise `SettingError` unless the methods of a stream exist, and those they match too."""
     who = f"{where}: grid.streams: {stream.label!r}"
     labels = [entry.label for entry in grid.methods]
     for label in stream.methods or ():
@@ -161,7 +161,7 @@ def _check_methods(stream: StreamEntry, grid: GridTable, where: str) -> None:
 
 
 def _check_match(entry: MethodEntry, grid: GridTable, where: str) -> None:
-    """Raise `SettingError` unless there will be a run that the entry can be matched to."""
+    """Raise `SettingError` unless a run exists that the entry can be matched to."""
     if entry.match is None:
         return
     who = f"{where}: grid.methods: {entry.label!r}"
@@ -173,5 +173,5 @@ def _check_match(entry: MethodEntry, grid: GridTable, where: str) -> None:
     if lacking:
         raise SettingError(
             f"{who} is matched to {entry.match!r}, which has no seed "
-            f"{', '.join(map(str, lacking))}. Give it the seeds of the other, or some of them."
+            f"{', '.join(map(str, lacking))}. Use the same seeds as that method, or some of them."
         )

@@ -1,4 +1,4 @@
-"""Memory: labelled samples, samples that wait for a label, and whole runs on disk."""
+"""Memory: labelled samples, samples that wait for a label, and states on disk."""
 
 from attakit.records import UNKNOWN
 from attakit.store.anchors import Anchors

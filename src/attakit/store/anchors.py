@@ -15,16 +15,16 @@ from attakit.store.stored_rows import StoredRows
 class Anchors(StoredRows):
     """Samples with a label (from people, or pseudo) and a weight.
 
-    A sample that is added again replaces its earlier self. With a capacity, what is kept is a
-    uniform draw from all that was ever added (reservoir sampling, Vitter's algorithm R), so memory
-    does not grow with the stream.
+    A sample that is added again replaces its earlier version. With a capacity, the stored samples
+    are a uniform draw from all that were ever added (reservoir sampling, Vitter's algorithm R). So
+    memory does not grow with the stream.
 
     Parameters
     ----------
     capacity
-        How many samples to keep; None keeps all.
+        Maximum number of samples; None keeps all.
     seed
-        Of the draw.
+        Seed of the draw.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Anchors(StoredRows):
         return self._rows is not None and sample in self._rows.samples
 
     def add(self, rows: LabelledRows) -> None:
-        """Store labelled samples. Of several with one name, the last counts."""
+        """Store labelled samples. If several have the same name, the last counts."""
         rows = _without_repeats(rows)
         if len(rows) == 0:
             return
@@ -67,7 +67,7 @@ class Anchors(StoredRows):
             )
 
     def _kept_after(self, rows: LabelledRows) -> list[int]:
-        """Positions to keep, among the stored rows followed by the given ones."""
+        """Return the positions to keep, among the stored rows followed by the given ones."""
         kept = list(range(len(self)))
         stored = {} if self._rows is None else _places(self._rows)
         fresh = []
@@ -81,7 +81,7 @@ class Anchors(StoredRows):
         return kept
 
     def _reservoir_sample(self, position: int, kept: list[int]) -> None:
-        """Offer one more position to the reservoir: keep it, let it replace another, or drop it."""
+        """Offer one more position to the reservoir: keep it, replace another, or drop it."""
         self.seen += 1
         if self.capacity is None or len(kept) < self.capacity:
             kept.append(position)
@@ -91,11 +91,11 @@ class Anchors(StoredRows):
             kept[drawn] = position
 
     def forget(self, samples: Collection[SampleId]) -> None:
-        """Remove samples. The count of samples ever added stays: later draws depend on it."""
+        """Remove samples. The count of all added samples stays: later draws depend on it."""
         super().forget(samples)
 
     def hand_over(self) -> LabelledRows | None:
-        """Return everything and become empty; None when there is nothing."""
+        """Return everything and become empty; None if there is nothing."""
         rows, self._rows = self._rows, None
         self.seen = 0
         return rows

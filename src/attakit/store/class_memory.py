@@ -1,4 +1,4 @@
-"""Memories that keep a balance of predicted classes, however the stream is ordered."""
+"""Memories that balance the predicted classes, for any order of the stream."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from attakit.randomness import generator
 
 @dataclass(slots=True)
 class Kept:
-    """One sample of a memory, as it was predicted when it came."""
+    """One sample of a memory, with its prediction on arrival."""
 
     sample: SampleId
     input: Tensor
     label: int  # predicted class
     entropy: float = 0.0
-    age: int = 0  # samples that came since, and the sample itself
+    age: int = 0  # samples since then, including itself
 
 
 class ClassMemory:
-    """Keeps up to `capacity` samples. A subclass decides who makes room.
+    """Stores up to `capacity` samples. A subclass decides which sample makes room.
 
     Parameters
     ----------
     capacity
-        How many samples to keep.
+        Maximum number of samples.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -46,7 +46,7 @@ class ClassMemory:
 
     @property
     def inputs(self) -> Tensor:
-        """All inputs, class by class and within a class in the order they came."""
+        """All inputs, class by class, and within a class in order of arrival."""
         return torch.stack([each.input for each in self._by_class()])
 
     @property
@@ -88,17 +88,17 @@ class ClassMemory:
 
 
 class TimelyMemory(ClassMemory):
-    """Keeps sure and recent samples of every class (category-balanced sampling of RoTTA).
+    """Keeps sure and recent samples of every class (RoTTA's category-balanced sampling).
 
-    A sample that needs room takes the place of the one with the highest score, if that is higher
-    than its own: λ_t / (1 + exp(-age/N)) + λ_u · entropy / ln(classes). The place is in its own
-    class if that has its share already, and else in a class that has most.
-    Yuan, Xie and Li, "Robust test-time adaptation in dynamic scenarios", CVPR 2023, section 3.3.
+    A new sample replaces the one with the highest score, if that is higher than its own: λ_t / (1 +
+    exp(-age/N)) + λ_u · entropy / ln(classes). If its class already has its share, the place is in
+    that class, otherwise in a largest class. Yuan, Xie and Li, "Robust test-time adaptation in
+    dynamic scenarios", CVPR 2023, section 3.3.
 
     Parameters
     ----------
     capacity
-        N: how many samples to keep.
+        N: maximum number of samples.
     time_weight, entropy_weight
         λ_t and λ_u: how much age and uncertainty count.
 
@@ -121,7 +121,7 @@ class TimelyMemory(ClassMemory):
         self.entropy_weight = entropy_weight
 
     def add(self, new: Kept, classes: int) -> None:
-        """Offer a sample; all that are kept grow older."""
+        """Offer a sample. All stored samples grow older."""
         if self._makes_room(new, classes):
             self.kept.append(new)
         for each in self.kept:
@@ -135,7 +135,7 @@ class TimelyMemory(ClassMemory):
             return True
         else:
             rivals = self._of_classes(self._largest_classes())
-        # Of equals, the last one: the order of the classes decides, not the order of arrival.
+        # If equal, the last one: the order of the classes decides, not the order of arrival.
         worst = max(reversed(rivals), key=lambda each: self._score(each, classes))
         if self._score(worst, classes) <= self._score(new, classes):
             return False
@@ -149,19 +149,18 @@ class TimelyMemory(ClassMemory):
 
 
 class BalancedReservoir(ClassMemory):
-    """Keeps a uniform draw of every predicted class (PBRS of NOTE).
+    """Keeps a uniform draw of every predicted class (NOTE's PBRS).
 
-    A sample of a class that is not among the largest replaces a random one of a largest class. In
-    a largest class, reservoir sampling decides.
-    Gong et al., "NOTE: Robust continual test-time adaptation against temporal correlation",
-    NeurIPS 2022, section 3.2 and Algorithm 1.
+    A sample of a class that is not among the largest replaces a random one of a largest class. In a
+    largest class, reservoir sampling decides. Gong et al., "NOTE: Robust continual test-time
+    adaptation against temporal correlation", NeurIPS 2022, section 3.2 and Algorithm 1.
 
     Parameters
     ----------
     capacity
-        How many samples to keep.
+        Maximum number of samples.
     seed
-        Of the draws.
+        Seed of the draws.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The latest batch, for methods whose update waits for the answers to it."""
+"""The latest batch, for methods whose update waits for its answers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from attakit.store.waiting import Waiting
 
 
 class Latest(StoredRows):
-    """Keeps the latest batch, and whether a method has still to adapt to it.
+    """Stores the latest batch, and whether a method still has to adapt to it.
 
-    A loss that has a labelled and an unlabelled part needs both at the same time, so the batch is
-    held until its answers are there. It stays afterwards: labelled samples that come late pass
-    through the model in its company.
+    A loss with a labelled and an unlabelled part needs both at the same time, so the batch is held
+    until its answers arrive. It stays afterwards: late labelled samples pass through the model
+    together with it.
 
     Examples
     --------
@@ -35,20 +35,20 @@ class Latest(StoredRows):
 
     @property
     def due(self) -> bool:
-        """Whether there is a batch to which the method has still to adapt."""
+        """True if there is a batch that the method has not adapted to."""
         return self._is_new and len(self) > 0
 
     def hold(self, rows: LabelledRows) -> None:
-        """Replace the batch by another one, to which nothing has adapted yet."""
+        """Replace the batch with a new one, not adapted to yet."""
         self._rows = _copied(rows)
         self._is_new = True
 
     def adapted(self) -> None:
-        """Note that the method has adapted to the batch."""
+        """Record that the method has adapted to the batch."""
         self._is_new = False
 
     def waits_for(self, asked: Waiting) -> bool:
-        """Whether a question about a sample of the batch is still open."""
+        """True if a question about a sample of the batch is still open."""
         return len(self) > 0 and not asked.open_samples.isdisjoint(self.rows.samples)
 
     def state_dict(self) -> dict[str, Any]:
@@ -62,16 +62,15 @@ class Latest(StoredRows):
 
 
 def _copied(rows: LabelledRows) -> LabelledRows:
-    # Some kernels round otherwise where a tensor does not begin at an even place in memory, as a
-    # part of a stream or of a file may. A resumed run must round as the unbroken one did.
+    # Some kernels round differently if a tensor is not aligned in memory, like a part of a stream
+    # or a file. A resumed run must round like the original one.
     return rows.take(range(len(rows)))
 
 
 def in_company(rows: LabelledRows, latest: StoredRows) -> Tensor:
-    """The inputs of some rows, followed by those of the other samples of the latest batch.
+    """Return the inputs of some rows, followed by the other samples of the latest batch.
 
-    Where a model normalises with batch statistics, one or two labelled samples would otherwise be
-    normalised by themselves.
+    With batch statistics, one or two labelled samples would otherwise be normalised alone.
 
     >>> def batch(*names):
     ...     count = len(names)

@@ -1,4 +1,4 @@
-"""A bounded memory of the samples that passed last, as features and logits only."""
+"""A bounded memory of the last samples, as features and logits only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Recent:
     Parameters
     ----------
     capacity
-        How many samples to keep; the oldest go first.
+        Maximum number of samples. The oldest are removed first.
 
     Examples
     --------
@@ -39,23 +39,23 @@ class Recent:
         return len(self.samples)
 
     def add(self, samples: Sequence[SampleId], features: Tensor, logits: Tensor) -> None:
-        """Remember samples; the oldest ones make room for them."""
+        """Store samples. The oldest ones make room."""
         if self.capacity == 0:
             return
         before, kept = self.all(features, logits), slice(-self.capacity, None)
         self.samples = (*self.samples, *samples)[kept]
-        # Half precision is enough for similarities and halves what is saved.
+        # Half precision is enough for similarities, and halves the saved size.
         self._features = torch.cat([before[0].half(), features.half()])[kept]
         self._logits = torch.cat([before[1], logits.float()])[kept]
 
     def all(self, features: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Features and logits of all samples, in types like the given."""
+        """Return features and logits of all samples, in the types of the given tensors."""
         if self._features is None or self._logits is None:
             return features[:0], logits[:0]
         return self._features.to(features), self._logits.to(logits)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self.samples, self._features, self._logits = (), None, None
 
     def forget(self, samples: Collection[SampleId]) -> None:

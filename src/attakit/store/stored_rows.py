@@ -1,4 +1,4 @@
-"""Rows that stay while the model changes: what anchors and waiting samples have in common."""
+"""Rows that stay while the model changes: the base of anchors and waiting samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REFRESH_BATCH = 100
 
 
 class StoredRows:
-    """Holds rows, or nothing yet: before the first one, their shapes are not known."""
+    """Holds rows, or nothing yet: before the first one, their shapes are unknown."""
 
     def __init__(self) -> None:
         self._rows: LabelledRows | None = None
@@ -25,19 +25,19 @@ class StoredRows:
 
     @property
     def rows(self) -> LabelledRows:
-        """What is stored. Only meaningful when there is something."""
+        """The stored rows. Only valid if there are any."""
         assert self._rows is not None, "nothing is stored yet"
         return self._rows
 
     def reweight(self, weights: Mapping[SampleId, float]) -> None:
-        """Give new weights to the samples named; others keep theirs."""
+        """Set new weights for some samples; others keep theirs."""
         if self._rows is not None:
             self._rows = self._rows.reweighted(weights)
 
     def refresh(self, predict: Callable[[Tensor], Prediction]) -> None:
-        """Recompute features and logits, which go stale when the model trains.
+        """Recompute features and logits, which become outdated when the model trains.
 
-        `predict` gets what a pass begins with: inputs, or activations where those are kept.
+        `predict` gets the start of a pass: inputs, or activations if those are stored.
         """
         if self._rows is None or len(self._rows) == 0:
             return
@@ -54,7 +54,7 @@ class StoredRows:
         )
 
     def forget(self, samples: Collection[SampleId]) -> None:
-        """Remove samples from what is stored."""
+        """Remove samples."""
         if self._rows is not None:
             gone = set(samples)
             names = self._rows.samples
@@ -65,7 +65,7 @@ class StoredRows:
 
 
 def covered_rows(stores: Sequence[StoredRows], like: Rows) -> Rows:
-    """What a selector need not ask about again: all that is stored, in shapes like the given."""
+    """Return what a selector need not ask about: all stored rows, in shapes like the given."""
     covered = Rows((), like.features[:0], like.logits[:0], like.weights[:0])
     for store in stores:
         covered = covered.join(store.rows.unlabelled()) if len(store) else covered

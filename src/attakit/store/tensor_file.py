@@ -1,6 +1,6 @@
-"""A state in one safetensors file: the tensors as they are, everything else in the header.
+"""A state in one safetensors file: tensors as they are, everything else in the header.
 
-Reading such a file runs no code, whoever wrote it.
+Reading such a file runs no code, even if it comes from someone else.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _Tensors = dict[str, Tensor]
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a nested state; after a crash the file is the old one or the new, whole and on disk.
+    """Write a nested state. After a crash the file is the old or the new one, complete on disk.
 
     Parameters
     ----------
     path
-        The file; its folder is made if it is missing.
+        The file. A missing folder is created.
     state
-        Mappings, lists and tuples of tensors, numbers, texts, switches and None.
+        Mappings, lists and tuples of tensors, numbers, texts, booleans and None.
 
     Examples
     --------
@@ -49,8 +49,8 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
             save_file(tensors, draft, metadata=header)
     except (OSError, SafetensorError) as error:
         raise StateError(
-            f"The state cannot be saved in {path} ({error}). Make room there or choose another "
-            f"folder; what was saved before is whole."
+            f"The state cannot be saved in {path} ({error}). Free some space or choose another "
+            "folder. What was saved before is intact."
         ) from error
 
 
@@ -76,19 +76,19 @@ def load_state(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]
 
 
 def _pack(value: Any, tensors: _Tensors) -> Any:
-    """A value as JSON, in which a tensor is named by its place in the file."""
+    """Return a value as JSON, in which a tensor is a position in the file."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Tensor):
         name = str(len(tensors))
-        # A copy, because safetensors refuses tensors that share memory. It has the same strides,
-        # where these leave no gaps.
+        # A copy, because safetensors refuses tensors that share memory. It has the same strides, if
+        # these leave no gaps.
         copied = value.detach().cpu().clone()
         tensors[name] = copied.contiguous()
-        # The order in memory decides the order of additions: a resumed run must have the same.
+        # The order in memory decides the order of additions, and a resumed run must have the same.
         return {"tensor": name, "strides": _unusual_strides(copied)}
     if isinstance(value, Mapping):
-        # As pairs, since keys may be numbers, which JSON would turn into texts.
+        # As pairs, because keys may be numbers, which JSON would turn into texts.
         return {"pairs": [[_key(key), _pack(each, tensors)] for key, each in value.items()]}
     if isinstance(value, tuple):
         return {"tuple": [_pack(each, tensors) for each in value]}
@@ -130,9 +130,9 @@ def _with_strides(tensor: Tensor, strides: list[int] | None) -> Tensor:
 
 
 def _unusual_strides(tensor: Tensor) -> list[int] | None:
-    """Strides, unless they are those of a new tensor.
+    """Return strides, unless they are those of a new tensor.
 
-    `is_contiguous` does not tell: with one channel, several strides count as contiguous.
+    `is_contiguous` is not enough: with one channel, several strides count as contiguous.
     """
     usual = torch.empty(tensor.shape, device="meta").stride()
     return None if tensor.stride() == usual else list(tensor.stride())

@@ -18,9 +18,9 @@ _MOST_OUTSIDE = 100  # samples of none of the classes; older ones make room
 
 
 class Waiting(StoredRows):
-    """Keeps the inputs of samples that were asked about until their answer, skip or expiry.
+    """Stores the inputs of samples in question until their answer, skip or expiry.
 
-    A waiting sample counts as covered: otherwise a slow annotator would be asked about the same
+    A waiting sample counts as covered. Otherwise a slow annotator would be asked about the same
     cluster again and again. So does a sample that is of none of the classes, long after its answer.
     No classifier can learn from it, but a selector need not spend labels on others like it.
 
@@ -54,9 +54,9 @@ class Waiting(StoredRows):
     def hold(
         self, rows: LabelledRows, step: int, proposals: Mapping[SampleId, int] | None = None
     ) -> tuple[Query, ...]:
-        """Remember samples that are about to be asked, and name the questions.
+        """Store samples that are about to be asked about, and return the questions.
 
-        With proposals they are yes/no questions, each about the class proposed for the sample.
+        With proposals, these are yes/no questions about the proposed classes.
         """
         proposals = proposals or {}
         queries = tuple(Query(sample, step, proposals.get(sample)) for sample in rows.samples)
@@ -72,15 +72,15 @@ class Waiting(StoredRows):
         step: int,
         proposals: Mapping[SampleId, int] | None = None,
     ) -> tuple[Query, ...]:
-        """Hold those of the rows that a selector chose, with the weights it gave them."""
+        """Store the rows that a selector chose, with its weights."""
         places = {sample: place for place, sample in enumerate(rows.samples)}
         chosen = rows.take([places[sample] for sample in selection.samples])
         return self.hold(chosen.reweighted(selection.weights), step, proposals)
 
     def resolve(self, answers: Sequence[Answer]) -> LabelledRows | None:
-        """Take out what was answered; skipped samples are dropped, unknown answers ignored.
+        """Remove and return what was answered. Skipped and unknown samples are dropped.
 
-        Rows have `targets` where an answer is more than a label. A sample that is of none of the
+        Rows have `targets` if an answer is more than a label. A sample that is of none of the
         classes is not among them.
         """
         given: dict[Query | None, Answer] = {answer.query: answer for answer in answers}
@@ -135,7 +135,7 @@ def _with_answers(rows: LabelledRows, answers: Sequence[Answer]) -> LabelledRows
 def waiting_rows(
     batch: Batch, prediction: Prediction, activations: Tensor | None = None
 ) -> LabelledRows:
-    """The samples of a batch, each with weight 1 and a label that is not known yet.
+    """Return the samples of a batch, each with weight 1 and an unknown label.
 
     Examples
     --------

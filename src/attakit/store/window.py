@@ -14,12 +14,12 @@ from attakit.records import Batch
 
 
 class Window:
-    """The last samples of a stream, and how many of them are new since the last update.
+    """The last samples of a stream, and how many are new since the last update.
 
     Parameters
     ----------
     size
-        How many samples to keep; the oldest go first. 0 keeps nothing.
+        Maximum number of samples. The oldest are removed first. 0 stores nothing.
 
     Examples
     --------
@@ -36,24 +36,24 @@ class Window:
         check_count("Window", "size", size, at_least=0)
         self.size = size
         self.samples: tuple[SampleId, ...] = ()
-        self.new = 0  # samples that came after the last update
+        self.new = 0  # samples since the last update
         self._inputs: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def with_company(self, inputs: Tensor) -> Tensor:
-        """The inputs, after as many of the last samples as fill up the window."""
+        """Return the inputs, after as many of the last samples as fill up the window."""
         room = self.size - len(inputs)
         if room <= 0 or self._inputs is None or len(inputs) == 0:
             return inputs
         return torch.cat([self._inputs[-room:].to(inputs), inputs])
 
     def add(self, batch: Batch) -> bool:
-        """Remember a batch; return whether an update is due.
+        """Store a batch; returns True if an update is due.
 
-        It is due once the whole window is new, so that every sample takes part in one update. A
-        batch that fills the window at once is always due.
+        It is due when the whole window is new, so that every sample takes part in one update. A
+        batch that fills the window alone is always due.
         """
         if self.size == 0:
             return True

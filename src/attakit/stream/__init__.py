@@ -1,4 +1,4 @@
-"""Where batches come from: data sets, orders, and streams that hide the labels."""
+"""Sources of batches: data sets, orders, and streams that hide the labels."""
 
 from attakit.stream.batches import Rounds, Stream, Truth
 from attakit.stream.corrupted_set import Recipe, WrittenCounts, write_corrupted

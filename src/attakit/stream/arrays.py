@@ -1,4 +1,4 @@
-"""Turn what users hand over (tensors, NumPy arrays) into inputs a model can take."""
+"""Turn a user's tensors and NumPy arrays into model inputs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from attakit.errors import StreamError
 
 ArrayLike = Tensor | np.ndarray[Any, Any]
 
-_CHECKED_AT_ONCE = 4096  # rows, so that the check of a memory-mapped file stays small
+_CHECKED_AT_ONCE = 4096  # rows, so that checking a memory-mapped file needs little memory
 
 
 def as_inputs(array: ArrayLike) -> Tensor:
-    """Make a tensor for a model: double becomes single precision, all else keeps its type.
+    """Make a tensor for a model. Double becomes single precision; other types stay.
 
     >>> as_inputs(np.zeros((2, 3))).dtype
     torch.float32
@@ -24,7 +24,7 @@ def as_inputs(array: ArrayLike) -> Tensor:
     torch.int64
     """
     if isinstance(array, np.ndarray):
-        # The copy keeps torch from complaining about read-only memory, and from sharing it.
+        # The copy avoids torch's warning about read-only memory, and sharing it.
         array = torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
     array = array.detach()
     return array.float() if array.dtype == torch.float64 else array
@@ -48,7 +48,7 @@ def check_array(who: str, array: object) -> None:
 
 
 def first_bad_row(array: ArrayLike) -> int | None:
-    """Position of the first row that holds NaN or infinity.
+    """Return the position of the first row with NaN or infinity.
 
     >>> first_bad_row(torch.tensor([[0.0], [float("nan")]]))
     1

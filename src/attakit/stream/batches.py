@@ -1,4 +1,4 @@
-"""Streams: batches of inputs and sample names. Labels and domains are in `Truth`, kept apart."""
+"""Streams: batches of inputs and sample names. Labels and domains are separate, in `Truth`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from attakit.stream.samples import Domains, Joined, load_from
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true about the samples of a stream. For oracle and scorer, never for methods.
+    """The true labels and domains of a stream. For oracle and scorer, never for methods.
 
     Parameters
     ----------
     labels
         Class index of each sample.
     domains
-        Domain each sample comes from.
+        The domain of each sample.
     segments
-        Stretch of the stream in which each sample appears: a domain, a split, a visit.
+        The part of the stream in which each sample appears: a domain, a split, a visit.
     classes
         Class names, by index.
 
@@ -54,17 +54,17 @@ class Truth:
 class Stream:
     """Batches of an arrangement of domains.
 
-    Iterating gives `Batch` objects, loaded one at a time; the last may be smaller. What is true
-    about the samples is in `truth`, for oracle and scorer only.
+    Iteration yields `Batch` objects, loaded one at a time. The last may be smaller. True labels and
+    domains are in `truth`, for oracle and scorer only.
 
     Parameters
     ----------
     domains
-        Where the samples come from.
+        The domains of the samples.
     arrangement
-        Which sample stands at which place, from one of the `ORDERS`.
+        The order of the samples, from one of the `ORDERS`.
     batch_size
-        Samples per batch, from 1 on.
+        Samples per batch, at least 1.
 
     Examples
     --------
@@ -100,17 +100,17 @@ class Stream:
         return self.batches()
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
-        """Iterate from a step on, without loading what comes before it."""
+        """Iterate from a step on, without loading the batches before it."""
         check_count("Stream", "start", start, at_least=0, at_most=len(self))
         return (self._batch(step) for step in range(start, len(self)))
 
     @property
     def fingerprint(self) -> str:
-        """Twelve letters that differ where samples or their order do; batch size does not count."""
+        """A 12-letter hash of the samples and their order; batch size does not count."""
         return hashlib.sha256("\n".join(self._names).encode()).hexdigest()[:12]
 
     def originals(self, samples: Collection[SampleId]) -> set[SampleId]:
-        """Names that samples of this stream have in their domains, whichever visit it was."""
+        """Return the names of samples in their domains, for any visit."""
         named = zip(self._names, self._places, strict=True)
         return {
             self._domains.parts[place.domain].names[place.position]
@@ -143,7 +143,7 @@ class Stream:
 
 
 class Rounds(Stream):
-    """A stream of empty batches, one per round; the samples are in `pool`, all from the start.
+    """A stream of empty batches, one per round. The samples are in `pool` from the start.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class Rounds(Stream):
     """
 
     def __init__(self, domains: Domains, rounds: int) -> None:
-        # For names and labels only: in a pool, no sample comes before another.
+        # Only for names and labels: a pool has no order.
         super().__init__(domains, domain_after_domain(domains), batch_size=1)
         check_count("Rounds", "rounds", rounds)
         self._rounds = rounds
@@ -188,7 +188,7 @@ def _check_places(domains: Domains, arrangement: Arrangement) -> None:
         if not 0 <= place.position < counts.get(place.domain, 0):
             raise StreamError(
                 f"Stream: the arrangement asks for sample {place.position} of '{place.domain}', "
-                f"but the domains are "
+                "but the domains are "
                 f"{', '.join(f'{name} ({count} samples)' for name, count in counts.items())}. "
-                f"Arrange the same domains that the stream is given."
+                "Arrange the same domains that the stream gets."
             )

@@ -32,7 +32,7 @@ from attakit.stream.folders import find_images, find_places
 RECIPE_FILE = "corrupted.json"
 
 _LAYOUT = "The layout must be CLEAN/class/image.jpg or CLEAN/domain/class/image.jpg"
-_BEST_QUALITY = 95  # above it, JPEG files grow and look the same
+_BEST_QUALITY = 95  # above this, JPEG files grow but look the same
 _PILLOW_NAMES = {"png": "PNG", "jpg": "JPEG"}
 
 Report = Callable[[int, int, str], None]
@@ -40,20 +40,20 @@ Report = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How corrupted images are made and stored; one set has one recipe.
+    """How corrupted images are created and stored. A set has one recipe.
 
     Parameters
     ----------
     size
-        Scale images to this many pixels in both directions first; None keeps their own.
+        Scale images to this many pixels in both directions first; None keeps their size.
     form
         `png`, which keeps every pixel, or `jpg`, which is smaller.
     quality
-        Of a `jpg`, from 1 to 95.
+        Quality of a `jpg`, from 1 to 95.
     seed
-        Of the noise. Every image has its own noise, which depends on no other image.
+        Seed of the noise. Every image has its own noise, independent of other images.
     parameters
-        Strengths of `cifar`, `tiny` or `imagenet`; `auto` goes by the size of each image.
+        Strengths of `cifar`, `tiny` or `imagenet`; `auto` chooses by the size of each image.
 
     Examples
     --------
@@ -76,26 +76,26 @@ class Recipe:
         check_choice("corrupt", "parameters", self.parameters, PARAMETERS)
 
     def read(self, path: Path) -> NDArray[np.uint8]:
-        """The clean image, large enough to be corrupted."""
+        """Read the clean image, large enough to be corrupted."""
         pixels = decode_image(path, self.size, who="corrupt", remedy="and start again")
         height, width, _ = pixels.shape
         if min(height, width) < SMALLEST_SIDE:
             raise StreamError(
                 f"corrupt: {path} has {width} × {height} pixels, and corruptions need "
-                f"{SMALLEST_SIDE} in both directions. Scale all images with size (--size), or take "
-                f"this one away."
+                f"{SMALLEST_SIDE} in both directions. Scale all images with size (--size), or "
+                "remove this one."
             )
         return pixels
 
     def write(self, pixels: NDArray[np.uint8], path: Path) -> None:
-        """Store an image; it is there as a whole or not at all."""
+        """Store an image atomically."""
         with atomic_write(path) as draft:
             Image.fromarray(pixels).save(draft, _PILLOW_NAMES[self.form], quality=self.quality)
 
 
 @dataclass(frozen=True)
 class WrittenCounts:
-    """What `write_corrupted` did: the images it wrote, and those that were there before."""
+    """The number of images that `write_corrupted` wrote, and of those that existed before."""
 
     images: int
     kept: int
@@ -113,20 +113,20 @@ def write_corrupted(
 ) -> WrittenCounts:
     """Write OUT/corruption/severity/class/image from CLEAN/class/image or CLEAN/domain/class/image.
 
-    Files that are there already are kept, so that a call that was stopped can be made again.
+    Existing files are kept, so that a stopped call can be repeated.
 
     Parameters
     ----------
     clean, out
         Folders to read and to write.
     corruptions, severities
-        Which to make.
+        The corruptions and severities to create.
     domains
-        Domains to take images from, where there are domains; all if not given.
+        Domains to take images from, if there are domains; by default all.
     recipe
-        How images are made and stored; `Recipe()` if not given.
+        How images are created and stored; by default `Recipe()`.
     progress
-        Called with the images done, the images in all, and the name of the last one.
+        Called with the number of finished images, of all images, and the name of the last one.
     """
     clean, out, recipe = Path(clean), Path(out), recipe or Recipe()
     kinds = _kinds(corruptions, severities)
@@ -152,7 +152,7 @@ def _write_kinds(
     """Corrupt one image in several ways."""
     pixels = recipe.read(clean / source)
     for (corruption, severity), path in kinds.items():
-        # Of the image's own, so that a set made in two goes is the set made in one.
+        # The image's own seed, so that a set made in two runs equals one made in one run.
         image = f"{corruption}/{severity}/{source.as_posix()}"
         seed = derived_seed(recipe.seed, "corrupt", image)
         corrupted = corrupt_image(
@@ -162,7 +162,7 @@ def _write_kinds(
 
 
 def _kinds(corruptions: Sequence[str], severities: Sequence[int]) -> list[tuple[str, int]]:
-    """What each image becomes: pairs of a corruption and a severity, none twice."""
+    """Return pairs of a corruption and a severity, without duplicates."""
     check_corruptions(corruptions)
     for severity in severities:
         check_count("corrupt", "severities", severity, at_most=MOST_SEVERE)
@@ -173,16 +173,16 @@ def _kinds(corruptions: Sequence[str], severities: Sequence[int]) -> list[tuple[
 
 
 def _check_apart(clean: Path, out: Path) -> None:
-    """Raise `SettingError` where the new set would be found among the clean images."""
+    """Raise `SettingError` if the new set would be inside the clean images."""
     if out.resolve().is_relative_to(clean.resolve()):
         raise SettingError(
-            f"corrupt: {out} lies in the folder of the clean images, {clean}. Choose a folder "
-            f"beside it."
+            f"corrupt: {out} is in the folder of the clean images, {clean}. Choose a folder "
+            "outside it."
         )
 
 
 def _keep_recipe(out: Path, recipe: Recipe) -> None:
-    """Write down how the set is made; raise `SettingError` where it was begun in another way."""
+    """Save how the set is made; raise `SettingError` if it was started differently."""
     path, wanted = out / RECIPE_FILE, asdict(recipe)
     if not path.exists():
         out.mkdir(parents=True, exist_ok=True)
@@ -193,21 +193,21 @@ def _keep_recipe(out: Path, recipe: Recipe) -> None:
         changed = {name: found.get(name) for name in wanted if found.get(name) != wanted[name]}
     except (ValueError, AttributeError) as error:
         raise StreamError(
-            f"corrupt: {path} is damaged ({error}), so it is not known how the images there were "
-            f"made. Delete the folder, or choose another."
+            f"corrupt: {path} is damaged ({error}), so attakit cannot know how the images there "
+            "were made. Delete the folder, or choose another."
         ) from error
     if changed:
         before = ", ".join(f"{name}={value!r}" for name, value in changed.items())
         raise SettingError(
-            f"corrupt: {out} was begun with {before}. Continue with the same, or choose another "
-            f"folder."
+            f"corrupt: {out} was started with {before}. Continue with the same settings, or choose "
+            "another folder."
         )
 
 
 def _find_clean(clean: Path, domains: Sequence[str] = ()) -> dict[str, Path]:
-    """Files below the clean folder, by the name class/…/image that they get in a new set.
+    """Return files below the clean folder, by their name class/…/image in the new set.
 
-    A domain becomes a folder below the class, so that images of two domains have two names.
+    A domain becomes a folder below the class, so that images of two domains have different names.
     """
     if not clean.is_dir():
         raise StreamError(f"corrupt: there is no folder {clean.absolute()}. {_LAYOUT}.")
@@ -226,9 +226,9 @@ def _find_clean(clean: Path, domains: Sequence[str] = ()) -> dict[str, Path]:
 
 
 def _has_domains(files: Sequence[Path]) -> bool:
-    """Whether the first folders are domains: the second ones hold all images, and differ.
+    """True if the first folders are domains: the second ones hold all images, and differ.
 
-    Where they do not differ they are no classes: Tiny-ImageNet has class/images/image.JPEG.
+    If they do not differ, they are not classes: Tiny-ImageNet has class/images/image.JPEG.
     """
     return all(len(path.parts) > 2 for path in files) and len({path.parts[1] for path in files}) > 1
 
@@ -238,7 +238,7 @@ def _is_in(path: Path, domains: Sequence[str]) -> bool:
 
 
 def _short_names(named: Sequence[tuple[Path, Path]]) -> dict[str, Path]:
-    """Names without extension, except where two images differ in nothing else."""
+    """Return names without extension, unless two images differ only in it."""
     short = Counter(name.with_suffix("") for name, _ in named)
     return {
         (name if short[name.with_suffix("")] > 1 else name.with_suffix("")).as_posix(): path

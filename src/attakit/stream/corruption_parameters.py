@@ -1,6 +1,6 @@
-"""How strong the corruptions of CIFAR-C and Tiny-ImageNet-C are, severities 1 to 5.
+"""Strengths of the corruptions of CIFAR-C and Tiny-ImageNet-C, severities 1 to 5.
 
-The numbers are those of the scripts that made the published sets, make_cifar_c.py and
+The numbers come from the scripts that made the published sets, make_cifar_c.py and
 make_tinyimagenet_c.py of https://github.com/hendrycks/robustness (Apache-2.0).
 """
 
@@ -86,7 +86,7 @@ TINY: dict[str, tuple[Values, ...]] = {
 
 
 def usual_parameters(side: int) -> ParameterSet:
-    """The published set whose images are nearest in size.
+    """Return the published set with the nearest image size.
 
     >>> [usual_parameters(side) for side in (32, 64, 224)]
     ['cifar', 'tiny', 'imagenet']
@@ -97,7 +97,7 @@ def usual_parameters(side: int) -> ParameterSet:
 
 
 def small_values(parameters: ParameterSet, corruption: str, severity: int) -> Values | None:
-    """The numbers of a corruption for small images; None where those of ImageNet-C apply.
+    """Return the numbers of a corruption for small images; None if those of ImageNet-C apply.
 
     >>> small_values("cifar", "gaussian_noise", 5), small_values("imagenet", "gaussian_noise", 5)
     ((0.1,), None)

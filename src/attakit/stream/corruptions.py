@@ -1,13 +1,13 @@
-"""The corruptions of ImageNet-C: their names, and one image corrupted the same way every time.
+"""The corruptions of ImageNet-C: their names, and deterministic corruption of an image.
 
 Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
 Perturbations", ICLR 2019. https://arxiv.org/abs/1903.12261
 
-Large pictures come from the package imagecorruptions-imaug (extra `corruptions`), which has the
-strengths of ImageNet-C, for images of 224 pixels. It draws from NumPy's global generator, from
-generators of its own, or from compiled code, depending on the corruption; here all three depend on
-one seed, and the global generator is put back. Small pictures are made with the strengths of
-CIFAR-C or Tiny-ImageNet-C instead (`small_corruptions`).
+Large images use the package imagecorruptions-imaug (extra `corruptions`), which has the strengths
+of ImageNet-C, for images of 224 pixels. Depending on the corruption, it draws from NumPy's global
+generator, from its own generators, or from compiled code. Here all three depend on one seed, and
+the global generator is restored. Small images use the strengths of CIFAR-C or Tiny-ImageNet-C
+instead (`small_corruptions`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CORRUPTIONS = (
 )
 EXTRA_CORRUPTIONS = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 MOST_SEVERE = 5
-SMALLEST_SIDE = 32  # pixels; the blurs and the frost need as many
+SMALLEST_SIDE = 32  # pixels; the blurs and the frost need that many
 
 PARAMETERS: tuple[ParameterSet | Literal["auto"], ...] = ("auto", "cifar", "tiny", "imagenet")
 
@@ -60,7 +60,7 @@ def corrupt_image(
     seed: int,
     parameters: ParameterSet | Literal["auto"] = "auto",
 ) -> NDArray[np.uint8]:
-    """Corrupt an image (height, width, 3); the same arguments give the same picture.
+    """Corrupt an image (height, width, 3); the same arguments give the same result.
 
     Parameters
     ----------
@@ -71,11 +71,10 @@ def corrupt_image(
     severity
         From 1 to 5.
     seed
-        Of the noise, from 0 to 2**32 - 1.
+        Seed of the noise, from 0 to 2**32 - 1.
     parameters
         The published set whose strengths are used: "cifar" (made for 32 pixels), "tiny" (64) or
-        "imagenet" (224). "auto" takes the one of the nearest size. Spatter has those of ImageNet-C
-        always.
+        "imagenet" (224). "auto" chooses the nearest size. Spatter always uses those of ImageNet-C.
 
     Examples
     --------
@@ -91,7 +90,7 @@ def corrupt_image(
     chosen = usual_parameters(min(pixels.shape[:2])) if parameters == "auto" else parameters
     values = small_values(chosen, corruption, severity)
     if values is not None:
-        import_corruptions()  # for its pictures of frost
+        import_corruptions()  # for its frost images
         return corrupt_small(pixels, corruption, values, seed=seed)
     settings: dict[str, Any] = {"seed": seed} if corruption in _OWN_GENERATOR else {}
     library = import_corruptions()
@@ -103,7 +102,7 @@ def corrupt_image(
 
 
 def check_corruptions(names: Sequence[str]) -> None:
-    """Raise `UnknownName`, with the nearest known name, for what is no corruption."""
+    """Raise `UnknownName`, with the closest known name, for an unknown corruption."""
     known = (*CORRUPTIONS, *EXTRA_CORRUPTIONS)
     for name in names:
         if name not in known:
@@ -127,7 +126,7 @@ def import_corruptions() -> ModuleType:
 
 @contextmanager
 def _seeded_numpy(seed: int) -> Iterator[None]:
-    """Inside, NumPy's global generator depends on the seed alone; after, it is as before."""
+    """Let NumPy's global generator depend on the seed inside the block, then restore it."""
     before = np.random.get_state()
     np.random.seed(seed)
     try:

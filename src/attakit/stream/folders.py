@@ -15,13 +15,13 @@ _EXTENSIONS = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
 
-DomainChoice = Sequence[str] | Mapping[str, str] | None  # as `ImageFolders` takes them
+DomainChoice = Sequence[str] | Mapping[str, str] | None  # the argument of `ImageFolders`
 
 _log = logging.getLogger(__name__)
 
 
 def find_places(root: Path, domains: DomainChoice) -> dict[str, Path]:
-    """The folder of each domain below the root: those of a mapping, or all that there are."""
+    """Return the folder of each domain below the root: from a mapping, or all existing ones."""
     if not root.is_dir():
         problem = "is not a folder" if root.exists() else "does not exist"
         raise StreamError(f"ImageFolders: {root.absolute()} {problem}. {_LAYOUT}.")
@@ -31,19 +31,19 @@ def find_places(root: Path, domains: DomainChoice) -> dict[str, Path]:
 
 
 def subfolders(folder: Path) -> list[Path]:
-    """Folders directly inside a folder, sorted; hidden ones are ignored."""
+    """Return the folders directly inside a folder, sorted, without hidden ones."""
     try:
         entries = [entry for entry in folder.iterdir() if entry.is_dir()]
     except OSError as error:
         raise StreamError(
-            f"ImageFolders: {folder.absolute()} cannot be read ({error.strerror}). Make it "
-            f"readable for you, or move it away."
+            f"ImageFolders: {folder.absolute()} cannot be read ({error.strerror}). Change its "
+            "permissions, or move it away."
         ) from error
     return sorted(entry for entry in entries if not entry.name.startswith("."))
 
 
 def choose_domains(places: Mapping[str, Path], domains: DomainChoice) -> list[str]:
-    """The domains asked for, or all that there are."""
+    """Return the requested domains, or all existing ones."""
     if domains is None:
         return list(places)
     if isinstance(domains, str) or not domains:
@@ -55,26 +55,26 @@ def choose_domains(places: Mapping[str, Path], domains: DomainChoice) -> list[st
 
 
 def find_images(folders: Sequence[Path]) -> list[Path]:
-    """Image files below these class folders, sorted; hidden and other files are ignored."""
+    """Return image files below these class folders, sorted, without hidden and other files."""
     return [path for folder in folders for path in sorted(_images_below(folder))]
 
 
 def _images_below(folder: Path) -> Iterator[Path]:
-    # Not with Path.rglob, which takes twice as long: seconds, for a hundred thousand files.
+    # Path.rglob takes twice as long: seconds, for a hundred thousand files.
     for place, inside, files in os.walk(folder, followlinks=False):
         inside[:] = [name for name in inside if not name.startswith(".")]
         for name in files:
             is_image = os.path.splitext(name)[1].lower() in _EXTENSIONS
             if is_image and not name.startswith("."):
                 path = Path(place, name)
-                if path.is_file():  # a link may lead nowhere
+                if path.is_file():  # links may be broken
                     yield path
 
 
 def keep_readable(
     domain: str, paths: Sequence[Path], size: int, checked: Callable[[], None]
 ) -> list[Path]:
-    """The files that can be decoded. How many are left out is logged, and why for each."""
+    """Return the files that can be decoded. Log the number of skipped files, and each reason."""
     good = []
     for path in paths:
         try:
@@ -86,7 +86,7 @@ def keep_readable(
         checked()
     if len(good) < len(paths):
         _log.warning(
-            "ImageFolders: left out %d of %d files in %s that cannot be read as images",
+            "ImageFolders: skipped %d of %d files in %s that cannot be read as images",
             len(paths) - len(good),
             len(paths),
             domain,
@@ -95,7 +95,7 @@ def keep_readable(
 
 
 def class_name(path: Path, domain: Path) -> str:
-    """The class folder a file lies in, at whatever depth."""
+    """Return the class folder of a file, at any depth."""
     return path.relative_to(domain).parts[0]
 
 
@@ -107,7 +107,7 @@ def check_found(
     root: Path,
     named: bool,
 ) -> None:
-    """Raise `StreamError` where images are missing altogether; log where a class has none."""
+    """Raise `StreamError` if there are no images at all; log classes without images."""
     if not any(files.values()):
         raise StreamError(
             f"ImageFolders: no images found under {root.absolute()}. {_LAYOUT}, with one of the "
@@ -121,7 +121,7 @@ def check_found(
                 f"ImageFolders: domain '{domain}' has no images under {root.absolute()}. {_LAYOUT}."
             )
         else:
-            _log.warning("ImageFolders: %s holds no images and is left out", domain)
+            _log.warning("ImageFolders: %s holds no images and is skipped", domain)
 
 
 def _log_missing(domain: str, classes: Sequence[str], present: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""Images in a folder per domain with a folder per class inside: PACS, VLCS, Office-Home, …"""
+"""Images in one folder per domain with one folder per class: PACS, VLCS, Office-Home, …"""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Where = TypeVar("Where")
 
 
 class ImageSamples(Generic[Where]):
-    """Images of one domain, decoded when they are asked for.
+    """Images of one domain, decoded on demand.
 
-    Where an image is may be a file, or whatever else `decode` understands.
+    The location of an image is a file, or anything that `decode` understands.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class ImageSamples(Generic[Where]):
         return len(self.names)
 
     def load(self, positions: Sequence[int]) -> Tensor:
-        """Normalised images (positions, 3, size, size), with channels last in memory."""
+        """Return normalised images (positions, 3, size, size), with channels last in memory."""
         if not positions:
             return torch.empty(0, *self.shape)
         pixels = np.stack([self._decode(self._places[position]) for position in positions])
@@ -81,31 +81,31 @@ class ImageSamples(Generic[Where]):
 
 
 class ImageFolders(Domains):
-    """Domains read from ROOT/domain/class/image.jpg, as DomainBed lays them out.
+    """Domains read from ROOT/domain/class/image.jpg, the layout of DomainBed.
 
-    Files are listed at once, in sorted order, and decoded when a batch asks for them. A sample
-    is named by its path below the root. The classes are those of all domains under the root
-    together, whichever are chosen, so that labels mean the same in source and target. Hidden
-    files and files that are not images by their extension are ignored.
+    Files are listed at once, in sorted order, and decoded when a batch needs them. A sample's name
+    is its path below the root. The classes are those of all domains under the root, even of domains
+    that are not used, so that labels mean the same in source and target. Hidden files and files
+    without an image extension are ignored.
 
     Parameters
     ----------
     root
         The folder that holds the domains.
     domains
-        Domains to use, in this order; all of them, sorted, if not given. A mapping says where the
-        classes of each are below the root, for domains that are no folders directly in it; the
-        classes are then those of the domains in the mapping.
+        Domains to use, in this order; by default all of them, sorted. For domains that are not
+        folders directly below the root, a mapping gives the place of their classes. The classes are
+        then those of the domains in the mapping.
     size
-        Images are scaled to this many pixels in both directions.
+        Pixels in both directions to scale images to.
     mean, std
-        Per-channel normalisation; that of ImageNet if not given.
+        Per-channel normalisation; by default ImageNet's.
     cache_bytes
-        Most memory that decoded images may take; those used least recently make room.
+        Maximum memory of decoded images. Those used least recently make room.
     skip_corrupt
-        Decode every file once at the start and leave out those that cannot be read.
+        Decode every file once at the start and skip those that cannot be read.
     checking
-        Called with (files done, number of files) meanwhile.
+        Called with (files done, number of files) during that check.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class ImageFolders(Domains):
         check_count("ImageFolders", "cache_bytes", cache_bytes, at_least=0)
         _check_normalisation(mean, std)
         self.root = Path(root)
-        # All decoded images are equally large, so a bound on their number is a bound on bytes.
+        # All decoded images have the same size, so a limit on their number limits the bytes.
         self.decode = lru_cache(maxsize=cache_bytes // (3 * size * size))(
             lambda path: decode_image(path, size)
         )

@@ -1,4 +1,4 @@
-"""A user's own iterable of batches as a stream."""
+"""Turn a user's own iterable of batches into a stream."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def from_iterable(batches: Iterable[Element], *, first_step: int = 0) -> Iterato
     ----------
     batches
         Each element is a tensor or array of inputs, or a (names, inputs) pair. Samples without
-        names are called sample-0, sample-1, … along the whole stream.
+        names get the names sample-0, sample-1, … along the whole stream.
     first_step
-        Number of the first batch, where a method has met other streams before. Names of samples
-        then begin with it (sample-20-0), so that they differ from earlier ones.
+        Number of the first batch, if a method has seen other streams before. Sample names then
+        begin with it (sample-20-0), so that they differ from earlier ones.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def _split(who: str, element: object) -> tuple[tuple[SampleId, ...] | None, Arra
     array = element[-1]
     if not isinstance(array, Tensor | np.ndarray):
         raise StreamError(f"{who} ends in a {type(array).__name__}. {_WANTED}.")
-    if len(element) == 1:  # what a DataLoader over a TensorDataset of inputs delivers
+    if len(element) == 1:  # from a DataLoader over a TensorDataset of inputs
         return None, array
     return _as_names(who, element[0]), array
 
@@ -81,8 +81,8 @@ def _split(who: str, element: object) -> tuple[tuple[SampleId, ...] | None, Arra
 def _as_names(who: str, names: object) -> tuple[SampleId, ...]:
     if isinstance(names, Tensor | np.ndarray) and not _is_text(names):
         raise StreamError(
-            f"{who} is a pair of two arrays. {_WANTED}; labels do not belong in a stream: give "
-            f"them to the oracle, and pass on the inputs alone."
+            f"{who} is a pair of two arrays. {_WANTED}. Labels do not belong in a stream. Give "
+            "them to the oracle, and pass on only the inputs."
         )
     if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray):
         raise StreamError(f"{who}: names must be a sequence, got {names!r}. {_WANTED}.")
@@ -107,6 +107,6 @@ def _check_finite(who: str, names: tuple[SampleId, ...], array: ArrayLike) -> No
     bad = first_bad_row(array)
     if bad is not None:
         raise StreamError(
-            f"{who}: the input of sample '{names[bad]}' holds NaN or infinity. "
-            f"Repair it or leave it out before it enters the stream."
+            f"{who}: the input of sample '{names[bad]}' holds NaN or infinity. Repair it, or "
+            "remove it from the stream."
         )

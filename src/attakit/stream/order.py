@@ -1,4 +1,4 @@
-"""In which order the samples of several domains arrive.
+"""The order in which samples of several domains arrive.
 
 An order is a pure function from domains and a seed to an arrangement. `ORDERS` lists them.
 """
@@ -18,7 +18,7 @@ from attakit.stream.samples import Domains
 
 
 class Place(NamedTuple):
-    """One place of a stream: which sample stands there.
+    """One place of a stream, and its sample.
 
     Examples
     --------
@@ -29,14 +29,14 @@ class Place(NamedTuple):
     domain: str
     position: int
     segment: str
-    visit: int = 1  # above one when the same sample has been in the stream before
+    visit: int = 1  # above 1 if the same sample was in the stream before
 
 
 Arrangement = tuple[Place, ...]
 
 
 def domain_after_domain(domains: Domains, *, seed: int = 0) -> Arrangement:
-    """One domain after the other, shuffled inside."""
+    """Arrange one domain after the other, shuffled inside."""
     return tuple(
         Place(domain, position, domain)
         for domain in domains.parts
@@ -45,7 +45,7 @@ def domain_after_domain(domains: Domains, *, seed: int = 0) -> Arrangement:
 
 
 def random_splits(domains: Domains, *, seed: int = 0, splits: int = 4) -> Arrangement:
-    """All domains shuffled together and cut into equal splits.
+    """Shuffle all domains together and cut them into equal splits.
 
     The last split takes the remainder. The paper uses four splits, named 1 to 4.
     """
@@ -60,13 +60,13 @@ def random_splits(domains: Domains, *, seed: int = 0, splits: int = 4) -> Arrang
 
 
 def gradual(domains: Domains, *, seed: int = 0, overlap: float = 1.0) -> Arrangement:
-    """Each domain fades into the next: the chance to see the next one rises linearly.
+    """Fade each domain into the next: the chance to see the next one rises linearly.
 
     Parameters
     ----------
     overlap
-        Length of a fade as a share of the smaller of its two domains. At 1, equally large
-        domains fade all the time; at 0 nothing is mixed.
+        Length of a fade as a share of the smaller of its two domains. With 1, equally large domains
+        fade all the time; with 0 nothing is mixed.
     """
     check_range("gradual", "overlap", overlap, at_least=0, at_most=1)
     names = list(domains.parts)
@@ -89,7 +89,7 @@ def gradual(domains: Domains, *, seed: int = 0, overlap: float = 1.0) -> Arrange
 
 
 def recurring(domains: Domains, *, seed: int = 0, rounds: int = 2) -> Arrangement:
-    """Domain after domain, and then all over again, each time in a fresh order.
+    """Arrange all domains one after the other, several times, each time shuffled differently.
 
     From the second visit on, segments and sample names end in the number of the visit: `day@2`.
     """
@@ -105,15 +105,16 @@ def recurring(domains: Domains, *, seed: int = 0, rounds: int = 2) -> Arrangemen
 def correlated(
     domains: Domains, *, seed: int = 0, concentration: float = 0.1, chunks: int = 10
 ) -> Arrangement:
-    """Domain after domain, with labels that are correlated in time.
+    """Arrange domain after domain, with labels that are correlated in time.
 
-    Each domain is cut into chunks. How the samples of a class spread over the chunks is drawn
-    from a Dirichlet distribution, so a chunk is made of few classes.
+    Each domain is cut into chunks. A Dirichlet distribution spreads the samples of a class over the
+    chunks, so a chunk has few classes.
 
     Parameters
     ----------
     concentration
-        Of the Dirichlet distribution. Small: nearly one class at a time. Large: no correlation.
+        Concentration of the Dirichlet distribution. Small: nearly one class at a time. Large: no
+        correlation.
     chunks
         Chunks per domain.
     """
@@ -158,7 +159,7 @@ def arrange(
 
 
 def check_order(order: str, settings: Mapping[str, float]) -> None:
-    """Raise `SettingError` unless there is such an order and it has such settings.
+    """Raise `SettingError` unless the order exists and has these settings.
 
     >>> check_order("random", {"split": 2})
     Traceback (most recent call last):
@@ -189,8 +190,8 @@ def _shuffled(domains: Domains, domain: str, seed: int, visit: int = 1) -> list[
 def _fade(
     old: str, leaving: Sequence[int], new: str, coming: Sequence[int], seed: int
 ) -> Iterator[Place]:
-    # Moments with density 2(1 - t) for the old domain and 2t for the new one: at moment t the
-    # chance that a sample is of the new domain is t.
+    # Times with density 2(1 - t) for the old domain and 2t for the new one: at time t the
+    # probability that a sample is from the new domain is t.
     draws = generator(seed, "fade", f"{old}/{new}").random((2, len(leaving)))
     moments = np.concatenate([1 - np.sqrt(draws[0]), np.sqrt(draws[1])])
     both = [(old, position) for position in leaving] + [(new, position) for position in coming]

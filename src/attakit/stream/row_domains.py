@@ -1,4 +1,4 @@
-"""Rows of a file by domain: the values of a column, or periods of time."""
+"""Group rows of a file by domain: the values of a column, or periods of time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from attakit.errors import SettingError, StreamError
 from attakit.stream.row_files import RowFile, as_text, is_missing
 
 Calendar = Literal["year", "month", "day"]
-Positions = dict[str, list[int]]  # of the rows of each domain
+Positions = dict[str, list[int]]  # row positions of each domain
 
-_CALENDAR = {"year": 4, "month": 7, "day": 10}  # characters of an ISO date that name the period
+_CALENDAR = {"year": 4, "month": 7, "day": 10}  # characters of an ISO date that identify the period
 
 
 def rows_by_value(rows: RowFile, column: str) -> Positions:
-    """Rows by the value of a column, domains in the order in which they appear.
+    """Group rows by the value of a column, domains in order of appearance.
 
     >>> from pathlib import Path
     >>> rows_by_value(RowFile(Path("a.csv"), {"site": ["north", "south", "north"]}), "site")
@@ -31,10 +31,10 @@ def rows_by_value(rows: RowFile, column: str) -> Positions:
 
 
 def rows_by_period(rows: RowFile, column: str, periods: int | Calendar) -> Positions:
-    """Rows by period of time, earliest first.
+    """Group rows by period of time, earliest first.
 
-    A number cuts the rows, in order of time, into this many periods of about as many rows each.
-    Rows of one time stay together. "year", "month" and "day" follow the calendar.
+    A number cuts the rows, sorted by time, into this many periods of about equal size. Rows with
+    the same time stay together. "year", "month" and "day" follow the calendar.
 
     >>> from pathlib import Path
     >>> rows = RowFile(Path("a.csv"), {"day": ["2024-03-01", "2023-12-30", "2024-03-02"]})

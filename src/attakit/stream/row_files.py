@@ -21,7 +21,7 @@ _JSON_LINES = frozenset({".jsonl", ".ndjson"})
 
 @dataclass(frozen=True)
 class RowFile:
-    """The columns of a file. A cell is text in CSV, and may be a number or a list elsewhere.
+    """The columns of a file. A cell is text in CSV, and may be a number or a list in other formats.
 
     Examples
     --------
@@ -37,24 +37,24 @@ class RowFile:
         return len(next(iter(self.columns.values())))
 
     def column(self, name: str) -> Sequence[Any]:
-        """A column by its name; raises where there is none."""
+        """Return a column by name; raises if there is none."""
         if name not in self.columns:
             raise unknown_name(f"column of {self.path}", name, self.columns)
         return self.columns[name]
 
     def row(self, position: int) -> dict[str, str]:
-        """One row as people read it."""
+        """Return one row as text for people."""
         return {name: as_text(cells[position]) for name, cells in self.columns.items()}
 
     def where(self, position: int) -> str:
-        """A row in words, as a person counts: the first row of data is row 1."""
+        """Describe a row by its number: the first row of data is row 1."""
         return f"row {position + 1} of {self.path}"
 
 
 def read_row_file(path: Path) -> RowFile:
     """Read a file by its extension: .csv, .tsv, .jsonl, .ndjson or .parquet."""
     if not path.is_file():
-        raise StreamError(f"There is no file {path}. Say where the rows are with file.")
+        raise StreamError(f"There is no file {path}. Set file to the file with the rows.")
     kind = path.suffix.lower()
     try:
         if kind in _DELIMITERS:
@@ -65,7 +65,7 @@ def read_row_file(path: Path) -> RowFile:
             columns = _read_parquet(path)
         else:
             known = ", ".join((*_DELIMITERS, *sorted(_JSON_LINES), ".parquet"))
-            raise StreamError(f"{path} has the extension {kind!r}. Known are {known}.")
+            raise StreamError(f"{path} has the extension {kind!r}. Known extensions: {known}.")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StreamError(f"{path} cannot be read: {error}.") from error
     if not columns or not next(iter(columns.values())):
@@ -87,7 +87,7 @@ def _checked(path: Path, line: int, row: list[str], names: Sequence[str]) -> lis
     if len(row) != len(names):
         raise StreamError(
             f"{path}, line {line}: there are {len(row)} values for {len(names)} columns. The first "
-            f"line names the columns; put texts with the delimiter inside in quotes."
+            "line names the columns. Put texts that contain the delimiter in quotes."
         )
     return row
 
@@ -105,9 +105,9 @@ def _json_objects(path: Path) -> Iterator[dict[str, Any]]:
         try:
             found = json.loads(line)
         except ValueError as error:
-            raise StreamError(f"{path}, line {number} is no JSON: {error}.") from error
+            raise StreamError(f"{path}, line {number} is not JSON: {error}.") from error
         if not isinstance(found, dict):
-            raise StreamError(f"{path}, line {number} is no JSON object, got {line[:40]!r}.")
+            raise StreamError(f"{path}, line {number} is not a JSON object, got {line[:40]!r}.")
         yield found
 
 
@@ -117,11 +117,11 @@ def _read_parquet(path: Path) -> dict[str, list[Any]]:
     try:
         return dict(parquet.read_table(path).to_pydict())
     except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        raise StreamError(f"{path} is no Parquet file: {error}.") from error
+        raise StreamError(f"{path} is not a Parquet file: {error}.") from error
 
 
 def is_missing(cell: object) -> bool:
-    """Whether a cell has no value: empty, or one of NA, N/A, NaN, null and None.
+    """True if a cell has no value: empty, or one of NA, N/A, NaN, null and None.
 
     >>> [is_missing(cell) for cell in ("", "NA", None, float("nan"), "0", 0)]
     [True, True, True, True, False, False]
@@ -130,7 +130,7 @@ def is_missing(cell: object) -> bool:
 
 
 def as_text(cell: object) -> str:
-    """A cell as people read it; empty where it has no value.
+    """Return a cell as text for people; empty if it has no value.
 
     >>> as_text(0.39799999999999996), as_text(" cat "), as_text(None)
     ('0.398', 'cat', '')

@@ -1,4 +1,4 @@
-"""Named samples with labels, and domains of them. A `Stream` turns these into batches."""
+"""Named samples with labels, in domains. A `Stream` turns them into batches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from attakit.stream.arrays import ArrayLike, as_inputs, check_array, first_bad_r
 
 Labels = Sequence[int] | ArrayLike
 
-_Part = TypeVar("_Part")  # names a set among several
+_Part = TypeVar("_Part")  # identifies a set among several
 
 
 class Samples(Protocol):
-    """A set of samples that are loaded when they are needed."""
+    """A set of samples that are loaded on demand."""
 
     @property
     def names(self) -> Sequence[SampleId]: ...
@@ -36,25 +36,25 @@ class Samples(Protocol):
         ...
 
     def load(self, positions: Sequence[int]) -> Tensor:
-        """Inputs at these positions, in this order, as one tensor (positions, *shape)."""
+        """Return the inputs at these positions, in this order, as a tensor (positions, *shape)."""
         ...
 
 
 class ArraySamples:
-    """Samples that lie in a tensor or array, which is never modified.
+    """Samples in a tensor or array, which is never modified.
 
-    Arrays that are mapped from disk stay there: only the rows asked for are read.
+    Memory-mapped arrays stay on disk: only the needed rows are read.
 
     Parameters
     ----------
     inputs
-        One row per sample. Double precision is delivered as single precision.
+        One row per sample. Double precision becomes single precision.
     labels
         One class index per sample.
     prefix
-        What sample names start with; the row number follows.
+        Prefix of the sample names, before the row number.
     names
-        Names of the samples, instead.
+        Names of the samples, instead of a prefix.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Subset:
     samples
         The set to take from.
     positions
-        Which of its samples, in the order wanted.
+        Positions of its samples, in the wanted order.
 
     Examples
     --------
@@ -138,12 +138,12 @@ class Subset:
 
 
 class Joined:
-    """Sets of samples one after another, each still loaded only when it is needed.
+    """Sets of samples one after another, still loaded on demand.
 
     Parameters
     ----------
     parts
-        The sets; their inputs have one shape.
+        The sets. Their inputs have the same shape.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class Joined:
         return len(self.names)
 
     def load(self, positions: Sequence[int]) -> Tensor:
-        """Inputs at these positions, in this order, one request per set."""
+        """Return the inputs at these positions, in this order, with one request per set."""
         if len(positions) == 0:
             return torch.zeros((0, *self.shape))
         places = [self._places[position] for position in positions]
@@ -180,7 +180,7 @@ class Joined:
 
 
 def load_from(parts: Mapping[_Part, Samples], places: Sequence[tuple[_Part, int]]) -> Tensor:
-    """Inputs at (part, position) places, in this order, one request per part."""
+    """Return the inputs at (part, position) places, in this order, with one request per part."""
     rows: dict[_Part, list[int]] = {}
     for row, (part, _) in enumerate(places):
         rows.setdefault(part, []).append(row)
@@ -199,7 +199,7 @@ class Domains:
     Parameters
     ----------
     classes
-        Class names; a label is a position in this tuple.
+        Class names. A label is a position in this tuple.
     parts
         The samples of each domain, by the domain's name.
 
@@ -230,7 +230,7 @@ class Domains:
     def from_arrays(
         classes: Sequence[str], arrays: Mapping[str, tuple[ArrayLike, Labels]]
     ) -> Domains:
-        """Build domains from (inputs, labels) pairs, naming samples after their domain."""
+        """Build domains from (inputs, labels) pairs, and name samples after their domain."""
         parts = {
             domain: ArraySamples(inputs, labels, prefix=f"{domain}/")
             for domain, (inputs, labels) in arrays.items()
@@ -243,7 +243,7 @@ class Domains:
         return tuple(next(iter(self.parts.values())).shape)
 
     def only(self, *names: str) -> Domains:
-        """The named domains, in the order given, with the same classes."""
+        """Return the named domains, in the given order, with the same classes."""
         for name in names:
             if name not in self.parts:
                 raise unknown_name("domain", name, self.parts)

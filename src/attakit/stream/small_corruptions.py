@@ -1,7 +1,7 @@
-"""The corruptions of CIFAR-C and Tiny-ImageNet-C on one small image, with any strength.
+"""The corruptions of CIFAR-C and Tiny-ImageNet-C for one small image, at any strength.
 
-An image is (height, width, 3) with numbers from 0 to 1. What depends on chance takes it from the
-generator it is given.
+An image is (height, width, 3) with numbers from 0 to 1. All random numbers come from the given
+generator.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def glass_blur(image: Floats, values: Values, draws: Draws) -> Floats:
         for row in range(height - reach, reach, -1):
             for column in range(width - reach, reach, -1):
                 down, right = shifts[row - 1, column - 1]
-                # The published pictures take the neighbour's colour; they do not swap the two.
+                # In the published images a pixel takes the neighbour's colour; the two are not
+                # swapped.
                 moved[row, column] = moved[row + down, column + right]
     return _blurred(moved, sigma)
 
@@ -109,7 +110,7 @@ def fog(image: Floats, values: Values, draws: Draws) -> Floats:
 def brightness(image: Floats, values: Values, _draws: Draws) -> Floats:
     value = image.max(axis=2, keepdims=True)
     brighter = np.minimum(value + values[0], 1)
-    # Hue and saturation stay, so all channels grow alike; black has none and becomes grey.
+    # Hue and saturation stay, so all channels grow equally; black has none and becomes grey.
     grown = image * brighter / np.where(value > 0, value, 1)
     return np.asarray(np.where(value > 0, grown, brighter))
 
@@ -125,7 +126,7 @@ def saturate(image: Floats, values: Values, _draws: Draws) -> Floats:
     chroma = value - least
     before = chroma / np.where(value > 0, value, 1)
     after = np.clip(before * factor + shift, 0, 1)
-    # How far below the brightest channel each is; grey has the hue of red.
+    # The distance of each channel from the brightest; grey has the hue of red.
     depth = np.where(chroma > 0, (value - image) / np.where(chroma > 0, chroma, 1), [0.0, 1.0, 1.0])
     return np.asarray(value * (1 - after * depth))
 
@@ -157,7 +158,7 @@ def elastic_transform(image: Floats, values: Values, draws: Draws) -> Floats:
 
 
 def _affine(rows: Floats, columns: Floats, most: float, draws: Draws) -> tuple[Floats, Floats]:
-    """Where pixels come from when three corners of a central square move at random."""
+    """Return where pixels come from if three corners of a central square move at random."""
     height, width = rows.shape
     centre, half = np.array([height // 2, width // 2]), min(height, width) // 3
     before = centre + half * np.array([[1, 1], [1, -1], [-1, -1]])
@@ -186,7 +187,7 @@ def _blurred(image: Floats, sigma: float) -> Floats:
 
 
 def _streaked(image: Floats, radius: float, sigma: float, angle: float) -> Floats:
-    """A blur to one side: half a Gaussian along a direction, in whole pixels."""
+    """Blur in one direction: half a Gaussian, in whole pixels."""
     steps = np.arange(2 * int(radius) + 1)
     weights = np.exp(-(steps**2) / (2 * sigma**2))
     height, width = image.shape[:2]
@@ -205,7 +206,7 @@ def _direction(angle: float) -> tuple[float, float]:
 
 
 def _zoomed(image: Floats, factor: float) -> Floats:
-    """The middle of an image, enlarged to its size."""
+    """Enlarge the middle of an image to its full size."""
     height, width, _ = image.shape
     rows, columns = (int(np.ceil(side / factor)) for side in (height, width))
     top, left = (height - rows) // 2, (width - columns) // 2
@@ -216,7 +217,7 @@ def _zoomed(image: Floats, factor: float) -> Floats:
 
 
 def _cloud(side: int, decay: float, draws: Draws) -> Floats:
-    """Plasma from 0 to 1 on a torus: a midpoint is the mean of four points, and ever less noise."""
+    """Return plasma from 0 to 1 on a torus: midpoints are means of four points plus noise."""
     cloud, step, rough = np.zeros((side, side)), side, 1.0
     while step >= 2:
         half = step // 2
@@ -229,7 +230,7 @@ def _cloud(side: int, decay: float, draws: Draws) -> Floats:
         cloud[::step, half::step] = across + _rough(across, rough, draws)
         down = (corners + below + middle + np.roll(middle, 1, 1)) / 4
         cloud[half::step, ::step] = down + _rough(down, rough, draws)
-        # Squared, as in the published pictures.
+        # Squared, as in the published images.
         step, rough = half, rough / decay**2
     cloud -= cloud.min()
     return np.asarray(cloud / cloud.max())
@@ -283,7 +284,7 @@ SMALL_CORRUPTIONS: dict[str, Callable[[Floats, Values, Draws], Any]] = {
 def corrupt_small(
     pixels: NDArray[np.uint8], corruption: str, values: Values, *, seed: int
 ) -> NDArray[np.uint8]:
-    """Corrupt a small image; the same arguments give the same picture.
+    """Corrupt a small image; the same arguments give the same result.
 
     >>> grey = np.full((32, 32, 3), 128, dtype=np.uint8)
     >>> int(corrupt_small(grey, "brightness", (0.1,), seed=0).max())

@@ -1,4 +1,4 @@
-"""Rows of a table as vectors: numbers standardised, categories as one column per value."""
+"""Rows of a table as vectors: standardised numbers, and one column per category."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from attakit.errors import StreamError
 from attakit.stream.row_files import RowFile, as_text, is_missing
 
 MissingPolicy = Literal["refuse", "fill"]
-MOST_CATEGORIES = 50  # a column with more values is rather a name than a category
+MOST_CATEGORIES = 50  # a column with more values is probably a name, not a category
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers, with the mean and deviation that it has on the source."""
+    """A column of numbers, with the mean and deviation of the source."""
 
     name: str
     mean: float
@@ -34,7 +34,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of categories: those that the source has. Another value is none of them."""
+    """A column of categories of the source. Another value is none of them."""
 
     name: str
     values: tuple[str, ...]
@@ -56,7 +56,7 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """Turns rows into vectors with what was learned from rows of the source.
+    """Turns rows into vectors, with what was learned from source rows.
 
     Examples
     --------
@@ -74,9 +74,9 @@ class TableEncoder:
 
 
 def fit_encoder(rows: RowFile, columns: Sequence[str], source: Sequence[int]) -> TableEncoder:
-    """Learn means, deviations and categories from the source rows alone.
+    """Learn means, deviations and categories from the source rows only.
 
-    A column is one of numbers if all its source values are numbers.
+    A column is numeric if all its source values are numbers.
     """
     if not columns:
         raise StreamError(f"{rows.path} has no column that could be a feature.")
@@ -86,7 +86,7 @@ def fit_encoder(rows: RowFile, columns: Sequence[str], source: Sequence[int]) ->
 def check_complete(
     rows: RowFile, columns: Sequence[str], positions: Sequence[int], missing: MissingPolicy
 ) -> None:
-    """Raise `StreamError` where a value is missing that must not be."""
+    """Raise `StreamError` if a required value is missing."""
     if missing == "fill":
         return
     for name in columns:
@@ -95,9 +95,8 @@ def check_complete(
         if bad:
             raise StreamError(
                 f"{rows.path}: {name} has no value in {len(bad):,} rows, first in row "
-                f"{bad[0] + 1}. Repair them, leave the column out of features, or set missing = "
-                f'"fill", which takes the mean of the source for a number and no category for a '
-                f"text."
+                f"{bad[0] + 1}. Repair them, remove the column from features, or set missing = "
+                f'"fill". Then numbers become the mean of the source, and texts no category.'
             )
 
 
@@ -109,7 +108,7 @@ def _fit_column(rows: RowFile, name: str, source: Sequence[int]) -> NumberColumn
     numbers = list(_numbers(known))
     if len(numbers) == len(known):
         deviation = float(np.std(numbers))
-        # A column that is constant on the source has no scale there.
+        # A column that is constant on the source has no scale.
         return NumberColumn(name, float(np.mean(numbers)), deviation if deviation > 0 else 1.0)
     values = tuple(sorted({as_text(cell) for cell in known}))
     if len(values) > MOST_CATEGORIES:

@@ -24,7 +24,7 @@ Tokenizer = Callable[[list[str]], Sequence[Sequence[int]]]
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Words in lower case, numbered by how often the source has them; others are unknown.
+    """Lower-case words, numbered by their frequency in the source. Others are unknown.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class WordTokenizer:
 
     @staticmethod
     def fit(texts: Sequence[str], vocabulary: int) -> WordTokenizer:
-        """Number the most frequent words, at most as many as ids are left."""
+        """Number the most frequent words, up to the number of free ids."""
         counts = Counter(word for text in texts for word in split_words(text))
         ranked = sorted(counts, key=lambda word: (-counts[word], word))[: vocabulary - _FIRST]
         return WordTokenizer({word: place for place, word in enumerate(ranked, start=_FIRST)})
@@ -50,7 +50,7 @@ class WordTokenizer:
 class NgramTokenizer:
     """Words and their pieces of three letters, each hashed to an id. Needs no source.
 
-    Pieces are shared by words that look alike, in a text or in a related language.
+    Words that look alike share pieces, within a text or between related languages.
 
     Examples
     --------
@@ -65,12 +65,12 @@ class NgramTokenizer:
         return [[self._id(piece) for piece in _pieces(text)] for text in texts]
 
     def _id(self, piece: str) -> int:
-        # Not hash(), which differs from process to process.
+        # Not hash(), which differs between processes.
         return _FIRST + zlib.crc32(piece.encode()) % (self.vocabulary - _FIRST)
 
 
 def split_words(text: str) -> list[str]:
-    """The words and signs of a text, in lower case.
+    """Return the words and punctuation marks of a text, in lower case.
 
     >>> split_words("Isn't it?")
     ['isn', "'", 't', 'it', '?']
@@ -88,7 +88,7 @@ def _pieces(text: str) -> Iterator[str]:
 def pad_tokens(
     found: Sequence[Sequence[int]], *, length: int, vocabulary: int, who: str
 ) -> NDArray[np.int64]:
-    """Rows of equal length: longer ones are cut, shorter ones end in padding.
+    """Return rows of equal length: longer ones are cut, shorter ones are padded.
 
     >>> pad_tokens([[5, 6, 7], [8]], length=2, vocabulary=10, who="tokens").tolist()
     [[5, 6], [8, 0]]

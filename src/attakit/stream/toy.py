@@ -1,4 +1,4 @@
-"""Two-dimensional blobs that drift: small enough to work out by hand, for tests and docs."""
+"""Two-dimensional blobs that drift: small enough to compute by hand, for tests and docs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _CLASSES = ("red", "green", "blue")
 _SAMPLES = 200
 _SPREAD = 0.45
 _RADIUS = 2.0
-# How far the blobs have turned around the origin, in degrees, and where the origin has gone.
+# Rotation of the blobs around the origin, in degrees, and the shift of the origin.
 _DRIFTS = {"near": (0, (0.0, 0.0)), "turned": (45, (0.5, 0.0)), "far": (80, (1.0, -1.0))}
 
 
 def blobs(seed: int = 0) -> Domains:
-    """Three classes as three blobs in the plane, in domains `near`, `turned` and `far`.
+    """Return three classes as three blobs in the plane, in domains `near`, `turned` and `far`.
 
-    `near` is where a source model should be trained; the others turn away from it.
+    Train a source model on `near`; the other domains are rotated away from it.
 
     Examples
     --------

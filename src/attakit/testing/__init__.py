@@ -1,4 +1,4 @@
-"""Checks that every method, selector and oracle must pass, and tiny parts to try them on."""
+"""Checks that every method, selector and oracle must pass, and small parts to test them on."""
 
 from attakit.testing.methods import check_method
 from attakit.testing.oracles import check_oracle

@@ -1,4 +1,4 @@
-"""`check_method`: what every method must keep to, including ones written tomorrow."""
+"""`check_method`: the contract of every method, including your own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALLOWANCES = (
 
 
 def check_method(factory: Factory) -> None:
-    """Raise AssertionError, in a sentence, where a method breaks the contract.
+    """Raise AssertionError, with a sentence, if a method breaks the contract.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def check_answers_come_before_adaptation(factory: Factory) -> None:
     given = method.step(batch, Allowance(2)).prediction.logits
     assert given.shape == (len(batch), CLASSES), f"step gave logits of shape {tuple(given.shape)}"
     assert bool(given.isfinite().all()), "step gave logits that are not finite"
-    assert not given.requires_grad, "step gave logits that hold on to the graph of the model"
+    assert not given.requires_grad, "step gave logits with the model's graph"
     assert torch.allclose(given, expected, atol=1e-5), "step answered from a changed model"
 
 
@@ -115,7 +115,7 @@ def check_questions_stay_within_allowance(factory: Factory) -> None:
         names = set(tiny_batch(number).samples)
         assert {query.sample for query in step.queries} <= names, "asked about a foreign sample"
         assert {query.step for query in step.queries} <= {number}, (
-            "asked in the name of other steps"
+            "asked with the number of another step"
         )
         asked += step.queries
         method.learn(answers_to(step.queries))
@@ -151,7 +151,7 @@ def check_learning_takes_any_answers(factory: Factory) -> None:
 
 
 def check_learning_takes_what_is_no_label(factory: Factory) -> None:
-    """A method may ignore such answers, but not fail on them."""
+    """A method may ignore such answers, but must not fail."""
     method = factory(tiny_classifier())
     steps = [method.step(tiny_batch(number), Allowance(3)) for number in range(3)]
     queries = [query for step in steps for query in step.queries]
@@ -167,11 +167,11 @@ def check_learning_takes_what_is_no_label(factory: Factory) -> None:
     ]
     method.learn([*said[1:], *(replace(answer, weight=0.5) for answer in said[:1])])
     logits = method.predict(tiny_batch(9).inputs).logits
-    assert bool(logits.isfinite().all()), "answers that are no labels gave logits that are infinite"
+    assert bool(logits.isfinite().all()), "answers that are not labels gave infinite logits"
 
 
 def check_yes_no_questions(factory: Factory) -> None:
-    """A method that can be set to ask yes or no proposes what it predicts, and resumes so."""
+    """A method that can ask yes/no questions proposes what it predicts, and can be resumed."""
     method, resumed = factory(tiny_classifier()), factory(tiny_classifier())
     if not isinstance(method, AskingMethod) or not isinstance(resumed, AskingMethod):
         return
@@ -267,12 +267,12 @@ CHECKS: tuple[Callable[[Factory], None], ...] = (
 
 
 def answers_to(queries: Iterable[Query]) -> list[Answer]:
-    """Some label for every query, always the same."""
+    """Return a fixed label for every query."""
     return [Answer(query, sum(query.sample.encode()) % CLASSES, "check") for query in queries]
 
 
 def same_state(one: Any, other: Any) -> bool:
-    """Whether two nested states are equal, tensors bit for bit."""
+    """True if two nested states are equal, tensors bit for bit."""
     if isinstance(one, Tensor):
         return isinstance(other, Tensor) and torch.equal(one, other)
     if isinstance(one, np.ndarray):

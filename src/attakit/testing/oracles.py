@@ -1,4 +1,4 @@
-"""What every oracle must do, as a check that raises AssertionError with a sentence."""
+"""`check_oracle`: the contract of every oracle. It raises AssertionError with a sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attakit.testing.tiny import global_randomness
 
 Result = TypeVar("Result")
 Script = list[list[Query] | None]  # questions to ask, or None for a collect
-Transcript = list[tuple[Answer, ...]]  # what each collect handed over
+Transcript = list[tuple[Answer, ...]]  # what each collect returned
 
 MOST_COLLECTS = 100
 EXTRA_COLLECTS = 2
@@ -24,19 +24,18 @@ EXTRA_COLLECTS = 2
 def check_oracle(
     factory: Callable[[], Oracle], samples: Sequence[SampleId], *, patience: float = 2.0
 ) -> None:
-    """Raise AssertionError, saying what is wrong, unless an oracle behaves.
+    """Raise AssertionError, with a reason, unless an oracle keeps the contract.
 
-    It must return at once, answer every question it was asked and no other, yes/no questions
-    included, answer each once (an answer may still follow an expiry), count what is pending, say
-    nothing unasked, leave global random state alone, and continue from a saved state, at any point,
-    as if it had not stopped.
+    It must return at once. It must answer every question once and no other, including yes/no
+    questions (an answer may still follow an expiry). It must count what is pending, leave global
+    random state alone, and continue from a saved state, at any point, as if it had not stopped.
 
     Parameters
     ----------
     factory
-        Makes a new oracle that has not been asked anything. All that it makes must answer alike.
+        Makes a new oracle without questions. All that it makes must answer alike.
     samples
-        Names of at least two different samples that it can answer about, within 100 collects.
+        Names of at least two different samples that it can answer, within 100 collects.
     patience
         Seconds after which a call counts as blocking.
 
@@ -63,7 +62,7 @@ def check_oracle(
 
 
 class _Watched:
-    """An oracle under observation: every call is checked as it happens."""
+    """An oracle under test: every call is checked."""
 
     def __init__(self, oracle: Oracle, patience: float) -> None:
         self.oracle = oracle
@@ -81,7 +80,7 @@ class _Watched:
     def ask(self, queries: Sequence[Query]) -> None:
         handed = list(queries)
         _without_waiting("ask", lambda: self.oracle.ask(handed), self.patience)
-        handed.clear()  # the list is the caller's, who may use it for something else
+        handed.clear()  # the list belongs to the caller, who may reuse it
         self.asked |= set(queries)
         self._check_pending(f"After asking {len(queries)} questions")
 
@@ -118,7 +117,7 @@ class _Watched:
 
 
 def _check_content(answer: Answer) -> None:
-    """Demand that an answer says one thing, in numbers that make sense."""
+    """Check that an answer says one thing, in valid numbers."""
     try:
         checked_answer("The oracle", answer)
     except LabelError as error:
@@ -126,7 +125,7 @@ def _check_content(answer: Answer) -> None:
 
 
 def _check_silence(oracle: _Watched) -> None:
-    """Collect when nothing was asked: any answer is then to something never asked."""
+    """Collect when nothing was asked. Any answer is then wrong."""
     for _ in range(EXTRA_COLLECTS):
         oracle.collect()
         oracle.ask([])
@@ -135,8 +134,8 @@ def _check_silence(oracle: _Watched) -> None:
 def _script(samples: Sequence[SampleId]) -> Script:
     """Two waves of questions, the second while the first may be open.
 
-    It asks about the same samples again at two later steps, in another order, and whether they are
-    of the first class: those are other questions.
+    It asks about the same samples again at two later steps, in another order, and also yes/no
+    questions about the first class. Those are different questions.
     """
     first = [Query(sample, 0) for sample in samples]
     second = [Query(sample, 1) for sample in reversed(samples)]
@@ -232,6 +231,6 @@ def _without_waiting(name: str, call: Callable[[], Result], patience: float) -> 
 
 
 def _demand(condition: bool, sentence: str) -> None:
-    # Not an assert statement, which python -O would leave out.
+    # Not an assert statement, which python -O would remove.
     if not condition:
         raise AssertionError(sentence)

@@ -1,4 +1,4 @@
-"""Check that a selector keeps its promises, whoever wrote it."""
+"""`check_selector`: the contract of every selector, including your own."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LIMITS = (1, 3, 1000)
 
 
 def check_selector(factory: Callable[[], Selector]) -> None:
-    """Raise `AssertionError`, in a sentence, if a selector breaks its contract.
+    """Raise `AssertionError`, with a sentence, if a selector breaks its contract.
 
     Parameters
     ----------
     factory
-        Makes the selector; called several times.
+        Function that makes the selector. It is called several times.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def check_selector(factory: Callable[[], Selector]) -> None:
 
 
 def make_rows(count: int, prefix: str, seed: int = 0) -> Rows:
-    """Rows in three loose groups, named prefix0, prefix1, …
+    """Make rows in three loose groups, named prefix0, prefix1, …
 
     >>> make_rows(2, "new").samples
     ('new0', 'new1')
@@ -98,7 +98,7 @@ def _check_choice(
     chosen = selection.samples
     assert len(chosen) <= limit, f"chose {len(chosen)} samples {where}"
     foreign = set(chosen) - set(candidates.samples)
-    assert not foreign, f"chose {sorted(foreign)}, which are no candidates, {where}"
+    assert not foreign, f"chose {sorted(foreign)}, which are not candidates, {where}"
     covered = set(chosen) & set(known.samples)
     assert not covered, f"chose {sorted(covered)}, which are known already, {where}"
     assert len(chosen) == len(set(chosen)), f"chose a sample more than once {where}"

@@ -1,4 +1,4 @@
-"""What the checks share: a tiny model, tiny batches, and a look at global random state."""
+"""Shared parts of the checks: a tiny model, tiny batches, and the global random state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH = 4
 
 
 def tiny_classifier(seed: int = 0, width: int = WIDTH, classes: int = CLASSES) -> nn.Module:
-    """A two-layer classifier with one batch-norm layer, from vectors of `width` to `classes`."""
+    """Make a two-layer classifier with batch norm, from vectors of `width` to `classes`."""
     with seeded(seed, "tiny model"):
         return nn.Sequential(
             nn.Linear(width, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, classes)
@@ -27,15 +27,15 @@ def tiny_classifier(seed: int = 0, width: int = WIDTH, classes: int = CLASSES) -
 
 
 def tiny_batch(step: int = 0, size: int = 8, width: int = WIDTH) -> Batch:
-    """A batch of random vectors; other steps hold other samples."""
+    """Make a batch of random vectors. Each step has different samples."""
     draws = torch.Generator().manual_seed(derived_seed(0, "tiny batch", step))
     samples = tuple(SampleId(f"{step}-{number}") for number in range(size))
     return Batch(step, samples, torch.randn(size, width, generator=draws))
 
 
 def global_randomness() -> dict[str, bytes]:
-    """The state of every global generator, to see whether one was used."""
-    # As bytes, because NumPy's state holds an array, which does not compare to one truth value.
+    """Return the state of every global generator, to detect their use."""
+    # As bytes, because arrays in NumPy's state have no single truth value.
     return {
         "Python": pickle.dumps(random.getstate()),
         "numpy": pickle.dumps(np.random.get_state()),

@@ -1,4 +1,4 @@
-"""Turning samples into weights: SimATTA's training on anchors, and training of source models."""
+"""Training: SimATTA's training on anchors, and training of source models."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The loss on what people said: labels, exclusions, candidate sets, soft and weighted answers."""
+"""The loss on people's answers: labels, exclusions, candidate sets, soft and weighted ones."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from attakit.records import LabelledRows
 
 
 def answer_loss(logits: Tensor, rows: LabelledRows, places: Tensor | None = None) -> Tensor:
-    """The mean loss on rows, or on those at some places, each times the weight of its answer.
+    """Return the mean loss on rows, or on those at some places, weighted by their answers.
 
-    It is cross-entropy for a label and for a soft answer, -log(1 - p) for a class that is ruled
-    out, and -log of the total probability of several candidates.
+    It is cross-entropy for a label and for a soft answer, -log(1 - p) for an excluded class, and
+    -log of the total probability of several candidates.
 
     Parameters
     ----------
     logits
-        What the model says about the rows, or about those at the places.
+        The model's logits for the rows, or for those at the places.
     rows
         What people said about them.
     places
-        Positions of rows, one for each row of the logits. None takes all.
+        Positions of rows, one for each row of the logits. None means all.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Training on source-like and labelled anchors in balance (SimATTA, Algorithm 1, lines 6 to 11)."""
+"""Balanced training on source-like and labelled anchors (SimATTA, Algorithm 1, lines 6 to 11)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 Updates = int | Literal["unlimited"]
 
-_SETTLED = 100  # labelled anchors: with fewer, a small share may only be the start of the stream
+_SETTLED = 100  # labelled anchors; with fewer, a small share may only be the start of the stream
 
 
 class BalancedTrainer:
@@ -40,20 +40,20 @@ class BalancedTrainer:
     Parameters
     ----------
     lr, momentum, batch_size
-        Of the gradient step. The batch size is that of each half.
+        Settings of the gradient step. The batch size is that of each half.
     weighting
         How w₀ follows from the anchor counts.
     max_updates
-        Never more updates than this in one call; "unlimited" trusts the plateau alone.
+        Maximum number of updates per call; "unlimited" relies on the plateau alone.
     window, patience
-        Of the `Plateau` that ends a call.
+        Settings of the `Plateau` that ends a call.
     fresh_optimizer
-        Start every call without momentum; otherwise momentum is kept.
+        Start every call without momentum. Otherwise momentum is kept.
     fill_missing_low
-        While there are no source-like anchors, draw that half from the labelled ones, which then
-        count as both; otherwise the half is left out.
+        If there are no source-like anchors, draw that half from the labelled ones, which then count
+        twice. Otherwise the half is skipped.
     seed
-        Of the draws.
+        Seed of the draws.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class BalancedTrainer:
         return _Half(rows, weight, self._batches(len(rows), random))
 
     def _warn_of_forgetting(self, low: int, high: int) -> None:
-        """Log once that the source may be forgotten: the paper advises λ₀ of at least 0.5."""
+        """Log once that the source may be forgotten: the paper recommends λ₀ of at least 0.5."""
         share = low_share(low, high)
         if self._has_warned or low == 0 or high < _SETTLED or share >= 0.5:
             return
@@ -166,7 +166,7 @@ class BalancedTrainer:
         return _Losses(values[0], values[1] if len(values) > 1 else math.nan)
 
     def _logits(self, model: Classifier | Split, halves: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Logits of each half: with frozen norm statistics in one pass, which only saves time."""
+        """Return the logits of each half; with frozen norm statistics in one pass, to save time."""
         if model.norm != "frozen":
             return [model(inputs).logits for inputs in halves]
         return torch.split(model(torch.cat(list(halves))).logits, [len(half) for half in halves])
@@ -216,5 +216,5 @@ class _Half:
     batches: Iterator[np.ndarray]
 
     def next(self) -> Tensor:
-        """Places of the anchors of the next update."""
+        """Return the places of the anchors of the next update."""
         return torch.from_numpy(next(self.batches)).to(self.rows.labels.device)

@@ -1,4 +1,4 @@
-"""One gradient step, and an end to it where the loss has left the real numbers."""
+"""One gradient step that stops if the loss is not finite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attakit.errors import ModelError
 
 
 def descend(who: str, optimizer: Optimizer, loss: Tensor) -> float:
-    """Take one step down a loss; return the loss.
+    """Take one gradient step; return the loss.
 
     >>> import torch
     >>> weight = torch.nn.Parameter(torch.tensor(1.0))
@@ -26,15 +26,15 @@ def descend(who: str, optimizer: Optimizer, loss: Tensor) -> float:
 
 
 def checked_loss(who: str, optimizer: Optimizer, loss: Tensor) -> float:
-    """The value of a loss, or of what a loss is made of; raises where it is no real number.
+    """Return the value of a loss, or of its parts; raises if it is not finite.
 
-    A method that leaves samples out must ask before it does so: NaN is below no bound, so a model
-    that has diverged would look like one that finds nothing to learn from.
+    A method that filters samples must call it before. NaN is below no bound, so a diverged model
+    would look like one that finds nothing to learn from.
     """
     value = loss.item()
     if not math.isfinite(value):
         raise ModelError(
             f"{who}: the loss became {value}. Lower lr (now {optimizer.param_groups[0]['lr']}), or "
-            f"check the inputs for values the model was not made for."
+            "check that the inputs fit the model."
         )
     return value

@@ -1,4 +1,4 @@
-"""Learning new labels in few steps while the source model's answers are held."""
+"""Learn new labels in few steps while keeping the source model's answers."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ from attakit.train.relative import relative_adam
 from attakit.train.weighting import Weighting, low_share
 
 _WHO = "DistillingTrainer"
-_MEMORY = 0.7  # share of the earlier losses in the mean that ends training
+_MEMORY = 0.7  # share of earlier losses in the mean that ends training
 
 LearningRate = float | Literal["auto"]
 
 
 class DistillingTrainer:
-    """Adam on w₀·distillation(source-like) + (1 - w₀)·CE(labelled), for as long as labels are new.
+    """Adam on w₀·distillation(source-like) + (1 - w₀)·CE(labelled), while labels are new.
 
-    The source-like anchors keep the source model's soft answers. Its hard answers would be right
-    at the start, with no loss and no gradient, until the damage is done. Where statistics are
-    blended, anchors pass with those that the stream has now, not with those of a mini-batch.
+    The source-like anchors keep the source model's soft answers. Its hard answers would be right at
+    the start, without loss or gradient, until the damage is done. With blended statistics, anchors
+    use those of the stream, not of a mini-batch.
 
     Parameters
     ----------
     lr
-        Learning rate of Adam. "auto" gives every tensor a rate of its own, a two-hundredth of the
+        Learning rate of Adam. "auto" gives every tensor its own rate, a two-hundredth of the
         typical size of its weights, which needs no tuning to the model.
     updates_per_label
         Updates for each new label. Without new labels nothing is trained.
     max_updates
-        Never more updates than this in one call.
+        Maximum number of updates per call.
     enough
-        Stop when the loss on labelled anchors, as a mean over recent updates, is below this.
+        Stop when the mean loss on labelled anchors over recent updates is below this.
     temperature
-        Of the soft answers. Above 1, classes that the source model thinks little of count too.
+        Temperature of the soft answers. Above 1, unlikely classes count more.
     batch_size
-        Labelled anchors in an update, and as many source-like ones. Up to half of the labelled
-        ones are new.
+        Labelled anchors per update, and the same number of source-like ones. Up to half of the
+        labelled ones are new.
     weighting
         How w₀ follows from the anchor counts.
     seed
-        Of the draws.
+        Seed of the draws.
 
     Examples
     --------
@@ -98,10 +98,10 @@ class DistillingTrainer:
         self.batch_size = batch_size
         self.weighting = weighting or Weighting()
         self.seed = seed
-        self.learned = 0  # labelled anchors that earlier calls have trained on
+        self.learned = 0  # labelled anchors that earlier calls trained on
 
     def fit(self, model: Classifier | Split, low: Anchors, high: Anchors, step: int) -> Training:
-        """Train the model in place on labels that came since the last call, among earlier ones."""
+        """Train the model in place on labels since the last call, mixed with earlier ones."""
         new = min(high.seen - self.learned, len(high))
         self.learned = high.seen
         if new <= 0:
@@ -163,8 +163,8 @@ class DistillingTrainer:
         return labelled.item(), held.item()
 
     def _distance(self, logits: Tensor, source: Tensor) -> Tensor:
-        """Divergence from the source model's soft answers."""
-        # Gradients shrink with the square of the temperature; the factor makes up for it.
+        """Return the divergence from the source model's soft answers."""
+        # Gradients shrink with the square of the temperature; the factor corrects this.
         return self.temperature**2 * F.kl_div(
             (logits / self.temperature).log_softmax(dim=1),
             (source / self.temperature).log_softmax(dim=1),
@@ -181,7 +181,7 @@ class DistillingTrainer:
 
 @dataclass(frozen=True, slots=True)
 class _Draws:
-    """Places of labelled and of source-like anchors, update by update."""
+    """Places of labelled and source-like anchors, update by update."""
 
     high: LabelledRows
     high_batches: list[Iterator[np.ndarray]]

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def draw_batches(count: int, batch_size: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield positions below `count`, for ever: all of them before any comes again.
+    """Yield positions below `count`, forever: all of them before any is repeated.
 
     Examples
     --------

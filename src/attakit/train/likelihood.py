@@ -1,4 +1,4 @@
-"""The likelihood of logits under what people said, with its derivatives."""
+"""The likelihood of logits under people's answers, with its derivatives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Likelihood:
         return Likelihood(shares, weights.numpy()[:, None], targets.open.cpu().numpy())
 
     def folded(self, held_out: np.ndarray[Any, np.dtype[np.bool_]]) -> Likelihood:
-        """As many problems as there are columns, each without the rows that its column marks."""
+        """Return one problem per column, each without the rows that its column marks."""
         weights = np.where(held_out, 0.0, self.weights)[..., None]
         shares = np.broadcast_to(self.shares[:, None], (*held_out.shape, self.shares.shape[1]))
         return Likelihood(shares, weights, np.broadcast_to(self.open[:, None], held_out.shape))
@@ -48,7 +48,7 @@ class Likelihood:
         return float((self.weights[..., 0] * self.losses(outputs)).sum())
 
     def losses(self, outputs: Array) -> Array:
-        """The negative log-likelihood of every row, without its weight."""
+        """Return the negative log-likelihood of every row, unweighted."""
         known = (self.shares * outputs).sum(axis=-1)
         if self.open.any():
             known[self.open] = np.logaddexp.reduce(self._possible(outputs), axis=-1)
@@ -57,7 +57,7 @@ class Likelihood:
         return found
 
     def slopes(self, outputs: Array) -> Array:
-        """The slope of the weighted losses in every logit."""
+        """Return the gradient of the weighted losses with respect to the logits."""
         wanted = self.shares
         if self.open.any():
             wanted = wanted.copy()
@@ -66,7 +66,7 @@ class Likelihood:
         return found
 
     def curvature(self, outputs: Array) -> tuple[Callable[[Array], Array], float]:
-        """The Hessian of the weighted losses in the logits, and its mean diagonal entry."""
+        """Return the Hessian of the weighted losses in the logits, and its mean diagonal entry."""
         everywhere = _softmax(outputs)
         weighted = self.weights * everywhere
         inside = _softmax(self._possible(outputs)) if self.open.any() else everywhere[:0]
@@ -82,7 +82,7 @@ class Likelihood:
         return along, float((weighted * (1 - everywhere)).mean())
 
     def _possible(self, outputs: Array) -> Array:
-        """Logits of open rows, without those of classes that are ruled out."""
+        """Return the logits of open rows, without those of excluded classes."""
         return np.where(self.shares[self.open] > 0, outputs[self.open], -np.inf)
 
 
@@ -93,6 +93,6 @@ def _softmax(outputs: Array) -> Array:
 
 
 def _bend(chances: Array, direction: Array) -> Array:
-    """The Hessian of logsumexp, times a direction."""
+    """Multiply the Hessian of logsumexp by a direction."""
     found: Array = chances * (direction - (chances * direction).sum(axis=-1)[..., None])
     return found

@@ -1,8 +1,8 @@
 """Newton's method for functions of a linear map with a quadratic penalty, in its dual form.
 
-The sought weights are combinations of the rows that they are fitted to. So the search is over one
-coefficient per row and class, and needs only the rows' inner products. NumPy, because the arrays
-are small: most of the time of torch would go into calling it.
+The weights are combinations of the rows that they are fitted to. So the search is over one
+coefficient per row and class, and needs only the rows' inner products. It uses NumPy, because the
+arrays are small and torch would spend most of its time on overhead.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 _NEWTON_STEPS = 100
 _CG_STEPS = 200
 _HALVINGS = 40
-_ENOUGH = 1e-4  # share of the promised decrease that a step must bring (Armijo)
-_FLATTEST = 1e-6  # curvature that the preconditioner assumes at least
+_ENOUGH = 1e-4  # share of the predicted decrease that a step must achieve (Armijo)
+_FLATTEST = 1e-6  # minimum curvature in the preconditioner
 
 
 class Loss(Protocol):
@@ -30,7 +30,7 @@ class Loss(Protocol):
     def slopes(self, outputs: Array) -> Array: ...
 
     def curvature(self, outputs: Array) -> tuple[Callable[[Array], Array], float]:
-        """The Hessian as a function of a direction, and its mean diagonal entry."""
+        """Return the Hessian as a function of a direction, and its mean diagonal entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class DualProblem:
     gram
         Inner products of the rows.
     offsets
-        Outputs without weights. Further axes are problems that are solved side by side.
+        Outputs without weights. Further axes are problems that are solved together.
     loss
-        What to minimise.
+        The function to minimise.
     penalty
-        Above 0.
+        Strength of the penalty, above 0.
     """
 
     gram: Array  # (rows, rows)
@@ -57,10 +57,10 @@ class DualProblem:
     penalty: float
 
     def solve(self, start: Array, tolerance: float) -> Array:
-        """Walk downhill until the slope in the weights is no longer than the tolerance.
+        """Descend until the gradient in the weights is at most the tolerance.
 
-        Every step solves the Newton equation by conjugate gradients, more exactly the nearer the
-        optimum is. It draws no random numbers.
+        Every step solves the Newton equation by conjugate gradients, more exactly near the optimum.
+        It draws no random numbers.
         """
         point = _Point.at(self, start)
         inverse = None
@@ -83,7 +83,7 @@ class DualProblem:
         return _times(self.gram, rows)
 
     def _preconditioner(self, flatness: float) -> Array:
-        """Inverse of the Hessian as if the loss bent alike everywhere."""
+        """Return the inverse of the Hessian for a loss with equal curvature everywhere."""
         usual = max(flatness, _FLATTEST) * self.gram
         usual[np.diag_indices_from(usual)] += self.penalty
         return np.asarray(np.linalg.inv(usual), dtype=np.float64)
@@ -97,7 +97,7 @@ class DualProblem:
     ) -> tuple[Array, Array]:
         """Solve (penalty + hessian·gram)·way = -gradient; return the way and gram·way.
 
-        Conjugate gradients in the inner product of the gram matrix, where this is symmetric.
+        Uses conjugate gradients in the inner product of the gram matrix, where this is symmetric.
         """
         way, moved, residual = np.zeros_like(gradient), np.zeros_like(gradient), -gradient
         along = _times(inverse, residual)
@@ -107,7 +107,7 @@ class DualProblem:
         for _ in range(_CG_STEPS):
             bent = self.penalty * along + hessian(shift)
             bend = float((shift * bent).sum())
-            if bend <= 0:  # not convex here: what was found so far still leads downhill
+            if bend <= 0:  # not convex here: the direction so far still descends
                 break
             size = energy / bend
             way, moved, residual = way + size * along, moved + size * shift, residual - size * bent
@@ -143,7 +143,7 @@ class _Point:
         return _Point(coefficients, moved, outputs, height)
 
     def lower(self, problem: DualProblem, way: Array, moved: Array, fall: float) -> _Point | None:
-        """The first point that is low enough, at full length, half of it, and so on."""
+        """Return the first point that is low enough, at full length, half of it, and so on."""
         length = 1.0
         for _ in range(_HALVINGS):
             found = _Point.at(

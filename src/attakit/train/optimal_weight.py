@@ -1,4 +1,4 @@
-"""How much weight source-like samples deserve: the bound of SimATTA, minimised.
+"""The optimal weight of source-like samples: SimATTA's bound, minimised.
 
 With a share λ₀ of source-like samples and a weight w₀ on their error, the error on the target is
 at most (Gui, Li and Ji, "Active Test-Time Adaptation", ICLR 2024, section 3.1; A is the divergence
@@ -30,17 +30,17 @@ FloatArray = NDArray[np.float64]
 def optimal_low_weight(low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike) -> FloatArray:
     """Weight w₀* on the source-like samples that minimises `target_bound`, within [0, 1].
 
-    Arguments broadcast. A set without samples can carry no weight, so shares of 0 and 1 are
+    Arguments broadcast. A set without samples cannot have a weight, so shares of 0 and 1 give
     weights of 0 and 1.
 
     Parameters
     ----------
     low_share
-        λ₀, share of source-like samples among all, in [0, 1].
+        λ₀, the share of source-like samples among all, in [0, 1].
     divergence
-        A, how far source-like and target samples are apart, at least 0.
+        A, the distance between source-like and target samples, at least 0.
     gap
-        B, between empirical and true error, at least 0. Falls with the number of samples.
+        B, the gap between empirical and true error, at least 0. Falls with the number of samples.
 
     Examples
     --------
@@ -69,12 +69,12 @@ def target_bound(
 ) -> FloatArray:
     """Bound on the target error above its best (Eq. 4.3a), as a function of w₀.
 
-    Infinite where a set without samples carries weight.
+    Infinite if a set without samples has a weight.
 
     Parameters
     ----------
     low_weight
-        w₀, weight on the error on source-like samples, in [0, 1].
+        w₀, the weight of the error on source-like samples, in [0, 1].
     low_share, divergence, gap
         As for `optimal_low_weight`.
 
@@ -96,7 +96,7 @@ def target_bound(
 def source_bound(
     low_weight: ArrayLike, low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
 ) -> FloatArray:
-    """Bound on the source error above its best (Eq. 4.3b): what `target_bound` is for the target.
+    """Bound on the source error above its best (Eq. 4.3b), like `target_bound` for the target.
 
     Examples
     --------

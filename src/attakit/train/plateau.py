@@ -6,11 +6,11 @@ from attakit.errors import check_count
 
 
 class Plateau:
-    """Says stop when the windowed mean of a loss has stopped falling.
+    """Signals stop when the windowed mean of a loss has stopped falling.
 
     "SimATTA will stop updating once the loss does not decrease for more than 5 steps" (SimATTA,
-    appendix on training and optimisation). Single losses are too noisy to compare, so means of
-    consecutive windows are.
+    appendix on training and optimisation). Single losses are too noisy, so means of consecutive
+    windows are compared.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Plateau:
         self._losses: list[float] = []
 
     def is_reached(self, loss: float) -> bool:
-        """Take one more loss, and say whether training should stop."""
+        """Add one loss; returns True if training should stop."""
         self._losses.append(loss)
         return len(self._losses) == self.window and self._ends_window()
 

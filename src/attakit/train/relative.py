@@ -1,4 +1,4 @@
-"""An optimiser whose steps are measured in the size of the weights they change."""
+"""An optimiser whose step size is relative to the weights."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Iterable
 from torch import nn
 from torch.optim import Adam
 
-# A step moves each weight by about this part of the typical weight of its tensor.
+# A step moves each weight by about this share of the typical weight of its tensor.
 RELATIVE_STEP = 0.005
-_SMALLEST = 0.01  # tensors of zeros, as fresh biases are, must be able to move
+_SMALLEST = 0.01  # tensors of zeros, like new biases, must be able to move
 
 
 def relative_adam(parameters: Iterable[nn.Parameter], step: float = RELATIVE_STEP) -> Adam:
-    """Adam with a learning rate of its own for every tensor, in proportion to its weights.
+    """Return Adam with one learning rate per tensor, in proportion to its weights.
 
     The best learning rate of plain Adam or SGD differs by a factor of a hundred between a large
-    convolutional network and a small MLP. As a part of the weights' own size it hardly differs.
+    convolutional network and a small MLP. Relative to the size of the weights it hardly differs.
 
     Parameters
     ----------
     parameters
-        What trains.
+        The parameters to train.
     step
-        Size of a step as a part of the root mean square of a tensor's weights.
+        Step size relative to the root mean square of a tensor's weights.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Supervised training of a source model, the one that later meets a changed world."""
+"""Supervised training of a source model."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ KEEP_CHOICES = ("best", "last")
 
 @dataclass(frozen=True, slots=True)
 class SourceTraining:
-    """What happened in training a source model."""
+    """The result of training a source model."""
 
     losses: tuple[float, ...]  # one per update
     validations: tuple[Validation, ...]
-    update: int  # the one whose weights were kept
+    update: int  # the update whose weights were kept
     accuracy: float | None  # on held-out samples at that update
     train_positions: tuple[int, ...]
-    held_out_positions: tuple[int, ...]  # empty with validation samples of their own
+    held_out_positions: tuple[int, ...]  # empty if separate validation samples were given
 
 
 def train_source(
@@ -78,19 +78,19 @@ def train_source(
     Parameters
     ----------
     model
-        Any module to logits, or a Classifier.
+        A module that returns logits, or a Classifier.
     samples
-        What to train on.
+        The samples to train on.
     validation
-        What to validate on; without it, a share of the samples is held out.
+        The samples to validate on. Without them, a share of the training samples is held out.
     updates
-        Optimiser steps.
+        Number of optimiser steps.
     lr
         Learning rate of Adam.
     batch_size
         Samples per update.
     trainable
-        Which parameters train: "all", "norm", "head" or "last:N"; None for those that require a
+        The parameters to train: "all", "norm", "head" or "last:N". None means those that require a
         gradient.
     norm
         Batch-norm statistics: "frozen" leaves them (pretrained models), "running" lets them
@@ -100,15 +100,15 @@ def train_source(
     validate_every
         Updates between validations; the last update is always validated.
     keep
-        "best" ends with the weights that validated best (accuracy, then loss), "last" with the
+        "best" ends with the weights of the best validation (accuracy, then loss), "last" with the
         last ones.
     seed
-        Of split, order and dropout.
+        Seed of split, order and dropout.
     progress
         Called after every update with its number and "loss", after validations with "accuracy".
     checkpoint
-        File to save to at every validation. If it exists already, training continues from it and
-        ends with the same weights as without a stop.
+        File to save to at every validation. If it exists, training continues from it and ends with
+        the same weights as without a stop.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class _Learner:
         return value
 
     def _set_mode(self) -> None:
-        """Training mode for all but batch norm, whose statistics are a setting of their own."""
+        """Set training mode for all layers except batch norm, which has its own setting."""
         self.classifier.train()
         for layer in self.classifier.modules():
             if isinstance(layer, _BatchNorm):
@@ -201,14 +201,14 @@ class _Learner:
         lr = self.optimizer.param_groups[0]["lr"]
         raise ModelError(
             f"train_source: the loss became {loss} at update {update} with lr={lr}. Lower lr, and "
-            f"check that the inputs are finite and scaled as the model expects."
+            "check that the inputs are finite and scaled for the model."
         )
 
 
 class _Checkpoint:
-    """Saves training on the way, and continues it; without a file it does nothing.
+    """Saves and resumes training; without a file it does nothing.
 
-    The order of the samples follows from the seed, so the losses so far say where training is.
+    The order of samples follows from the seed, so the losses so far determine the position.
     """
 
     def __init__(
@@ -234,15 +234,15 @@ class _Checkpoint:
         )
 
     def load(self) -> list[float]:
-        """Restore what was saved, and return the losses of its updates."""
+        """Restore the saved state, and return the losses of its updates."""
         if self.path is None or not self.path.exists():
             return []
         state: Mapping[str, Any] = load_state(self.path)
         if state["training"] != self.described:
             raise StateError(
-                f"train_source: {self.path} belongs to another training ({state['training']}), "
-                f"and this one has {self.described}. Delete the file to start again, or put the "
-                f"settings back to continue."
+                f"train_source: {self.path} belongs to another training ({state['training']}), but "
+                f"this one has {self.described}. Delete the file to start again, or restore the "
+                "settings to continue."
             )
         self.learn.classifier.load_state_dict(state["weights"])
         self.learn.optimizer.load_state_dict(dict(state["optimizer"]))

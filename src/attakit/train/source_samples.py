@@ -1,4 +1,4 @@
-"""The samples a source model is trained on: how they are split, and in which order they come."""
+"""The training samples of a source model: their split and order."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class LabelledSamples(Protocol):
         """Class index of every sample."""
 
     def load(self, positions: Sequence[int]) -> Tensor:
-        """The inputs at these positions, as one batch."""
+        """Return the inputs at these positions, as one batch."""
 
 
 def read_labels(samples: LabelledSamples) -> Tensor:
-    """The labels of all samples, checked."""
+    """Return the labels of all samples, checked."""
     labels = torch.as_tensor(samples.labels)
     if len(samples) == 0:
         raise StreamError("train_source: there are no samples to train on.")
@@ -44,7 +44,7 @@ def read_labels(samples: LabelledSamples) -> Tensor:
 
 
 def split_positions(count: int, held_out: float, seed: int) -> tuple[list[int], list[int]]:
-    """Positions to train on and positions to hold out, both sorted.
+    """Return the positions to train on and those to hold out, both sorted.
 
     Examples
     --------
@@ -55,14 +55,14 @@ def split_positions(count: int, held_out: float, seed: int) -> tuple[list[int], 
     wanted = max(1, round(held_out * count)) if held_out > 0 else 0
     if wanted >= count:
         raise SettingError(
-            f"train_source: held_out={held_out} of {count} samples leaves none to train on. "
-            f"Hold out fewer or bring more."
+            f"train_source: held_out={held_out} of {count} samples leaves none to train on. Hold "
+            "out fewer, or add samples."
         )
     return sorted(order[wanted:]), sorted(order[:wanted])
 
 
 def draw_epochs(positions: Sequence[int], batch_size: int, seed: int) -> Iterator[list[int]]:
-    """Batches without end: every epoch in a new order, its odd rest left out.
+    """Yield batches forever: every epoch in a new order, without its incomplete last batch.
 
     >>> batches = draw_epochs(range(5), 2, seed=0)
     >>> [len(next(batches)) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Training the last stages of a network on labelled samples, and whether that helps."""
+"""Train the last stages of a network on labelled samples, and test whether that helps."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from attakit.train.residual_head import fit_head
 
 _WHO = "tail training"
 _BATCH = 32
-_STEP = 0.01  # the first ones, as a part of the weights' size; they shrink to nothing
+_STEP = 0.01  # first step size relative to the weights; it shrinks to zero
 _MOST_UPDATES = 120
 _UPDATES_PER_LABEL = 1.5
 _FOLDS = 2
-_CLEAR = 0.5  # standard errors by which training must help; halves of the anchors understate it
+_CLEAR = 0.5  # standard errors by which training must help; halves of the anchors underestimate it
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """Labelled samples as the last stages learn from them.
+    """Labelled samples for training the last stages.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class Lesson:
     targets
         What people said about them.
     usual
-        What a pass with the source's weights finds at batch-norm layers.
+        Batch-norm inputs of a pass with the source's weights.
     features, offsets
-        Centred features and logits of that pass, as the head has them.
+        Centred features and logits of that pass, as the head uses them.
     """
 
     kept: Kept
@@ -77,16 +77,16 @@ class Lesson:
 def train_tail(tail: Tail, lesson: Lesson, *, seed: int) -> Classifier:
     """Train a copy of the source's last stages on labelled samples, for a bounded time.
 
-    It always begins with the source's weights, so the result depends on the samples alone.
+    It always starts from the source's weights, so the result depends only on the samples.
 
     Parameters
     ----------
     tail
-        The source, and which part of it trains.
+        The source, and the part of it that trains.
     lesson
-        The samples.
+        The labelled samples.
     seed
-        Of the mini-batches.
+        Seed of the mini-batches.
     """
     trained = copy.deepcopy(tail.source)
     parameters = [each for each in trained.parameters() if each.requires_grad]
@@ -110,12 +110,12 @@ def train_tail(tail: Tail, lesson: Lesson, *, seed: int) -> Classifier:
 def features_after(
     tail: Tail, trained: Classifier, lesson: Lesson, moved: Sequence[Pair], shift: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Centred features and logits of samples with trained stages.
+    """Return centred features and logits of samples with trained stages.
 
     Parameters
     ----------
     tail, trained, lesson
-        As above.
+        As in `train_tail`.
     moved
         How batch-norm statistics moved with the weights.
     shift
@@ -127,7 +127,7 @@ def features_after(
 
 
 def movement(tail: Tail, trained: Classifier, lesson: Lesson) -> tuple[tuple[Pair, ...], Tensor]:
-    """How batch-norm statistics and the mean of the features move with trained weights."""
+    """Return how batch-norm statistics and the feature mean move with trained weights."""
     with torch.no_grad():
         before = tail.run(tail.source, lesson.kept).prediction.features
         after = tail.run(trained, lesson.kept, lesson.usual)
@@ -137,21 +137,21 @@ def movement(tail: Tail, trained: Classifier, lesson: Lesson) -> tuple[tuple[Pai
 def gain_of_training(
     tail: Tail, lesson: Lesson, *, penalty: float, hedge: float, seed: int
 ) -> tuple[float, float]:
-    """What training brings on held-out labelled samples: mean gain, and its standard error.
+    """Return what training gains on held-out labelled samples: mean and standard error.
 
     Each half of the samples is held out once. The other half trains the last stages and fits the
     head on them; for comparison it fits the head on the source's features. The gain is in the
-    probability of what people said, from -1 to 1 per sample: an accuracy that is not rounded, so
-    that few samples say more.
+    probability of what people said, from -1 to 1 per sample. This is like an accuracy without
+    rounding, so few samples say more.
 
     Parameters
     ----------
     tail, lesson
-        As above.
+        As in `train_tail`.
     penalty, hedge
-        Of the head.
+        Settings of the head.
     seed
-        Of the mini-batches.
+        Seed of the mini-batches.
     """
     fold = torch.arange(len(lesson), device=lesson.features.device) % _FOLDS
     gains = lesson.features.new_zeros(len(lesson))
@@ -171,7 +171,7 @@ def gain_of_training(
 
 
 def is_clear(gain: float, error: float) -> bool:
-    """Whether training helps by more than chance alone would give.
+    """True if training helps by more than chance alone.
 
     >>> is_clear(0.05, 0.02), is_clear(0.01, 0.02)
     (True, False)
@@ -187,7 +187,7 @@ def _accuracy(
     penalty: float,
     hedge: float,
 ) -> Tensor:
-    """Probability that a head, fitted to known samples, gives to what people said of new ones."""
+    """Return the probability of answers about new samples, from a head fitted to known ones."""
     weights = fit_head(*known, learned, penalty=penalty).float()
     features, offsets = new
     chances = head_logits(features, offsets, weights).softmax(dim=1)

@@ -1,4 +1,4 @@
-"""Validation while a model trains, and the way back to the weights that did best."""
+"""Validation during training, and restoring the best weights."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ BATCH_SIZE = 128
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """How well a model did on held-out samples after some updates."""
+    """A model's results on held-out samples after some updates."""
 
     update: int
     accuracy: float  # between 0 and 1
     loss: float
 
     def is_better_than(self, other: Validation) -> bool:
-        """More right, or as many right with more confidence where it counts.
+        """Compare by accuracy, then by loss.
 
         >>> Validation(2, 0.5, 0.9).is_better_than(Validation(1, 0.5, 1.0))
         True
@@ -34,16 +34,16 @@ class Validation:
 
 
 class Validator:
-    """Validates a classifier now and then, and remembers its best weights.
+    """Validates a classifier from time to time, and remembers its best weights.
 
     Parameters
     ----------
     classifier
-        What is validated; left in evaluation mode.
+        The classifier to validate. It is left in evaluation mode.
     samples
-        Where the held-out samples are.
+        The set with the held-out samples.
     positions
-        Which of them are held out; with none, nothing is ever validated.
+        Positions of the held-out samples. If empty, nothing is ever validated.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Validator:
         return self.validations[-1] if self.validations else None
 
     def validate(self, update: int) -> dict[str, float]:
-        """Validate now; the numbers are empty when there is nothing to validate on."""
+        """Validate now; returns no numbers if there is nothing to validate on."""
         if not self.positions:
             return {}
         now = self._measure(update)
@@ -74,7 +74,7 @@ class Validator:
         return {"accuracy": now.accuracy}
 
     def restore_best(self) -> Validation | None:
-        """Put the best weights back, and say when they were reached."""
+        """Restore the best weights, and return when they were reached."""
         if self._best is not None:
             self.classifier.load_state_dict(self._best_weights)
         return self._best

@@ -1,4 +1,4 @@
-"""GetW(λ): how much the source-like and the labelled anchors count in the loss."""
+"""GetW(λ): the weights of source-like and labelled anchors in the loss."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Weighting:
     complexity
         c₁²d of the bound, for "optimal": B² = complexity / N.
     cold_start_size, cold_start_high_share
-        While there are fewer source-like anchors than this, the labelled ones get at most this
-        weight: a handful of labels must not turn the whole model. Not in the paper; the public
+        If there are fewer source-like anchors than this, the labelled ones get at most this weight,
+        so that a few labels do not change the whole model. The paper does not have it; the public
         code has the rule, with 0.2.
 
     Examples
@@ -67,7 +67,7 @@ class Weighting:
         )
 
     def low_weight(self, low_count: int, high_count: int) -> float:
-        """w₀ for this many anchors."""
+        """Return w₀ for these numbers of anchors."""
         weight = self._by_rule(low_share(low_count, high_count), low_count + high_count)
         if low_count < self.cold_start_size:
             weight = max(weight, 1 - self.cold_start_high_share)

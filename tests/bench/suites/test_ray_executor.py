@@ -99,7 +99,7 @@ def test_a_cluster_that_cannot_be_started_here_is_told_without_an_address(monkey
     monkeypatch.setitem(sys.modules, "ray", Refusing(RuntimeError("no room")))
 
     with (
-        pytest.raises(SettingError, match=r"could be started here \(no room\)"),
+        pytest.raises(SettingError, match=r"could not start one \(no room\)"),
         RayExecutor({}),
     ):
         pass

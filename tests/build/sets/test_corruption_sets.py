@@ -145,9 +145,7 @@ def test_a_set_of_too_few_classes_is_told(tiny):
     for corruption in ("fog", "brightness"):
         (tiny / corruption / "5" / CLASSES[0]).rename(tiny / f"{corruption}-lost")
 
-    with pytest.raises(
-        StreamError, match=r"has 199 classes where it should have 200\. .*'corrupted'"
-    ):
+    with pytest.raises(StreamError, match=r"has 199 classes instead of 200\. .*'corrupted'"):
         load_tiny(targets=("fog",))
 
 

@@ -88,8 +88,8 @@ def test_missing_values_are_refused_or_filled(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"domain": None}, "give either domain, .* or time"),
-        ({"time": "day"}, "give either domain, .* or time"),
+        ({"domain": None}, "set either domain .* or time"),
+        ({"time": "day"}, "set either domain .* or time"),
         ({"domain": "sight"}, "Unknown column of .*'sight'. Did you mean 'site'"),
         ({"label": "site"}, "'site' cannot be both label and domain"),
         ({"features": ["kind"]}, "'kind' is the label or the domain"),

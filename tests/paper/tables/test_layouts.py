@@ -411,7 +411,7 @@ def test_a_narrow_terminal_shows_means_and_says_so(make_comparison):
         return console.file.getvalue()
 
     assert "73.5 ± 0.7" in printed(200)
-    assert "left out: the terminal is too narrow" not in printed(200)
+    assert "omitted because the terminal is too narrow" not in printed(200)
     assert "±" not in printed(110).partition("Accuracy in percent")[0]
     assert "too narrow" in " ".join(printed(110).split())
     assert "…" not in printed(110)

@@ -108,7 +108,7 @@ def test_a_name_goes_before_a_number(service, said, answer):
 def test_text_in_another_encoding_is_explained(service):
     latin = io.TextIOWrapper(io.BytesIO("question,answer\n1,größer\n".encode("latin-1")), "utf-8")
 
-    with pytest.raises(LabelError, match="not text in UTF-8"):
+    with pytest.raises(LabelError, match="not UTF-8 text"):
         read_answers(service, latin, "csv", "ada", classes=("cat",))
 
 

@@ -167,8 +167,8 @@ def test_several_people_count_each_for_themselves(imported, said):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[3]", "no data with a question"),
-        ('[{"data": {"image": "x"}}]', "no data with a question"),
+        ("[3]", "task data has no question"),
+        ('[{"data": {"image": "x"}}]', "task data has no question"),
         ('[{"data": {"question": 1}, "annotations": 3}]', "not a list"),
         ('[{"data": {"question": 1}, "annotations": [3]}]', "must be an object"),
         (project(annotation("cat", "三毛猫")), "one choice"),

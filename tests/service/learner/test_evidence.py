@@ -90,7 +90,7 @@ def test_people_who_answer_at_random_are_not_believed():
 
     assert not gate.passed
     assert "not certain yet that people answer honestly" in gate.reason
-    assert "on 33 % of 63 answers, by chance it were 33 %" in plain(gate)
+    assert "on 33 % of 63 answers, chance would give 33 %" in plain(gate)
     assert gate.reason.endswith("`gate.trust = 0` waives this check.")
 
 
@@ -121,7 +121,7 @@ def test_people_who_always_say_the_same_are_not_believed():
     gate = judge(TABLE, evidence(labels, source=source, labels=labels))
 
     assert not gate.passed
-    assert "people may answer at random or always the same" in gate.reason
+    assert "people may answer at random or always give the same answer" in gate.reason
 
 
 def test_people_who_agree_with_each_other_are_believed_where_the_source_model_knows_nothing():

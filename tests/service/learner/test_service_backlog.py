@@ -37,7 +37,7 @@ def test_beyond_the_backlog_a_batch_is_drawn_and_the_others_are_passed_over(mini
     assert list(turn.samples) == [name for name in names if name in turn.samples]
     assert turn.samples != tuple(names[:10])
     assert {one.sample for one in service.storage.questions.recent(100)} <= set(turn.samples)
-    assert "50 samples are passed over" in caplog.text
+    assert "50 samples are skipped" in caplog.text
     states = {service.storage.samples.state(name) for name in set(names) - set(turn.samples)}
     assert states == {"not asked"}
 

@@ -318,5 +318,5 @@ def test_the_accuracy_of_what_was_served_is_measured_on_the_audit(service):
 def test_another_source_model_is_refused(service):
     service.model = Constant(2)
 
-    with pytest.raises(Exception, match="begun with the source model"):
+    with pytest.raises(Exception, match="started with the source model"):
         service.start()

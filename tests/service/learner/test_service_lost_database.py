@@ -45,7 +45,7 @@ def test_a_service_does_not_start_on_an_empty_database(learned):
     check_compatible(learned.settings, learned.storage)
     lose_database(learned)
 
-    with pytest.raises(StateError, match="Put the right database back, or use another folder"):
+    with pytest.raises(StateError, match="Restore the right database, or use another folder"):
         check_compatible(learned.settings, learned.storage)
 
 

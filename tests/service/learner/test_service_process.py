@@ -144,7 +144,7 @@ def test_a_learner_whose_training_diverges_gives_up_with_an_alarm(miniature, qui
 
     (alarm,) = service.storage.events.recent(5, kind="alarm")
     assert code == GAVE_UP
-    assert "Learning has stopped; the log says why" in alarm.details["text"]
+    assert "Learning has stopped. The log says why" in alarm.details["text"]
     assert "the loss became nan" in caplog.text
     assert service.storage.versions.current().version == 0
 

@@ -42,7 +42,7 @@ def test_a_database_of_another_schema_is_refused(open_database, database):
 def test_tables_of_another_program_are_refused(open_database, database):
     run(database, "CREATE TABLE facts (colour VARCHAR)")
 
-    with pytest.raises(StateError, match="was made by attakit"):
+    with pytest.raises(StateError, match="was created by attakit"):
         open_database()
 
 
@@ -65,7 +65,7 @@ def test_a_new_file_that_somebody_else_holds_is_waited_for(tmp_path):
 
 def test_a_failed_transaction_leaves_nothing(storage):
     storage.samples.add(served("a"))
-    with pytest.raises(LabelError, match="never came"):
+    with pytest.raises(LabelError, match="which is unknown"):
         storage.questions.put([question("a"), question("unknown")])
 
     assert storage.questions.counts().asked == 0

@@ -108,7 +108,7 @@ def test_an_answer_that_counts_already_is_not_undone(start_site, labelling_page)
 
     page.keyboard.press("u")
 
-    page.locator("#notice", has_text="no answer that can still be taken back").wait_for()
+    page.locator("#notice", has_text="no answer that can still be undone").wait_for()
     assert site.said(question) == [("label", 0)]
 
 

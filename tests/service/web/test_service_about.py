@@ -73,7 +73,7 @@ def test_images_take_it_in_a_form(live, image_file):
     [
         ({}, "must be a list with one entry per input"),
         ([{}, {}], "has 2 entries for 1 inputs"),
-        ([{"name": "x"}], "has an id, a text and notes, and only that"),
+        ([{"name": "x"}], "may only have an id, a text and notes"),
         ([{"id": "x" * 201}], "at most 200 characters"),
         ([{"text": "\x00"}], "without the zero character"),
         ([{"notes": {"a": ["b"]}}], "The note in 'about' must be text"),
@@ -93,7 +93,7 @@ def test_a_form_with_broken_json_is_refused(live, image_file):
     response = live.client.post("/v1/predict", files=files, data={"about": "{"})
 
     assert response.status_code == 422
-    assert "'about' is no JSON" in response.json()["error"]
+    assert "'about' is not valid JSON" in response.json()["error"]
 
 
 def test_a_forgotten_sample_loses_what_was_said_about_it(arrays):

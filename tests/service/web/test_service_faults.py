@@ -92,7 +92,7 @@ def test_a_database_that_was_moved_away_takes_nothing_until_it_is_back(live, wat
     taken = live.client.post(f"/v1/questions/{question}/answer", json=body)
 
     assert refused.status_code == 503
-    assert ready["problems"][0].startswith("The database cannot be written")
+    assert ready["problems"][0].startswith("The database is not writable")
     assert taken.status_code == 200
     assert live.client.get("/readyz").json()["status"] == "ok"
 
@@ -122,7 +122,7 @@ def test_the_status_is_the_last_one_while_the_database_cannot_be_read(live, watc
     status = live.client.get("/v1/status").json()
 
     assert status["version"] == before["version"]
-    assert "The database cannot be written" in status["alarms"][0]["text"]
+    assert "The database is not writable" in status["alarms"][0]["text"]
     assert number(live, "attakit_storage_faults") == 1
 
 

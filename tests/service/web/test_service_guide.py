@@ -53,7 +53,7 @@ def test_a_guide_that_cannot_be_is_refused_at_the_start(table, complaint):
 
 
 def test_a_folder_without_any_class_is_refused(tmp_path):
-    with pytest.raises(SettingError, match="no images in subfolders that are named as the classes"):
+    with pytest.raises(SettingError, match="no images in subfolders with the names of the classes"):
         Examples(LabellingTable(examples=tmp_path), CLASSES)
 
 

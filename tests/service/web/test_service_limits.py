@@ -164,7 +164,7 @@ def test_a_body_that_comes_too_slowly_is_refused(start):
     status, headers, error = asyncio.run(play())
 
     assert (status, headers[b"connection"]) == (408, b"close")
-    assert "came too slowly" in error
+    assert "arrived too slowly" in error
 
 
 @pytest.mark.parametrize("ended", ["answered", "left", "too large"])

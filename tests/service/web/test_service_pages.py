@@ -55,7 +55,7 @@ def test_a_token_for_predictions_opens_no_page():
     response = client_of(Caller("robot", "predict", "session", csrf="x")).get("/label")
 
     assert response.status_code == 403
-    assert "may only ask for predictions" in response.text
+    assert "is for predictions only" in response.text
 
 
 @pytest.mark.parametrize("path", ["/", "/label", "/login", "/docs"])
@@ -149,7 +149,7 @@ def test_people_are_told_in_a_page_what_programs_are_told_in_json(live):
 
     assert [one.status_code for one in (page, told, program)] == [404] * 3
     assert page.headers["content-type"].startswith("text/html")
-    assert "Nothing here" in page.text
+    assert "Not found" in page.text
     assert "There is nothing at this address" in page.text
     assert told.json() == program.json()
 

@@ -157,7 +157,7 @@ def test_a_version_whose_weights_are_gone_is_not_promoted(live):
     newest, source = live.client.get("/v1/versions").json()["versions"]
 
     assert refused.status_code == 409
-    assert "no longer kept" in refused.json()["error"]
+    assert "no longer stored" in refused.json()["error"]
     assert (newest["kept"], source["kept"]) == (False, True)
     assert live.storage.versions.current().version == 0
 

@@ -76,7 +76,7 @@ def test_a_bomb_is_refused_before_it_is_decoded(live, content):
 
     told = sentence(upload(live, content), 422)
 
-    assert "20000000 that are allowed. Repair" in told or "20000000 are allowed. Repair" in told
+    assert "20000000 pixels, the limit. Repair" in told or "20000000 are allowed. Repair" in told
 
 
 def test_an_image_with_endless_texts_is_refused_in_our_own_words(live):

@@ -1,1 +1,1 @@
-"""Suites: grids of runs, side by side on one machine or on a cluster."""
+"""Suites: grids of runs, in parallel on one machine or on a cluster."""

@@ -1,4 +1,4 @@
-"""The cells of a suite: which experiments it is made of, and what has become of each."""
+"""The cells of a suite: its experiments and their state."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ State = Literal["new", "interrupted", "finished", "inapplicable", "failed", "cha
 class Cell:
     """One run of a suite, with its place in the grid."""
 
-    name: str  # unique in the suite; its folder below that of the suite
+    name: str  # unique in the suite; its folder below the suite's
     stream: str
     method: str
-    budget: BudgetSetting | None  # None where budgets make no difference
+    budget: BudgetSetting | None  # None if budgets make no difference
     seed: int
     experiment: Experiment
-    match: str | None = None  # the cell whose number of labels it gets; None once it has got them
+    match: str | None = None  # the cell whose number of labels it gets; None when it has them
 
     @property
     def folder(self) -> Path:
@@ -50,10 +50,10 @@ class Cell:
 
 
 def expand(suite: Suite) -> tuple[Cell, ...]:
-    """All cells of a suite, in the order of the file.
+    """Return all cells of a suite, in the order of the file.
 
-    Names and settings of all are checked as far as that can be done without data and models, so
-    that a wrong one is an error before anything is run.
+    Names and settings are checked as far as possible without data and models. So a wrong one is an
+    error before anything runs.
 
     >>> from attakit.settings.suite import parse_suite
     >>> suite = parse_suite({"name": "small", "grid": {"budgets": [50, 100], "methods": [
@@ -73,16 +73,16 @@ def expand(suite: Suite) -> tuple[Cell, ...]:
     twice = [name for name, times in Counter(cell.name for cell in cells).items() if times > 1]
     if twice:
         raise SettingError(
-            f"Suite {suite.name}: two cells would share the folder {twice[0]}. Give streams, "
-            f"methods, budgets and seeds that differ, with labels that differ in their letters."
+            f"Suite {suite.name}: two cells would share the folder {twice[0]}. Use different "
+            "streams, methods, budgets and seeds, with labels that differ in their letters."
         )
     return cells
 
 
 def cell_state(cell: Cell, model: str | None = None) -> State:
-    """What has become of a cell, judged by its folder.
+    """Return the state of a cell, judged by its folder.
 
-    `model` is the fingerprint of the source model: a run that started from another one counts as
+    `model` is the fingerprint of the source model. A run that started from another one counts as
     changed.
     """
     failed = (cell.folder / FAILED).exists()
@@ -98,7 +98,7 @@ def cell_state(cell: Cell, model: str | None = None) -> State:
 
 
 def differences(cell: Cell, model: str | None = None) -> list[str]:
-    """Settings in which the run in a cell's folder differs from the cell."""
+    """Return the settings in which the run in a cell's folder differs from the cell."""
     try:
         before = read_run(cell.folder).environment.get("model")
     except StateError:
@@ -111,7 +111,7 @@ def differences(cell: Cell, model: str | None = None) -> list[str]:
 
 
 def write_suite(suite: Suite, cells: tuple[Cell, ...]) -> None:
-    """Leave a list of the cells in the suite's folder, for the code that makes tables of them."""
+    """Write the list of cells to the suite's folder, for tables."""
     make_folder(suite.results, "folder")
     about = suite.model_dump(
         mode="json", include={"name", "layout", "against", "paper", "protocol"}
@@ -147,7 +147,7 @@ def _cell(
 def _tables(
     suite: Suite, stream: StreamEntry, entry: MethodEntry, budget: BudgetSetting | None, seed: int
 ) -> dict[str, Any]:
-    """The tables of one experiment; what is said later in the file wins."""
+    """Return the tables of one experiment; later entries of the file win."""
     tables = copy_tables(suite.base)
     tables["seed"] = seed
     if entry.method:
@@ -168,7 +168,7 @@ def _tables(
 
 
 def _flattened(tables: Mapping[str, Any], before: tuple[str, ...] = ()) -> Iterator[Any]:
-    """(names, value) pairs; names may be dotted in quotes or not."""
+    """Yield (names, value) pairs; names may be dotted in quotes or not."""
     for key, value in tables.items():
         names = (*before, *key.split("."))
         if isinstance(value, Mapping):
@@ -178,12 +178,12 @@ def _flattened(tables: Mapping[str, Any], before: tuple[str, ...] = ()) -> Itera
 
 
 def _budgets(suite: Suite, entry: MethodEntry) -> tuple[BudgetSetting | None, ...]:
-    """Budgets that multiply a method; a matched one goes with its partner."""
+    """Return the budgets that multiply a method; a matched one follows its partner."""
     if entry.match is not None:
         return _budgets(suite, suite.grid.entry(entry.match))
     table = entry.method or suite.base.get("method", {})
     pools = "pool" in suite.base or any(key.partition(".")[0] == "pool" for key in entry.changes)
-    # Budgets make a difference to what asks for labels.
+    # Budgets matter only to methods that ask for labels.
     wanted = entry.budgets
     if wanted is None:
         with _naming(f"{suite.name}: grid.methods: {entry.label!r}"):
@@ -197,7 +197,7 @@ def _name(stream: str, budget: BudgetSetting | None, method: str, seed: int) -> 
 
 
 def _slug(label: str) -> str:
-    """A label as part of a path.
+    """Return a label as part of a path.
 
     >>> _slug("Tent (steps=1)")
     'tent-steps-1'
@@ -210,7 +210,7 @@ def _slug(label: str) -> str:
 
 @contextmanager
 def _naming(who: str) -> Iterator[None]:
-    """Say in an error about a setting whose setting it is."""
+    """Add to an error whose setting it is."""
     try:
         yield
     except SettingError as error:
@@ -218,7 +218,7 @@ def _naming(who: str) -> Iterator[None]:
 
 
 def _check_parts(experiment: Experiment, *, is_matched: bool) -> None:
-    """Raise `SettingError` where the method or the pool of a cell cannot be."""
+    """Raise `SettingError` if the method or the pool of a cell cannot work."""
     if experiment.pool is not None:
         if is_matched:
             raise SettingError("a pool asks in rounds, so it cannot be matched. Leave out match.")

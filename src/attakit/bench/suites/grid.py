@@ -1,4 +1,4 @@
-"""Running the cells of a suite: finished cells stay, interrupted ones are resumed."""
+"""Run the cells of a suite: skip finished ones, resume interrupted ones."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from attakit.report.runs import INAPPLICABLE_FILE, RunRecord, read_run
 from attakit.settings.suite import Suite
 
 End = Literal["finished", "skipped", "inapplicable", "failed", "stopped"]
-_PAUSE = 0.2  # seconds until a request to stop is noticed
-CHANCES = 2  # a cell whose process is killed from outside gets a second one
+_PAUSE = 0.2  # seconds between checks for a stop request
+CHANCES = 2  # a cell whose process is killed from outside gets a second chance
 _SHOWN = 3
 _FIGURES = (
     "stream_accuracy",
@@ -35,18 +35,18 @@ _FIGURES = (
 
 
 class Grid:
-    """The cells of a suite on their way to the end.
+    """The cells of a suite, and their progress.
 
     Parameters
     ----------
     cells
-        What to run. The partner of a matched cell must be among them.
+        The cells to run. The partner of a matched cell must be among them.
     sources
         The source model of each cell, by the cell's name. A cell without one fails.
     threads
-        CPU threads of a cell that names no number and was not begun with one.
+        CPU threads of a cell that does not set a number and was not started with one.
     restart
-        Run cells whose settings have changed from their beginning, instead of refusing.
+        Restart cells whose settings have changed, instead of refusing.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Grid:
         callbacks: Callable[[CellEvent], None] = lambda _event: None,
         stop: threading.Event | None = None,
     ) -> None:
-        """Run all cells; when `stop` is set, let those that are running save and stop."""
+        """Run all cells; when `stop` is set, let the running ones save and stop."""
         stopping = False
         while self._running or (self._waiting and not stopping):
             if stop is not None and stop.is_set() and not stopping:
@@ -93,7 +93,7 @@ class Grid:
                 self._receive(event, callbacks)
 
     def _start_ready(self, executor: Executor, callbacks: Callable[[CellEvent], None]) -> None:
-        """Start what can be started; what needs no run or cannot have one ends here."""
+        """Start what can be started, and finish cells that need no run or cannot have one."""
         for name in list(self._waiting):
             partner = self.cells[name].match
             if partner is not None and partner not in self.outcomes:
@@ -102,7 +102,7 @@ class Grid:
                 return
             try:
                 job = self._next(self.cells[name])
-            except Exception as error:  # what is wrong with one cell must not stop the others
+            except Exception as error:  # one broken cell must not stop the others
                 self._end(name, "failed", failure(error), callbacks)
                 continue
             if isinstance(job, Job):
@@ -114,7 +114,7 @@ class Grid:
                 self._end(name, _end_without_job(job), job, callbacks)
 
     def _next(self, cell: Cell) -> Job | CellResult:
-        """The job that a cell is ready for, or how it ends without one."""
+        """Return the job that a cell is ready for, or its result without one."""
         source = self.sources[cell.name]
         if isinstance(source, StreamError):
             is_finished = self._state(cell) == "finished"
@@ -156,7 +156,7 @@ class Grid:
         callbacks(CellEnd(name, outcome))
 
     def _plan(self) -> list[str]:
-        """The order of starting: those that others wait for, then those that ask and take long."""
+        """Return the starting order: partners first, then cells that ask and take long."""
         partners = {cell.match for cell in self.cells.values()}
         return sorted(
             self.cells,
@@ -164,7 +164,7 @@ class Grid:
         )
 
     def _matched(self, cell: Cell) -> Cell:
-        """The cell with as many labels as its partner had."""
+        """Return the cell with the same number of labels as its partner."""
         if cell.match is None:
             return cell
         labels = int(read_end(self.cells[cell.match].folder)["labels"])
@@ -173,7 +173,7 @@ class Grid:
     def _job(self, cell: Cell, *, restart: bool) -> Job:
         threads = cell.experiment.threads or self.threads
         if has_begun(cell.folder) and not restart:
-            # Another number of threads would round differently: continue as it was begun.
+            # Another number of threads would round differently: continue with the same number.
             threads = read_run(cell.folder).experiment.get("threads", threads)
         experiment = cell.experiment.model_copy(update={"threads": threads})
         return Job(cell.name, experiment, restart=restart)
@@ -193,12 +193,12 @@ class Grid:
         more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
         return StateError(
             f"Some cells were run with other settings: {', '.join(names)}{more}. Run them again "
-            f"with --replace, or give the suite another folder."
+            "with --replace, or use another folder for the suite."
         )
 
 
 def with_partners(chosen: Sequence[Cell], cells: Sequence[Cell]) -> list[Cell]:
-    """The chosen cells and those that they are matched to, in the order of `cells`."""
+    """Return the chosen cells and their partners, in the order of `cells`."""
     names = {cell.name for cell in chosen} | {cell.match for cell in chosen}
     return [cell for cell in cells if cell.name in names]
 
@@ -222,7 +222,7 @@ def _unmatched(partner: str, end: End) -> CellResult:
 
 def _write_failure(cell: Cell, outcome: CellResult) -> None:
     text = "\n".join(part for part in (outcome.message, outcome.details) if part)
-    with suppress(OSError):  # the folder itself may be what failed
+    with suppress(OSError):  # the folder itself may be the problem
         cell.folder.mkdir(parents=True, exist_ok=True)
         (cell.folder / FAILED).write_text(text + "\n", encoding="utf-8")
 
@@ -242,7 +242,7 @@ def _forget_failure(cell: Cell) -> None:
 def summarise_grid(
     suite: Suite, cells: Sequence[Cell], outcomes: Mapping[str, tuple[End, CellResult]]
 ) -> dict[str, Any]:
-    """One object about a suite that was run: every cell, and whether they are comparable."""
+    """Summarise a finished suite: every cell, and whether they are comparable."""
     done = [cell for cell in cells if outcomes[cell.name][0] in ("finished", "skipped")]
     runs = {cell.name: read_run(cell.folder) for cell in done}
     fairness = check_fairness(

@@ -11,9 +11,9 @@ from attakit.bench.suites.work import CellEnd, CellEvent, CellResult, Job, do_jo
 from attakit.build.sets.places import COUNTS
 from attakit.processes.pool import Failed, Finished, Message, PoolEvent, ProcessPool, Send
 
-# torch imports the second at the first step of an optimiser, which takes longer than many a cell.
+# torch imports the second at the first optimiser step, which takes longer than many cells.
 _PRELOADED = (__name__, "torch._dynamo")
-_KILL = 9  # SIGKILL, which Windows has no name for
+_KILL = 9  # SIGKILL, which has no name on Windows
 _KILLED_IN_SHELL = 128 + _KILL  # the exit code that a shell in between reports
 
 
@@ -23,7 +23,7 @@ class LocalExecutor:
     Parameters
     ----------
     workers
-        How many cells run at once.
+        Number of cells that run at once.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class LocalExecutor:
 
 
 def _why_lost(code: int | None) -> str:
-    """Why a process ended before its cell, judged by its exit code.
+    """Explain from its exit code why a process ended before its cell.
 
     >>> _why_lost(1)
     'The process of this cell ended with exit code 1 before its run did. Its output may say more;
@@ -83,7 +83,7 @@ def _why_lost(code: int | None) -> str:
     if code is None or (code >= 0 and code != _KILLED_IN_SHELL):
         return (
             f"The process of this cell ended with exit code {code} before its run did. Its output "
-            f"may say more; run the cell alone with --only to see it."
+            "may say more. Run the cell alone with --only to see it."
         )
     signal_number = _KILL if code == _KILLED_IN_SHELL else -code
     how = f"The process of this cell was ended from outside (by signal {signal_number})"
@@ -96,6 +96,6 @@ def _why_lost(code: int | None) -> str:
 
 
 def _run_job(job: Job, send: Send) -> CellResult:
-    COUNTS.setLevel(logging.ERROR)  # the first process has reported it, once for all cells
+    COUNTS.setLevel(logging.ERROR)  # the first process has reported it for all cells
     with threadpool_limits(job.experiment.threads or None):
         return do_job(job, send)

@@ -1,7 +1,7 @@
 """Jobs on a Ray cluster, through the same code as on one machine.
 
-Nodes need attakit and the data, but no file system in common: a task works in a temporary folder,
-gets the source model and what was saved of the run, and hands back the files it has written.
+Nodes need attakit and the data, but no shared file system. A task works in a temporary folder, gets
+the source model and the saved run, and returns the files it has written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from attakit.processes.interrupt import Interrupted
 from attakit.processes.ray_cluster import connect, import_ray
 
 Files = dict[str, bytes]
-_RETRIES = 3  # of a task whose node dies
+_RETRIES = 3  # retries of a task whose node dies
 
 
 class RayExecutor:
@@ -32,12 +32,12 @@ class RayExecutor:
     Parameters
     ----------
     sources
-        The source model of each cell, by the cell's name; it is sent to the nodes.
+        The source model of each cell, by the cell's name. It is sent to the nodes.
     address
-        Of the cluster. None takes $RAY_ADDRESS, a cluster that runs on this machine, or starts one.
+        The cluster's address. None uses $RAY_ADDRESS, a local cluster, or starts one.
     """
 
-    has_room = True  # Ray keeps what it has no room for
+    has_room = True  # Ray queues what it has no room for
 
     def __init__(self, sources: Mapping[str, Source], *, address: str | None = None) -> None:
         self._ray = import_ray()
@@ -51,9 +51,9 @@ class RayExecutor:
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             connect(ray, self._address)
-        # A fresh process for every cell, so that the peak memory a run reports is its own.
+        # A new process for every cell, so that the peak memory of a run is its own.
         self._task = ray.remote(max_calls=1, max_retries=_RETRIES)(do_job_away)
-        # Here, because a node that dies takes its actors along.
+        # Here, because a node that dies takes its actors with it.
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
         )
@@ -85,7 +85,7 @@ class RayExecutor:
     def wait(self, seconds: float) -> Sequence[CellEvent]:
         tasks = list(self._running)
         ended, _ = self._ray.wait(tasks, timeout=seconds) if tasks else ([], [])
-        # Steps first: those of a cell that has ended are no news after its end.
+        # Steps first: after the end of a cell they are outdated.
         events: list[CellEvent] = list(self._ray.get(self._board.read.remote()))
         return events + [self._end(task) for task in ended]
 
@@ -107,7 +107,7 @@ class RayExecutor:
 
 
 class Board:
-    """Where tasks report how far they are, and learn that they should stop. A Ray actor.
+    """Where tasks report their progress, and read whether to stop. A Ray actor.
 
     Examples
     --------
@@ -124,23 +124,23 @@ class Board:
         self._stopped = False
 
     def report(self, step: CellProgress) -> bool:
-        """Note a step; say whether to stop."""
+        """Record a step; returns True to stop."""
         self._steps.append(step)
         return self._stopped
 
     def read(self) -> list[CellProgress]:
-        """The steps since the last time."""
+        """Return the steps since the last call."""
         steps, self._steps = self._steps, []
         return steps
 
     def stop(self) -> None:
-        """Ask every task to stop after its present step."""
+        """Ask every task to stop after its current step."""
         self._stopped = True
 
 
 @dataclass(frozen=True)
 class _Surroundings:
-    """What a task must know of the place where the command was given, to find data and methods."""
+    """What a task must know about the command's environment, to find data and methods."""
 
     folder: Path
     data: str | None
@@ -150,7 +150,7 @@ class _Surroundings:
         return _Surroundings(Path.cwd(), os.environ.get(DATA_VARIABLE))
 
     def enter(self) -> None:
-        """Make this process, which does one task only, look for things where the command would."""
+        """Make this process, which runs one task only, look for files where the command would."""
         if self.folder.is_dir():
             os.chdir(self.folder)
             sys.path.append("")
@@ -161,7 +161,7 @@ class _Surroundings:
 def do_job_away(
     job: Job, suffix: str, weights: bytes, files: Files, around: _Surroundings, board: Any
 ) -> tuple[CellResult, Files]:
-    """Do a job in a temporary folder; return its outcome and the files it wrote."""
+    """Run a job in a temporary folder; return its outcome and the files it wrote."""
     ray = import_ray()
     around.enter()
 
@@ -178,12 +178,12 @@ def do_job_away(
 
 
 def read_files(folder: Path) -> Files:
-    """The files of a run."""
+    """Return the files of a run."""
     return {name: (folder / name).read_bytes() for name in RUN_FILES if (folder / name).exists()}
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """Put the files of a run into a folder; those that a run may have but this one has not, go."""
+    """Write the files of a run into a folder, and delete a run's other files."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in RUN_FILES:
         if name in files:

@@ -1,4 +1,4 @@
-"""The source models of a suite: made ready once, before its cells are run."""
+"""The source models of a suite, prepared once before its cells run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attakit.errors import SettingError, StreamError
 from attakit.nn.weights import weights_hash
 from attakit.settings.experiment import Experiment
 
-# Of [stream], only these can make a difference to the source model.
+# Only these settings of [stream] can affect the source model.
 _STREAM_KEYS = {"name", "root", "source", "size", "held_out", "table", "text"}
 
 
@@ -25,16 +25,16 @@ class SourceModel:
     fingerprint: str
 
 
-Source = SourceModel | StreamError  # the error says why there is none: the data are missing
+Source = SourceModel | StreamError  # the error says why there is none: data is missing
 
 
 def prepare_sources(
     cells: Iterable[Cell], progress: TrainingCallback | None = None
 ) -> dict[str, Source]:
-    """The source model of each cell by its name; cells that share one get the same.
+    """Return the source model of each cell by its name; cells share models.
 
-    The model of digits is trained if it is not there from an earlier time. Others must be there.
-    Where the data of a stream are missing, its cells have no source; the others do not suffer.
+    The digits model is trained if it is not cached. Others must exist. If the data of a stream is
+    missing, only its cells have no source.
     """
     known: dict[str, Source] = {}
     found: dict[str, Source] = {}

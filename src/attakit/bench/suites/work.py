@@ -22,18 +22,18 @@ CellState = Literal["finished", "inapplicable", "failed", "stopped", "lost"]
 
 @dataclass(frozen=True)
 class Job:
-    """A cell that is ready to be run."""
+    """A cell that is ready to run."""
 
     cell: str  # its name
     experiment: Experiment
-    restart: bool = False  # throw away what is in the folder, instead of resuming it
-    folder: Path | None = None  # for results, away from where the experiment says
-    weights: Path | None = None  # of the source model, likewise
+    restart: bool = False  # delete what is in the folder, instead of resuming it
+    folder: Path | None = None  # for results, instead of the experiment's folder
+    weights: Path | None = None  # of the source model, instead of the experiment's file
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """How a cell ended: "lost" if its process was killed, "inapplicable" if it makes no sense."""
+    """The result of a cell. "lost": its process was killed; "inapplicable": it makes no sense."""
 
     result: CellState
     message: str = ""
@@ -43,7 +43,7 @@ class CellResult:
 
 @dataclass(frozen=True)
 class CellProgress:
-    """How far a running cell is."""
+    """The progress of a running cell."""
 
     cell: str
     done: int
@@ -65,25 +65,25 @@ CellCallback = Callable[[CellProgress], None]
 
 
 class Executor(Protocol):
-    """Where jobs are done, several at once."""
+    """A place that runs several jobs at once."""
 
     @property
     def has_room(self) -> bool:
-        """Whether another job can be started."""
+        """True if another job can start."""
 
     def start(self, job: Job) -> None: ...
 
     def wait(self, seconds: float) -> Sequence[CellEvent]:
-        """What happened, as soon as something does, or nothing when the time is over."""
+        """Return events as soon as there are any, or nothing after the timeout."""
 
     def stop(self) -> None:
-        """Ask every job to save and stop. They end a little later, in `wait`."""
+        """Ask every job to save and stop. Their end is reported later by `wait`."""
 
 
 def run_cell(job: Job, on_progress: CellCallback) -> dict[str, Any]:
-    """Run one cell, from its beginning or from where it was stopped; return its end line.
+    """Run one cell, from its start or from where it stopped; return its end line.
 
-    The one place that knows what kinds of runs there are.
+    The only place that knows the kinds of runs.
     """
     folder = job.folder or job.experiment.report.folder
     resumes = has_begun(folder) and not job.restart
@@ -102,26 +102,26 @@ def run_cell(job: Job, on_progress: CellCallback) -> dict[str, Any]:
 
 
 def do_job(job: Job, on_progress: CellCallback) -> CellResult:
-    """Run one cell; whatever happens in it ends here."""
+    """Run one cell, and catch anything that it raises."""
     try:
         return CellResult("finished", end=run_cell(job, on_progress))
     except (Interrupted, KeyboardInterrupt):
         return CellResult("stopped")
     except DoesNotApply as error:
         return CellResult("inapplicable", explain(error))
-    except Exception as error:  # a fault of one method must not stop the others
+    except Exception as error:  # a bug in one method must not stop the others
         return failure(error)
 
 
 def failure(error: Exception) -> CellResult:
-    """A failed cell's outcome, with a traceback where the fault may be the program's."""
+    """Return the outcome of a failed cell, with a traceback if it may be a bug."""
     if is_user_error(error):
         return CellResult("failed", explain(error))
     return CellResult("failed", explain(error), "".join(traceback.format_exception(error)))
 
 
 class _Steps:
-    """Reports how far a run has come."""
+    """Reports the progress of a run."""
 
     def __init__(self, cell: str, stream: Stream, start: int, on_progress: CellCallback) -> None:
         self.cell = cell

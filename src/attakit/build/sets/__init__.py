@@ -1,1 +1,1 @@
-"""Image data sets: where they lie, what they must hold, and how they become a task."""
+"""Image data sets: where they are, what they must contain, and how they become a task."""

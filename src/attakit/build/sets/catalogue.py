@@ -1,4 +1,4 @@
-"""The image sets that are known by name: their folders, domains, classes and usual stream."""
+"""Known image sets: their folders, domains, classes and usual stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS
 
 
 def plain(name: str) -> str:
-    """A name without what spellings differ in.
+    """Normalise the spelling of a name.
 
     >>> plain("Real World") == plain("real_world")
     True
@@ -19,7 +19,7 @@ def plain(name: str) -> str:
 
 
 def listed(names: Iterable[str], most: int = 10) -> str:
-    """Names with commas between, cut where there are many.
+    """Join names with commas, and shorten long lists.
 
     >>> listed("abcd", most=2)
     'a, b and 2 more'
@@ -31,7 +31,7 @@ def listed(names: Iterable[str], most: int = 10) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSet:
-    """A data set of images: what it holds, and how the paper streams it.
+    """A data set of images: its content, and the paper's stream order.
 
     Examples
     --------
@@ -39,19 +39,19 @@ class ImageSet:
     'Real World'
     """
 
-    title: str  # what people call it
+    title: str  # the usual name
     summary: str  # one line about it
-    folders: tuple[str, ...]  # names its folder may have in any spelling, the usual one first
+    folders: tuple[str, ...]  # possible names of its folder in any spelling, the usual one first
     layout: str = "domain/class/image.jpg"  # where an image is below that folder
-    source: str | None  # domain to train a model on; None where that is not among the domains
+    source: str | None  # domain to train a model on; None if it is not among the domains
     targets: tuple[str, ...]  # domains of the stream, in order
     extras: tuple[str, ...] = ()  # domains that are streamed on request only
     class_count: int
-    classes: tuple[str, ...] = ()  # names, where they are known
-    images: dict[str, int] = field(default_factory=dict)  # how many each domain has as published
-    files: str = ""  # what its files are, where images are not files of their own
+    classes: tuple[str, ...] = ()  # names, if known
+    images: dict[str, int] = field(default_factory=dict)  # images per domain in the published set
+    files: str = ""  # description of its files, if images are not separate files
     spellings: dict[str, str] = field(default_factory=dict)  # other names of domains
-    unchecked: str = "folders"  # data set of the same layout that may hold any classes
+    unchecked: str = "folders"  # data set of the same layout for any classes
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -59,19 +59,19 @@ class ImageSet:
         return tuple(dict.fromkeys((*first, *self.targets, *self.extras)))
 
     def find_domain(self, name: str) -> str | None:
-        """The domain that is meant by a name in any spelling."""
+        """Return the domain with this name in any spelling."""
         known = {plain(domain): domain for domain in self.domains} | self.spellings
         return known.get(plain(name))
 
     def domain(self, name: str) -> str:
-        """The domain that is meant by a name in any spelling; raises where there is none."""
+        """Return the domain with this name in any spelling; raises if there is none."""
         found = self.find_domain(name)
         if found is None:
             raise unknown_name("domain", name, self.domains)
         return found
 
     def is_folder(self, name: str) -> bool:
-        """Whether a folder of this name may hold the data set."""
+        """True if a folder of this name may hold the data set."""
         return plain(name) in {plain(folder) for folder in self.folders}
 
 
@@ -84,8 +84,8 @@ _OFFICE_HOME_CLASSES = (
     "TV Table Telephone ToothBrush Toys Trash_Can Webcam"
 )
 
-# Sources and orders are those of the paper, section 5 and appendix "Details about the datasets";
-# names of folders are those of DomainBed, which the paper takes the sets from.
+# Sources and orders are the paper's (section 5 and appendix "Details about the datasets"). Folder
+# names are DomainBed's, from which the paper takes the sets.
 FOLDERS: dict[str, ImageSet] = {
     "pacs": ImageSet(
         title="PACS",

@@ -1,7 +1,8 @@
-"""CIFAR-10-C and CIFAR-100-C as they are published: one NumPy file per corruption.
+"""CIFAR-10-C and CIFAR-100-C in their published form: one NumPy file per corruption.
 
-Clean CIFAR is published as pickles, which can run any code when they are read. They are not read:
-clean images come from `clean.npy` and `clean_labels.npy`, which docs/data-sets.md says how to make.
+Clean CIFAR is published as pickles, which can run any code when they are read, so attakit does not
+read them. Clean images come from `clean.npy` and `clean_labels.npy`. docs/data-sets.md shows how to
+make them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ CLEAN_LABELS_FILE = "clean_labels.npy"
 
 
 def cifar_c(table: StreamTable, _checking: ProgressCallback) -> Task:
-    """CIFAR-10-C or CIFAR-100-C at one severity; the source is clean images, if they are there."""
+    """Load CIFAR-10-C or CIFAR-100-C at one severity; the source is clean images, if present."""
     refuse_settings(table, "skip_corrupt")
     known = CIFAR[table.name]
     root = find_root(table, known)
@@ -48,13 +49,13 @@ def cifar_c(table: StreamTable, _checking: ProgressCallback) -> Task:
 
 
 def _read_labels(root: Path, known: ImageSet) -> NDArray[np.int64]:
-    """Labels of all severities, which must be the same images each time."""
+    """Read the labels of all severities, which must repeat the same images."""
     labels = _map_labels(root / LABELS_FILE, known.class_count)
     count = len(labels) // MOST_SEVERE
     if not np.array_equal(labels, np.tile(labels[:count], MOST_SEVERE)):
         raise StreamError(
-            f"{root / LABELS_FILE}: labels must come {MOST_SEVERE} times over, once per severity, "
-            f"but the {len(labels):,} labels there do not repeat. Download the file again."
+            f"{root / LABELS_FILE}: labels must repeat {MOST_SEVERE} times, once per severity, but "
+            f"the {len(labels):,} labels there do not repeat. Download the file again."
         )
     return labels
 
@@ -75,8 +76,9 @@ def _clean(root: Path, known: ImageSet, table: StreamTable) -> ImageSamples[int]
         if not (root / name).exists():
             raise StreamError(
                 f"There is no {root / name} for stream.source = 'clean'. Make {CLEAN_FILE} and "
-                f"{CLEAN_LABELS_FILE} from the training images of {known.title.removesuffix('-C')} "
-                f"as docs/data-sets.md says; its pickles are not read, because they can run code."
+                f"{CLEAN_LABELS_FILE} from the training images of "
+                f"{known.title.removesuffix('-C')}. docs/data-sets.md shows how. attakit does not "
+                "read its pickles, because they can run code."
             )
     pixels = _map_pixels(root / CLEAN_FILE)
     labels = _map_labels(root / CLEAN_LABELS_FILE, known.class_count)
@@ -88,13 +90,13 @@ def _clean(root: Path, known: ImageSet, table: StreamTable) -> ImageSamples[int]
 def _check_lengths(path: Path, pixels: NDArray[np.uint8], labels: NDArray[np.int64]) -> None:
     if len(pixels) != len(labels):
         raise StreamError(
-            f"{path} has {len(pixels):,} images, and there are {len(labels):,} labels for it. "
-            f"Download the set again."
+            f"{path} has {len(pixels):,} images, but there are {len(labels):,} labels for it. "
+            "Download the set again."
         )
 
 
 def _map_pixels(path: Path) -> NDArray[np.uint8]:
-    """Images (count, side, side, 3) in bytes, left on disk until they are asked for."""
+    """Map images (count, side, side, 3) in bytes, left on disk until they are needed."""
     pixels = _map_file(path)
     if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[3] != 3:
         raise StreamError(
@@ -105,7 +107,7 @@ def _map_pixels(path: Path) -> NDArray[np.uint8]:
 
 
 def _map_labels(path: Path, class_count: int) -> NDArray[np.int64]:
-    """Class numbers; every class must appear."""
+    """Map class numbers; every class must appear."""
     labels = _map_file(path)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise StreamError(
@@ -116,8 +118,8 @@ def _map_labels(path: Path, class_count: int) -> NDArray[np.int64]:
     if not np.array_equal(found, np.arange(class_count)):
         range_found = f"{len(found)} from {found[0]} to {found[-1]}" if len(found) else "none"
         raise StreamError(
-            f"{path}: there should be the {class_count} classes 0 to {class_count - 1}, and there "
-            f"are {range_found}. This is another data set, or a part of it."
+            f"{path}: expected the {class_count} classes 0 to {class_count - 1}, got "
+            f"{range_found}. This is another data set, or a part of it."
         )
     return np.asarray(labels, dtype=np.int64)
 
@@ -130,7 +132,7 @@ def _pixel_samples(
     rows: range,
     size: int | None = None,
 ) -> ImageSamples[int]:
-    """Some rows of an array as samples, scaled where their size is another.
+    """Return some rows of an array as samples, scaled if their size differs.
 
     >>> pixels, labels = np.zeros((4, 32, 32, 3), dtype=np.uint8), np.array([0, 1, 0, 1])
     >>> samples = _pixel_samples(pixels, labels, prefix="fog/", rows=range(2, 4))

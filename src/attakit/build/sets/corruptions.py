@@ -1,4 +1,4 @@
-"""Sets whose domains are corruptions: Tiny-ImageNet-C, and those of `attakit corrupt`."""
+"""Sets with corruptions as domains: Tiny-ImageNet-C, and those of `attakit corrupt`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from attakit.settings.experiment import StreamTable
 from attakit.stream.corruptions import CORRUPTIONS, EXTRA_CORRUPTIONS
 from attakit.stream.folders import subfolders
 
-CLEAN = "clean"  # a source in addition to the corruptions: images as they were
+CLEAN = "clean"  # a source next to the corruptions: the original images
 
 
 def tiny_imagenet_c(table: StreamTable, checking: ProgressCallback) -> Task:
-    """Tiny-ImageNet-C as it is published, with brightness or clean images as its source."""
+    """Load the published Tiny-ImageNet-C, with brightness or clean images as its source."""
     known = TINY_IMAGENET_C
     root = find_root(table, known)
     source, targets = choose_corruptions(table, known, known.source)
@@ -48,14 +48,16 @@ def own_corruptions(table: StreamTable, checking: ProgressCallback) -> Task:
         if name not in folders:
             raise unknown_name("corruption", name, folders)
     if not targets:
-        raise SettingError(f"{root} holds no corruption to adapt to. Make some: `attakit corrupt`.")
+        raise SettingError(
+            f"{root} holds no corruption to adapt to. Make some with `attakit corrupt`."
+        )
     return _task(table, root, {name: name for name in folders}, source, targets, checking)
 
 
 def choose_corruptions(
     table: StreamTable, known: ImageSet, usual: str | None
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Source and targets by their proper names; a source may be streamed again on request."""
+    """Return source and targets by their proper names. A source may be streamed on request."""
     asked = table.source or usual
     source = known.domain(asked) if asked and asked != CLEAN else asked
     others = tuple(name for name in CORRUPTIONS if name != source)
@@ -63,7 +65,7 @@ def choose_corruptions(
 
 
 def without_clean(source: str | None, targets: Sequence[str]) -> list[str]:
-    """The corruptions that are needed, each once.
+    """Return the needed corruptions, each once.
 
     >>> without_clean("clean", ["fog", "snow"])
     ['fog', 'snow']
@@ -97,14 +99,14 @@ def _task(
 
 
 def _corruption_folders(root: Path) -> list[str]:
-    """Corruptions in the usual order, then others by name."""
+    """Return corruptions in the usual order, then others by name."""
     found = [folder.name for folder in subfolders(root) if folder.name != CLEAN]
     usual = [name for name in (*CORRUPTIONS, *EXTRA_CORRUPTIONS) if name in found]
     return [*usual, *(name for name in found if name not in usual)]
 
 
 def _at_severity(root: Path, folders: Mapping[str, str], severity: int) -> dict[str, str]:
-    """The folder of each corruption at a severity."""
+    """Return the folder of each corruption at a severity."""
     lacking = [name for name in folders if not (root / folders[name] / str(severity)).is_dir()]
     if lacking:
         first = root / folders[lacking[0]]
@@ -125,11 +127,11 @@ def _check_clean(root: Path) -> None:
 
 
 def _check_counts(root: Path, counts: Mapping[str, int]) -> None:
-    """Raise `StreamError` where a corruption has fewer images than another."""
+    """Raise `StreamError` if a corruption has fewer images than another."""
     most = max(counts.values())
     fewer = [f"{name} has {count:,}" for name, count in counts.items() if count < most]
     if fewer:
         raise StreamError(
-            f"{root} is not complete: of {most:,} images, {'; '.join(fewer)}. Start `attakit "
-            f"corrupt` again to continue, or unpack the set again."
+            f"{root} is not complete: of {most:,} images, {'; '.join(fewer)}. Run `attakit "
+            "corrupt` again to continue, or unpack the set again."
         )

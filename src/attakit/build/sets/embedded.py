@@ -1,4 +1,4 @@
-"""Data sets that come with pip packages: one of rows and one of texts."""
+"""Data sets in pip packages: one of rows and one of texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXTRA = "embedded"
 
 _FOREIGN = ("root", "size", "skip_corrupt", "severity", "table", "text")
 
-# Rings of a shell are about the age in years; each class has about a third of the animals.
+# The number of rings is about the age in years; each class has about a third of the animals.
 _AGES = {"young": range(9), "middle": range(9, 11), "old": range(11, 100)}
 _SEXES = {"F": "female", "M": "male", "I": "infant"}
 
@@ -62,17 +62,17 @@ def names(table: StreamTable, _checking: ProgressCallback) -> Task:
 
 
 def _rows_of(locale: Any, language: str) -> list[tuple[str, str, str]]:
-    """The names of one language, each text once and in a fixed order."""
+    """Return the names of one language, each text once and in a fixed order."""
     found = {
         (kind, str(name))
         for kind, member in _NAMES.items()
         for name in getattr(locale, member).values()
     }
     texts = [text for _, text in found]
-    # A text that is two things, such as a language and its script, has no right answer.
+    # A text with two meanings, such as a language and its script, has no right answer.
     return [(language, kind, text) for kind, text in sorted(found) if texts.count(text) == 1]
 
 
 def _with_source(table: StreamTable, source: str) -> StreamTable:
-    """The table with the usual source, unless it names another."""
+    """Return the table with the usual source, unless it names another."""
     return table if table.source else table.model_copy(update={"source": source})

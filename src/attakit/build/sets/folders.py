@@ -1,4 +1,4 @@
-"""Sets of one folder per domain: PACS, VLCS, Office-Home, and your own."""
+"""Sets with one folder per domain: PACS, VLCS, Office-Home, and your own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attakit.settings.experiment import StreamTable
 
 
 def known_folders(table: StreamTable, checking: ProgressCallback) -> Task:
-    """A set of the catalogue, found in any spelling and checked to be complete."""
+    """Load a known set, found in any spelling and checked for completeness."""
     refuse_settings(table, "severity")
     known = FOLDERS[table.name]
     root = find_root(table, known)
@@ -44,13 +44,13 @@ def own_folders(table: StreamTable, checking: ProgressCallback) -> Task:
     samples = domains.only(source).parts[source]
     if not targets:
         raise SettingError(
-            f"{root} holds no domain but the source {source!r}. Add one to adapt to."
+            f"{root} holds no domain except the source {source!r}. Add one to adapt to."
         )
     return image_task(domains.only(*targets), samples, table, root)
 
 
 def _choose(table: StreamTable, known: ImageSet) -> tuple[str, tuple[str, ...]]:
-    """Source and targets by their proper names."""
+    """Return source and targets by their proper names."""
     source = known.domain(table.source or known.source or "")
     targets = tuple(known.domain(name) for name in table.targets)
     _check_apart(source, targets)
@@ -68,7 +68,7 @@ def _own_root(table: StreamTable) -> Path:
     if not table.root.is_dir():
         raise StreamError(
             f"There is no folder {table.root} for the data set {table.name!r}. Put the images "
-            f"there as domain/class/image.jpg, or say where they are with stream.root. Sets that "
-            f"are known by name are looked for in ${DATA_VARIABLE}."
+            "there as domain/class/image.jpg, or set stream.root to their folder. attakit looks "
+            f"for known sets in ${DATA_VARIABLE}."
         )
     return table.root

@@ -1,4 +1,4 @@
-"""Find image sets on disk, and say exactly what is missing."""
+"""Find image sets on disk, and report exactly what is missing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from attakit.stream.samples import Domains
 
 DATA_VARIABLE = "ATTAKIT_DATA"
 
-COUNTS = logging.getLogger(f"{__name__}.counts")  # of its own, so that workers can mute it
+COUNTS = logging.getLogger(f"{__name__}.counts")  # a separate logger, so that workers can mute it
 
 _PAGE = "Where to get it: docs/data-sets.md."
 
 
 def data_folder() -> Path:
-    """The folder that holds all data sets."""
+    """Return the folder that holds all data sets."""
     return Path(os.environ.get(DATA_VARIABLE, "data"))
 
 
 def find_root(table: StreamTable, known: ImageSet) -> Path:
-    """The folder that holds the domains of a known set, under any of its names."""
+    """Return the folder with the domains of a known set, under any of its names."""
     usual = table.root or data_folder() / known.folders[0]
     found = list(_candidates(table, known))
     for folder in found:
@@ -39,14 +39,14 @@ def find_root(table: StreamTable, known: ImageSet) -> Path:
         else f"There is no folder {usual} for the data set {table.name!r}."
     )
     raise StreamError(
-        f"{problem} Put {known.title} there as {usual}/{known.layout}: "
-        f"{_describe_content(known)}. Or say where it is with stream.root or, for the folder that "
-        f"holds all data sets, ${DATA_VARIABLE}. {_PAGE}"
+        f"{problem} Put {known.title} there as {usual}/{known.layout}: {_describe_content(known)}. "
+        f"Or set stream.root to its folder, or ${DATA_VARIABLE} to the folder of all data sets. "
+        f"{_PAGE}"
     )
 
 
 def _candidates(table: StreamTable, known: ImageSet) -> Iterator[Path]:
-    """Folders that may hold the set: those of its name, and folders of its name inside them."""
+    """Yield folders that may hold the set: those with its name, and those inside them."""
     if table.root is not None:
         places = [table.root]
     else:
@@ -61,7 +61,7 @@ def _candidates(table: StreamTable, known: ImageSet) -> Iterator[Path]:
 
 
 def _describe_content(known: ImageSet) -> str:
-    """What a set must hold, in words."""
+    """Describe what a set must contain."""
     classes = f"{known.class_count} classes"
     if known.classes:
         classes = f"the {classes} {listed(known.classes)}"
@@ -70,11 +70,11 @@ def _describe_content(known: ImageSet) -> str:
 
 
 def place_domains(root: Path, known: ImageSet, names: Sequence[str]) -> dict[str, str]:
-    """The folder of each domain below the root, as it is spelled there."""
+    """Return the folder of each domain below the root, as spelled there."""
     spelled: dict[str, str] = {}
     for folder in subfolders(root):
         domain = known.find_domain(folder.name)
-        # The exact name wins where there is also a folder of another spelling.
+        # The exact name wins over another spelling.
         if domain and (domain not in spelled or folder.name == domain):
             spelled[domain] = folder.name
     check_domains(root, known, spelled, names)
@@ -84,19 +84,19 @@ def place_domains(root: Path, known: ImageSet, names: Sequence[str]) -> dict[str
 def check_domains(
     root: Path, known: ImageSet, found: Mapping[str, object], names: Sequence[str]
 ) -> None:
-    """Raise `StreamError` where domains are missing."""
+    """Raise `StreamError` if domains are missing."""
     missing = [name for name in names if name not in found]
     if missing:
         raise StreamError(
             f"{known.title} in {root} is not complete: there is no {listed(missing, most=15)}, "
-            f"only {listed(found, most=15)}. Add what is missing as {root}/{known.layout}"
-            f"{f' ({known.files})' if known.files else ''}, or "
-            f"name the domains you have with stream.source and stream.targets. {_PAGE}"
+            f"only {listed(found, most=15)}. Add what is missing as "
+            f"{root}/{known.layout}{f' ({known.files})' if known.files else ''}, or set "
+            f"stream.source and stream.targets to the domains you have. {_PAGE}"
         )
 
 
 def warn_of_counts(known: ImageSet, found: Mapping[str, int]) -> None:
-    """Log where domains have more or fewer images than the published set, which is no error."""
+    """Log a warning if domains have more or fewer images than the published set."""
     published = {name: known.images[name] for name in found if name in known.images}
     others = [
         f"{name} {found[name]:,} of {count:,}"
@@ -108,13 +108,13 @@ def warn_of_counts(known: ImageSet, found: Mapping[str, int]) -> None:
         COUNTS.warning(
             f"{known.title}: found {counted:,} images, the published set has "
             f"{sum(published.values()):,} ({listed(others, most=4)}). Results will not be "
-            f"comparable with published ones.",
+            "comparable with published ones.",
             extra={"once": True},
         )
 
 
 def check_domain_classes(root: Path, domains: Domains, known: ImageSet | None = None) -> None:
-    """Raise `StreamError` unless every domain has every class, and no more than there should be."""
+    """Raise `StreamError` unless every domain has exactly the expected classes."""
     wanted = domains.classes
     if known is not None:
         _check_class_names(root, domains.classes, known)
@@ -127,7 +127,7 @@ def check_domain_classes(root: Path, domains: Domains, known: ImageSet | None = 
             lacks.append(f"{name} has no images of {listed(missing)}")
     if lacks:
         title = f"{known.title} in {root}" if known else str(root)
-        remedy = _use_as_it_is(known) if known else "start `attakit corrupt` again"
+        remedy = _use_as_it_is(known) if known else "run `attakit corrupt` again"
         raise StreamError(f"{title} is not complete: {'; '.join(lacks)}. Add them, or {remedy}.")
 
 
@@ -137,14 +137,14 @@ def _check_class_names(root: Path, classes: Sequence[str], known: ImageSet) -> N
     strange = [name for name in classes if wanted and plain(name) not in wanted]
     if strange:
         raise StreamError(
-            f"{known.title} in {root} has folders that are none of its {known.class_count} "
+            f"{known.title} in {root} has folders that are not among its {known.class_count} "
             f"classes: {listed(strange)}. Its classes are {listed(known.classes, most=65)}. Move "
             f"the others away, or {_use_as_it_is(known)}."
         )
     if not wanted and len(classes) != known.class_count:
         raise StreamError(
-            f"{known.title} in {root} has {len(classes)} classes where it should have "
-            f"{known.class_count}. Unpack it again, or {_use_as_it_is(known)}."
+            f"{known.title} in {root} has {len(classes)} classes instead of {known.class_count}. "
+            f"Unpack it again, or {_use_as_it_is(known)}."
         )
 
 

@@ -39,7 +39,7 @@ def own_texts(table: StreamTable, _checking: ProgressCallback) -> Task:
 
 
 def table_task(rows: RowFile, table: StreamTable, own: TabularTable) -> Task:
-    """A task of standardised rows; means, deviations and categories are those of the source."""
+    """Build a task of standardised rows, with means, deviations and categories of the source."""
     split = _Split(rows, table, own)
     reserved = {own.label, own.domain, own.time}
     columns = own.features or tuple(name for name in rows.columns if name not in reserved)
@@ -57,7 +57,7 @@ def table_task(rows: RowFile, table: StreamTable, own: TabularTable) -> Task:
 
 
 def text_task(rows: RowFile, table: StreamTable, own: TextTable) -> Task:
-    """A task of token ids; a vocabulary of words is that of the source."""
+    """Build a task of token ids. A vocabulary of words is the source's."""
     split = _Split(rows, table, own)
     encode = read_tokens(rows, own, split.trained)
     shown = rows.column(own.text if own.text in rows.columns else own.tokens or own.text)
@@ -65,7 +65,7 @@ def text_task(rows: RowFile, table: StreamTable, own: TextTable) -> Task:
 
 
 class _Split:
-    """Which rows are the source, trained on or held out, and which are each target."""
+    """The rows of the source, for training or held out, and of each target."""
 
     def __init__(self, rows: RowFile, table: StreamTable, own: RowsTable) -> None:
         self.rows = rows
@@ -108,8 +108,8 @@ class _Split:
 def _domains(rows: RowFile, own: RowsTable) -> Positions:
     if (own.domain is None) == (own.time is None):
         raise SettingError(
-            f"{rows.path}: give either domain, the column that names the domain, or time, the "
-            f"column to cut into periods."
+            f"{rows.path}: set either domain (the column with the domain) or time (the column to "
+            "cut into periods)."
         )
     if own.label in (own.domain, own.time):
         raise SettingError(f"{rows.path}: {own.label!r} cannot be both label and domain.")
@@ -130,7 +130,7 @@ def _choose(table: StreamTable, own: RowsTable, domains: Positions) -> tuple[str
     targets = table.targets or tuple(name for name in domains if name != source)
     if not targets:
         raise SettingError(
-            f"There is no domain but the source {source!r}. Add rows of one to adapt to."
+            f"There is no domain except the source {source!r}. Add rows of another one."
         )
     return source, targets
 
@@ -138,7 +138,7 @@ def _choose(table: StreamTable, own: RowsTable, domains: Positions) -> tuple[str
 def _labels(
     rows: RowFile, column: str, used: Sequence[int]
 ) -> tuple[tuple[str, ...], dict[int, int]]:
-    """Classes in order, numbers by their value, and the class of each row."""
+    """Return sorted classes, numbers by value, and the class of each row."""
     cells = rows.column(column)
     for position in used:
         if is_missing(cells[position]):

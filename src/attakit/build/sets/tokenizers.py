@@ -21,7 +21,7 @@ TOKENIZERS = ("words", "ngrams")
 def read_tokens(
     rows: RowFile, own: TextTable, source: Sequence[int]
 ) -> Callable[[Sequence[int]], NDArray[np.int64]]:
-    """A function from positions of rows to padded token ids; words are those of source rows."""
+    """Return a function from row positions to padded token ids; words are the source's."""
     if own.tokens is not None:
         ids = rows.column(own.tokens)
         found = [_given_ids(rows, position, cell) for position, cell in enumerate(ids)]
@@ -37,7 +37,7 @@ def read_tokens(
 
 
 def check_tokenizer(name: str) -> None:
-    """Raise `SettingError` for a tokenizer that cannot be, before any is called."""
+    """Raise `SettingError` for an invalid tokenizer, before any is called."""
     if ":" in name:
         imported_tokenizer(name)
     elif name not in TOKENIZERS:
@@ -54,7 +54,7 @@ def _tokenizer(own: TextTable, source: Sequence[str]) -> Tokenizer:
 
 
 def imported_tokenizer(name: str) -> Tokenizer:
-    """The tokenizer at an import path; `SettingError` if it cannot be one."""
+    """Return the tokenizer at an import path; `SettingError` if it cannot be one."""
     found = import_named(name, "tokenizer")
     if isinstance(found, type) or inspect.isbuiltin(found):
         raise SettingError(
@@ -65,14 +65,14 @@ def imported_tokenizer(name: str) -> Tokenizer:
         inspect.signature(found).bind([])
     except TypeError as error:
         raise SettingError(
-            f"The tokenizer {name!r} is called with one argument, a list of texts, but that does "
-            f"not fit it ({error})."
+            f"The tokenizer {name!r} is called with one argument, a list of texts, but it does not "
+            f"accept that ({error})."
         ) from error
     return found
 
 
 def tokenize(name: str, tokenizer: Tokenizer, texts: list[str]) -> Sequence[Sequence[int]]:
-    """Token ids of each text; `StreamError` if the tokenizer fails."""
+    """Return the token ids of each text; `StreamError` if the tokenizer fails."""
     try:
         found = [list(tokens) for tokens in tokenizer(texts)]
     except Exception as error:  # the user's code may raise anything

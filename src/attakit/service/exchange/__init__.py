@@ -1,4 +1,4 @@
-"""Questions that leave the service, and answers that come back, in files that other tools know."""
+"""Export questions to files for other tools, and import the answers."""
 
 from attakit.service.exchange.answers import read_answers
 from attakit.service.exchange.label_studio import label_config

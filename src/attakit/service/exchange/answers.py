@@ -1,4 +1,4 @@
-"""Answers on their way in: each line is taken as a whole or not at all."""
+"""Import answers. Each line is taken completely or not at all."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _READERS: dict[str, Callable[[TextIO], Iterator[Line | LineProblem]]] = {
     "jsonl": read_lines,
     "label-studio": read_annotations,
 }
-_COUNTED = {"accepted": "taken", "conflict": "conflicting"}  # others are called the same
-_LARGEST_NUMBER = 2**63 - 1  # that the databases hold
+_COUNTED = {"accepted": "taken", "conflict": "conflicting"}  # others keep their name
+_LARGEST_NUMBER = 2**63 - 1  # limit of the databases
 _LONGEST_NAME = 200
 _SHOWN_CLASSES = 10
 
@@ -45,10 +45,10 @@ def read_answers(
     *,
     classes: Sequence[str],
 ) -> ImportReport:
-    """Take answers from a file, and report what became of each line.
+    """Import answers from a file, and report the result of each line.
 
-    The same file read twice changes nothing: the key of an answer is made from who said what to
-    which question. A line without an annotator counts as said by `annotator`. A class is given by
+    Importing the same file twice changes nothing: the key of an answer is made from its question,
+    person and content. A line without an annotator counts as from `annotator`. A class is given by
     its name or by its number from 0.
     """
     check_choice("read_answers", "form", form, FILE_FORMATS)
@@ -69,15 +69,15 @@ def _lines(stream: TextIO, form: FileFormat) -> Iterator[Line | LineProblem]:
         yield from _READERS[form](stream)
     except UnicodeDecodeError as error:
         raise LabelError(
-            "Import: the file is not text in UTF-8. Save it again with that encoding (in a "
-            "spreadsheet: CSV UTF-8); lines before that place were taken."
+            "Import: the file is not UTF-8 text. Save it again with that encoding (in a "
+            "spreadsheet: CSV UTF-8). Lines before that place were imported."
         ) from error
 
 
 def _take(
     storage: Storage, line: Line | LineProblem, annotator: str, classes: Sequence[str]
 ) -> tuple[str, str]:
-    """What became of a line, and why if it was not taken."""
+    """Return the result of a line, and the reason if it was not taken."""
     if isinstance(line, LineProblem):
         return "refused", line.reason
     try:
@@ -93,7 +93,7 @@ def _take(
 
 
 def _understand(line: Line, annotator: str, classes: Sequence[str]) -> ReadAnswer | None:
-    """What a line says, or None if it is not filled in; `LabelError` if it makes no sense."""
+    """Return what a line says, None if it has no answer; `LabelError` if it makes no sense."""
     kind, answer = line.kind, line.answer
     if isinstance(answer, str) and not answer.strip():
         answer = None
@@ -129,7 +129,7 @@ def _name(given: Any, usual: str) -> str:
 
 def _class_index(given: Any, classes: Sequence[str]) -> int:
     if isinstance(given, (int, str)) and not isinstance(given, bool):
-        wanted = plain_name(str(given))  # a number too may be the name of a class
+        wanted = plain_name(str(given))  # the name of a class may be a number too
         names = [plain_name(name) for name in classes]
         if wanted in names:
             return names.index(wanted)

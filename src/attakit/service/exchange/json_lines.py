@@ -13,13 +13,13 @@ LONGEST_LINE = 1_000_000  # characters
 
 
 def lines_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Iterator[str]:
-    """The text of a file with one object per question, in pieces."""
+    """Yield the text of a file with one object per question, in pieces."""
     for one in asked:
         yield json.dumps(_to_object(one, classes), ensure_ascii=False) + "\n"
 
 
 def read_lines(stream: Iterable[str]) -> Iterator[Line | LineProblem]:
-    """Read one object per line; one with `answers`, as they are written, may hold several."""
+    """Read one object per line; one with `answers`, as exported, may hold several."""
     for number, text in enumerate(stream, start=1):
         stripped = text.strip("\ufeff \t\r\n")
         if stripped:
@@ -86,7 +86,7 @@ def _to_object(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any
 
 
 def _about(asked: ExportedQuestion) -> dict[str, Any]:
-    """What the sender said of the sample, and its numbers: what there is of it."""
+    """Return the sender's description of the sample, and its numbers, if there are any."""
     numbers = json.loads(asked.numbers) if asked.numbers else None
     said = {"id": asked.caller_id, "text": asked.text, "notes": asked.notes, "array": numbers}
     return {name: value for name, value in said.items() if value}

@@ -1,7 +1,7 @@
-"""Label Studio: tasks with the model's guesses go out, annotations come back.
+"""Label Studio: export tasks with the model's guesses, import annotations.
 
-The files are those of its JSON import and export. A task carries the number of its question in its
-data, so an export of the whole project finds its way home.
+The files have the format of its JSON import and export. A task's data includes the number of its
+question, so an export of the whole project can be imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WHICH = "Which class is it?"
 
 
 def tasks_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Iterator[str]:
-    """The text of a file with a list of tasks, in pieces."""
+    """Yield the text of a file with a list of tasks, in pieces."""
     yield "["
     before = "\n"
     for one in asked:
@@ -39,7 +39,7 @@ def tasks_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Itera
 
 
 def label_config(classes: Sequence[str], *, yes_no: bool = False, pictures: bool = True) -> str:
-    """The labelling interface for such tasks, to be pasted into the settings of a project.
+    """Return the labelling interface for such tasks, to paste into the settings of a project.
 
     With `yes_no` it shows what each task asks, and offers "yes" and "no" as well. Without
     `pictures` it shows numbers and texts instead.
@@ -69,7 +69,7 @@ def label_config(classes: Sequence[str], *, yes_no: bool = False, pictures: bool
 
 
 def read_annotations(stream: TextIO) -> Iterator[Line | LineProblem]:
-    """Read a list of tasks with annotations; lines are counted in tasks."""
+    """Read a list of tasks with annotations. Line numbers count tasks."""
     content = stream.read().removeprefix("\ufeff")
     try:
         tasks = json.loads(content) if content.strip() else []
@@ -93,7 +93,7 @@ def _to_task(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any]:
         "data": {
             "question": question.question,
             "sample": question.sample,
-            IMAGE: asked.image or "",  # it takes no file in which a task lacks what is shown
+            IMAGE: asked.image or "",  # it rejects a file in which a task lacks this
             ASK: _ask(question, classes),
             TEXT: _text(asked),
         },
@@ -112,7 +112,7 @@ def _to_task(asked: ExportedQuestion, classes: Sequence[str]) -> dict[str, Any]:
 
 
 def _text(asked: ExportedQuestion) -> str:
-    """What there is to read about a sample, a line for each thing."""
+    """Return the readable content of a sample, one line per item."""
     lines = [asked.text, *(f"{name}: {value}" for name, value in asked.notes.items())]
     if asked.caller_id:
         lines.append(f"id: {asked.caller_id}")
@@ -139,9 +139,7 @@ def _choose(name: str) -> list[dict[str, Any]]:
 def _to_lines(number: int, task: Any) -> Iterator[Line | LineProblem]:
     data = task.get("data") if isinstance(task, dict) else None
     if not isinstance(data, dict) or "question" not in data:
-        message = (
-            "the task has no data with a question: it is not from here, or not in the format JSON"
-        )
+        message = "the task data has no question: not from attakit, or not in the format JSON"
         yield LineProblem(number, message)
         return
     annotations = task.get("annotations", [])
@@ -167,7 +165,7 @@ def _to_line(number: int, question: Any, annotation: Any) -> Line | LineProblem:
 
 
 def _choices(result: Any) -> list[Any] | None:
-    """What was chosen, or None where the result has another form."""
+    """Return what was chosen, or None if the result has another form."""
     if not isinstance(result, list):
         return None
     values = [
@@ -183,7 +181,7 @@ def _choices(result: Any) -> list[Any] | None:
 
 
 def _annotator(completed_by: Any) -> str | None:
-    """People of a project, kept apart from each other; a number where there is no more."""
+    """Return a name that identifies a person of the project; a number if there is no name."""
     if isinstance(completed_by, dict):
         completed_by = completed_by.get("email") or completed_by.get("id")
     return None if completed_by is None else f"label-studio/{completed_by}"

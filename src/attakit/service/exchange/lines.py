@@ -1,4 +1,4 @@
-"""What passes between the service and files: rows to write, lines that were read, a report."""
+"""Data exchanged with files: rows to write, lines that were read, a report."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _ENDINGS: dict[str, FileFormat] = {
     ".json": "label-studio",
 }
 NONE, YES, NO = "none of these", "yes", "no"
-# What may be written in the place of a class, unless a class is called so.
+# Accepted instead of a class, unless a class has this name.
 WORDS: dict[Any, AnswerKind] = {NONE: "none", YES: "yes", NO: "no"}
 _SHOWN = 40  # characters of a field that an error shows
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedQuestion:
-    """A question on its way out, with what people said so far and where it can be seen."""
+    """A question to export, with the answers so far and where to see it."""
 
     question: Question
     answers: tuple[GivenAnswer, ...] = ()
     image: str | None = None
     about: ServedSample | None = None  # the sample without its content
-    numbers: str = ""  # of an array, as JSON
+    numbers: str = ""  # the array as JSON
 
     @property
     def caller_id(self) -> str:
-        """What the sender calls the sample."""
+        """The sender's own id of the sample."""
         return "" if self.about is None else self.about.caller_id or ""
 
     @property
     def text(self) -> str:
-        """What the sender says of the sample, or the sample itself if it is a text."""
+        """The sender's text about the sample, or the sample itself if it is a text."""
         return "" if self.about is None else self.about.text or ""
 
     @property
@@ -53,9 +53,9 @@ class ExportedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one line of a file says, unchecked.
+    """The unchecked content of one line of a file.
 
-    `kind` None stands for "label"; `answer` None, without a kind, for a line not filled in.
+    `kind` None means "label"; `answer` None without a kind means a line without an answer.
     """
 
     number: int
@@ -67,7 +67,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class LineProblem:
-    """Why a line was not taken."""
+    """The reason why a line was not imported."""
 
     line: int
     reason: str
@@ -75,7 +75,7 @@ class LineProblem:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What became of the lines of a file; `ImportBody` describes the counts."""
+    """The results of the lines of a file; `ImportBody` describes the counts."""
 
     taken: int = 0
     repeated: int = 0
@@ -84,11 +84,11 @@ class ImportReport:
     unknown: int = 0
     refused: int = 0
     blank: int = 0
-    problems: tuple[LineProblem, ...] = ()  # for every unknown and refused line, in order
+    problems: tuple[LineProblem, ...] = ()  # one per unknown or refused line, in order
 
 
 def choose_file_format(path: Path, form: str | None = None) -> FileFormat:
-    """The kind of file that is meant, by its name unless it is given.
+    """Return the file format, from the file's name unless it is given.
 
     >>> choose_file_format(Path("answers.csv"))
     'csv'
@@ -98,14 +98,14 @@ def choose_file_format(path: Path, form: str | None = None) -> FileFormat:
         return form  # type: ignore[return-value]
     if path.suffix.lower() not in _ENDINGS:
         raise SettingError(
-            f"questions: cannot tell the kind of file from the name {path.name!r}. Known endings: "
-            f"{', '.join(_ENDINGS)}; or say it with --format."
+            f"questions: cannot derive the file format from the name {path.name!r}. Known endings: "
+            f"{', '.join(_ENDINGS)}. Or set it with --format."
         )
     return _ENDINGS[path.suffix.lower()]
 
 
 def shortened(value: object) -> str:
-    """A value as an error shows it: not more than a line of it.
+    """Format a value for an error, at most one line.
 
     >>> shortened("x" * 1000) == repr("x" * 40 + "…")
     True

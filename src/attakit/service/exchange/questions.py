@@ -1,4 +1,4 @@
-"""Questions on their way out."""
+"""Export questions."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def write_questions(
     everything: bool = False,
     image_url: str | None = None,
 ) -> int:
-    """Write questions for people who label elsewhere; return how many.
+    """Write questions for people who label elsewhere; returns their number.
 
-    The file does not say which questions are for the audit, so that answers stay fair.
+    The file does not reveal which questions are for the audit, so that answers stay fair.
 
     Parameters
     ----------
     stream
-        The file, opened with newline="", because line ends are written as they should be.
+        The file, opened with newline="", because line ends are written explicitly.
     everything
         Also write closed questions, and the answers that count.
     image_url
-        The service's address. Images are then links to it; otherwise Label Studio's tasks contain
-        them, and other formats name the sample only.
+        The service's address. Images are then links to it. Otherwise Label Studio's tasks contain
+        the images, and other formats only name the sample.
     """
     check_choice("write_questions", "form", form, FILE_FORMATS)
     if image_url is not None:
-        at_service(image_url, "")  # complains before anything is written
+        at_service(image_url, "")  # raises before anything is written
     found = _find_questions(storage, everything=everything)
     asked = _exported(storage, found, form, everything=everything, image_url=image_url)
     stream.writelines(_TEXTS[form](asked, classes))
@@ -64,7 +64,7 @@ def write_questions(
 def questions_in_pieces(
     storage: Storage, form: FileFormat, *, classes: Sequence[str], everything: bool = False
 ) -> Iterator[str]:
-    """What `write_questions` writes, in pieces, of which few are in memory at a time."""
+    """Yield what `write_questions` writes, in pieces, to save memory."""
     found = _find_questions(storage, everything=everything)
     asked = _exported(storage, found, form, everything=everything)
     waiting: list[str] = []
@@ -79,9 +79,9 @@ def questions_in_pieces(
 
 
 def _find_questions(storage: Storage, *, everything: bool) -> list[Question]:
-    """The oldest first; what was forgotten, and so lost its guesses, never leaves.
+    """Return the oldest first. Forgotten samples are never exported.
 
-    An open question whose answer only waits to be settled is left out, unless everything is wanted:
+    An open question whose answer only waits to be settled is excluded, unless `everything` is set:
     a second answer would contradict the first, or be too late.
     """
     if not everything:
@@ -98,7 +98,7 @@ def _exported(
     everything: bool,
     image_url: str | None = None,
 ) -> Iterator[ExportedQuestion]:
-    """Questions one after the other: with their images they would not fit into memory."""
+    """Yield questions one by one: with their images they would not fit into memory."""
     for question in found:
         name = question.sample
         image = None
@@ -113,7 +113,7 @@ def _exported(
 
 
 def as_numbers(content: bytes | None) -> str:
-    """The numbers of a stored array as JSON; empty if there is none."""
+    """Return the numbers of a stored array as JSON; empty if there is none."""
     if content is None:
         return ""
     try:
@@ -123,7 +123,7 @@ def as_numbers(content: bytes | None) -> str:
 
 
 def as_data_url(content: bytes | None) -> str | None:
-    """A PNG inside a URL, made from the pixels; None without content, or if it is no image."""
+    """Return a PNG inside a URL, made from the pixels; None if there is no image."""
     if content is None:
         return None
     try:
@@ -135,7 +135,7 @@ def as_data_url(content: bytes | None) -> str | None:
 
 
 def at_service(base: str, sample: str) -> str:
-    """The address of a sample's picture at the service.
+    """Return the address of a sample's picture at the service.
 
     >>> at_service("https://labels.example/", "a/b 1")
     'https://labels.example/v1/samples/a%2Fb%201/image'

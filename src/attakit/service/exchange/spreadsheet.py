@@ -1,4 +1,4 @@
-"""CSV that is safe to open in a spreadsheet, and CSV as spreadsheets write it."""
+"""CSV that is safe to open in a spreadsheet, and CSV written by spreadsheets."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ COLUMNS = (
 )
 _NEEDED = ("question", "answer")
 _DELIMITERS = ",;\t"
-# What a spreadsheet takes for the start of a formula.
+# Characters that start a formula in a spreadsheet.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _QUOTE = "'"
 
 
 def table_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Iterator[str]:
-    """The text of a table with one row per question, or per answer to it, in pieces."""
+    """Yield the text of a table with one row per question, or per answer, in pieces."""
     writer = csv.writer(_HandingBack())
     yield writer.writerow(COLUMNS)
     for one in asked:
@@ -52,7 +52,7 @@ def table_of(asked: Iterable[ExportedQuestion], classes: Sequence[str]) -> Itera
 
 
 def read_table(stream: Iterable[str]) -> Iterator[Line | LineProblem]:
-    """Read rows whose columns have names; only `question` and `answer` are needed."""
+    """Read rows with named columns; only `question` and `answer` are required."""
     reader = _open(stream)
     header = _read_header(reader)
     while True:
@@ -68,7 +68,7 @@ def read_table(stream: Iterable[str]) -> Iterator[Line | LineProblem]:
 
 
 def escape_cell(text: str) -> str:
-    """Make a text harmless to a spreadsheet: a quote in front of what looks like a formula.
+    """Make a text safe for a spreadsheet: put a quote before anything like a formula.
 
     >>> escape_cell("=HYPERLINK(1)"), escape_cell("cat")
     ("'=HYPERLINK(1)", 'cat')
@@ -118,14 +118,14 @@ def _rows(asked: ExportedQuestion, classes: Sequence[str]) -> Iterator[list[obje
 
 
 class _HandingBack:
-    """A file for the CSV writer, which passes on what its file returns."""
+    """A file for the CSV writer that passes on what its file returns."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def _open(stream: Iterable[str]) -> Reader:
-    """Read with the delimiter of the first line: spreadsheets use that of their country."""
+    """Read with the delimiter of the first line, which depends on the spreadsheet's locale."""
     lines = iter(stream)
     first = next(lines, "").removeprefix("\ufeff")
     delimiter = max(_DELIMITERS, key=first.count)
@@ -140,9 +140,9 @@ def _read_header(reader: Reader) -> list[str]:
     missing = [name for name in _NEEDED if name not in header]
     if header and missing:
         raise LabelError(
-            f"Import: the first line must name the columns question and answer, and lacks "
+            "Import: the first line must name the columns question and answer, but lacks "
             f"{' and '.join(missing)}, got {shortened(','.join(header))}. Fill in a file that "
-            f"`attakit questions export` wrote."
+            "`attakit questions export` wrote."
         )
     return header
 

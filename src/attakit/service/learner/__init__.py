@@ -1,1 +1,1 @@
-"""The learner: takes samples in turns, asks people, trains, and lets proven models answer."""
+"""The learner: takes turns over samples, asks people, trains, and releases proven models."""

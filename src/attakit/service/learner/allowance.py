@@ -1,4 +1,4 @@
-"""How many questions a turn may put: within the budget, the hour, and a share for the audit."""
+"""How many questions a turn may ask: budget, hourly limit, and a share for the audit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from attakit.settings.service import ServiceLabelsTable
 HOUR = 3600.0
 ONE = Fraction(1)
 _ROUNDING = 1e-9
-_ALONE = 1  # audit questions in a turn where the method itself never asks
+_ALONE = 1  # audit questions per turn if the method itself never asks
 
 Amount = Fraction | float  # a fraction, or infinite
 
@@ -26,8 +26,8 @@ Amount = Fraction | float  # a fraction, or infinite
 class PlannedBudget(Budget):
     """A budget that pays for every question of a planned turn.
 
-    The planner keeps to what remains. After that the questions of the turn are paid, whatever the
-    limit is by then: the turn may be replayed after somebody lowered the limit.
+    The planner respects what remains. After that, all questions of the turn are paid, whatever the
+    limit is then: the turn may be replayed after the limit was lowered.
 
     Examples
     --------
@@ -39,12 +39,12 @@ class PlannedBudget(Budget):
 
     @property
     def remaining(self) -> float:
-        """Labels that a turn may still be planned with; none where the limit was lowered."""
+        """Labels left for planning a turn; 0 if the limit was lowered."""
         return max(0, super().remaining)
 
     @property
     def left(self) -> Amount:
-        """What remains, exactly."""
+        """The exact rest of the budget."""
         return math.inf if self.limit is None else max(Fraction(0), self.limit - self._spent)
 
     def spend(self, cost: Cost) -> None:
@@ -60,7 +60,7 @@ class PlannedBudget(Budget):
 class PurposeCounts:
     """Questions by purpose: chosen by the method, and drawn for the audit.
 
-    Either how many to put, or what was put so far: then a yes/no question counts as its price.
+    Either how many to ask, or what was asked so far. Then a yes/no question counts as its price.
     """
 
     learn: float = 0
@@ -68,7 +68,7 @@ class PurposeCounts:
 
 
 def question_limit(table: ServiceLabelsTable) -> int | None:
-    """How many questions the budget of labels pays for; None without a limit.
+    """Return how many questions the label budget pays for; None without a limit.
 
     >>> question_limit(ServiceLabelsTable(budget=10, policy="majority", answers=3))
     3
@@ -77,9 +77,9 @@ def question_limit(table: ServiceLabelsTable) -> int | None:
 
 
 def label_rate(table: ServiceLabelsTable, price: Fraction = ONE) -> LabelRate:
-    """The pace at which the method asks: what the audit leaves of the budget, if it is spread.
+    """Return the label rate of the method: the budget without the audit's part, if it is spread.
 
-    `price` is what one of its questions costs.
+    `price` is the cost of one of its questions.
 
     >>> label_rate(ServiceLabelsTable(budget=100, spread_over=1000, audit_share=0.2)).per_1000
     80.0
@@ -91,7 +91,7 @@ def label_rate(table: ServiceLabelsTable, price: Fraction = ONE) -> LabelRate:
 
 
 def hourly_limit(table: ServiceLabelsTable) -> float:
-    """How many questions may be put within an hour; infinite without a limit."""
+    """Return how many questions may be asked per hour; infinite without a limit."""
     return math.inf if table.per_hour == "unlimited" else table.per_hour // table.cost
 
 
@@ -105,23 +105,23 @@ def share_out(
     method_asks: bool = True,
     price: Fraction = ONE,
 ) -> PurposeCounts:
-    """Divide what a turn may ask between the method and the audit.
+    """Divide the questions of a turn between the method and the audit.
 
-    The audit follows the method: of what was spent so far, `share` shall be its own. A fraction
-    is rounded up or down at random, so that the share is right on average.
+    The audit gets `share` of what is spent. A fraction is rounded up or down at random, so that the
+    share is right on average.
 
     Parameters
     ----------
     available
-        Questions about the class that may be put now; may be infinite.
+        Questions about the class that may be asked now; can be infinite.
     batch_size
-        Samples in the turn, about which questions can be put.
+        Number of samples in the turn.
     asked
-        Questions put so far, refunds not subtracted.
+        Questions asked so far; refunds are not subtracted.
     method_asks
-        Whether the method ever asks. If it does not, the audit sets its own pace.
+        True if the method ever asks. If not, the audit sets its own pace.
     price
-        What a question of the method costs; one of the audit costs 1.
+        Cost of a question of the method; an audit question costs 1.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def share_out(
 
 
 def _affordable(rest: Amount, share: float, price: Fraction) -> float:
-    """Questions of the method that its part of the rest pays for, and never more than all of it."""
+    """Return how many questions the method's part pays for, at most the whole rest."""
     if math.isinf(rest):
         return math.inf
     wanted = math.ceil(float(rest) * (1 - share) / float(price) - _ROUNDING)

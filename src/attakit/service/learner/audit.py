@@ -1,6 +1,6 @@
-"""The audit slice: what people said about samples that were drawn at random.
+"""The audit slice: answers about samples that were drawn at random.
 
-The method never sees these samples, so they judge every model alike.
+The method never sees these samples, so they judge all models equally.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ log = logging.getLogger(__name__)
 
 Decode = Callable[[bytes], Tensor]
 
-_OPINIONS = 5000  # answers that show whether people are honest
-_CHUNK = 25  # samples of an evaluation between two looks at what else is due
+_OPINIONS = 5000  # answers used to check whether people are honest
+_CHUNK = 25  # samples per part of an evaluation; other due work runs in between
 
 
 @dataclass(frozen=True, slots=True)
 class AuditAccuracy:
-    """How often answers to audit samples were right."""
+    """Accuracy of predictions on audit samples."""
 
-    served: Estimate  # what was really answered to requests
-    source: Estimate | None  # what the source model says; None if that is not known of all samples
+    served: Estimate  # predictions that were really served
+    source: Estimate | None  # the source model's predictions; None if not known for all samples
 
     def numbers(self) -> dict[str, float]:
-        """The same as numbers of a turn."""
+        """Return the same as numbers of a turn."""
         found = {"accuracy": self.served}
         found |= {} if self.source is None else {"source_accuracy": self.source}
         return {
@@ -53,7 +53,7 @@ class AuditAccuracy:
 
 
 def served_accuracy(storage: Storage, window: int, confidence: float) -> AuditAccuracy | None:
-    """Accuracy of what was served and of the source model, on the same samples.
+    """Accuracy of served predictions and of the source model, on the same samples.
 
     None without audit answers.
     """
@@ -76,15 +76,15 @@ class AuditSample:
     """One sample of the audit slice."""
 
     sample: str
-    label: int | None  # None: people say it is of no class, so every guess is wrong
+    label: int | None  # None: people say that no class fits, so every guess is wrong
     settled: float
 
 
 class Audit:
-    """The newest audit samples whose contents are kept, and what models say about them.
+    """The newest audit samples that are still stored, and the predictions of models.
 
     The newest `window` answers count. `meanwhile` is called before every part of an evaluation,
-    which may take seconds as a whole.
+    because a whole one may take seconds.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Audit:
         self._guesses: dict[int, dict[str, tuple[int, float]]] = {}  # by version and sample
 
     def samples(self) -> tuple[AuditSample, ...]:
-        """The audit slice as it is now, oldest first."""
+        """Return the current audit slice, oldest first."""
         questions = self._storage.questions.audited(self._window)
         names = [question.sample for question in questions]
         self._read([name for name in names if name not in self._inputs])
@@ -117,7 +117,7 @@ class Audit:
     def evaluate(
         self, version: int, model: Classifier, samples: Sequence[AuditSample]
     ) -> tuple[list[int], list[float]]:
-        """The classes a version predicts for some samples, and the entropy of each prediction."""
+        """Return the predicted classes of a version for some samples, and their entropies."""
         old = self._guesses.get(version, {})
         known = {name: seen for name, seen in old.items() if name in self._inputs}
         new = [one.sample for one in samples if one.sample not in known]
@@ -131,13 +131,13 @@ class Audit:
         return [guess for guess, _ in found], [entropy for _, entropy in found]
 
     def opinions(self, source: Classifier) -> list[Opinion]:
-        """What people and the source model say about all samples asked about, oldest first.
+        """Return what people and the source model say about all questioned samples, oldest first.
 
-        Also about those that the method chose: whether people are honest shows in all answers.
+        This includes samples that the method chose: all answers show whether people are honest.
         """
         compared = self._storage.questions.compared(_OPINIONS)
         known = {one.sample for one in compared}
-        # Questions that an earlier version of attakit put do not hold the source model's guess.
+        # Questions of an earlier attakit version do not contain the source model's guess.
         old = [one for one in self.samples() if one.sample not in known]
         rows = zip(old, *self.evaluate(SOURCE, source, old), strict=True)
         return [
@@ -150,11 +150,11 @@ class Audit:
         ]
 
     def pairs(self) -> tuple[tuple[int | None, int | None], ...]:
-        """What two people said about the same sample, oldest first."""
+        """Return what two people said about the same sample, oldest first."""
         return self._storage.questions.second_opinions(self._window)
 
     def drop(self, keep: Sequence[int]) -> None:
-        """Remember what these versions said, and no others."""
+        """Keep the predictions of these versions only."""
         self._guesses = {version: self._guesses.get(version, {}) for version in keep}
 
     def _read(self, names: Sequence[str]) -> None:
@@ -162,7 +162,7 @@ class Audit:
         for name, content in contents.items():
             try:
                 self._inputs[name] = self._decode(content)
-            except StreamError as error:  # it was good for the settings of another time
+            except StreamError as error:  # it was valid under earlier settings
                 log.warning("Audit sample %s is left out: %s", name, error)
 
 

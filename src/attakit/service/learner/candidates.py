@@ -1,4 +1,4 @@
-"""Versions of the model as files: the source model, candidates, and reading them back."""
+"""Model versions as files: save the source model and candidates, and load them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attakit.service.storage.versions import LEARNER, VersionStore
 
 SOURCE = 0
 _SOURCE_TURN = -1
-_LOOK_BACK = 100  # promotions of one version in a row are rare
+_LOOK_BACK = 100  # the same version is rarely promoted many times in a row
 _FILES = "turn-*"
 SOURCE_FILE = "source.safetensors"
 
@@ -25,7 +25,7 @@ SOURCE_FILE = "source.safetensors"
 class VersionFiles:
     """One safetensors file for each version.
 
-    A version has other weights than the source model, or a head on it.
+    A version has different weights than the source model, or a head on top of it.
     """
 
     def __init__(self, blobs: Blobs, versions: VersionStore, source: Classifier) -> None:
@@ -35,17 +35,17 @@ class VersionFiles:
         self._source_hash = weights_hash(source)
 
     def name(self, model: nn.Module) -> str:
-        """The hash of a model's weights; a head that changes nothing has the source's."""
+        """Return the hash of a model's weights: the source's hash if a head changes nothing."""
         if isinstance(model, FrozenHead) and not difference(model, self.source.model):
             return self._source_hash
         return weights_hash(model)
 
     def is_source(self, weights: str) -> bool:
-        """Whether a hash is that of the source model."""
+        """True if a hash is that of the source model."""
         return weights == self._source_hash
 
     def begin(self, at: float) -> None:
-        """Make the source model version 0 and let it answer, if the folder is new."""
+        """Save the source model as version 0 and serve it, if the folder is new."""
         check_not_lost(self.blobs, self._versions)
         weights = self._source_hash
         known = self._versions.get([SOURCE])
@@ -55,9 +55,9 @@ class VersionFiles:
             self._versions.add(Version(SOURCE, _SOURCE_TURN, SOURCE_FILE, weights, 0, at))
         elif known[SOURCE].weights != weights:
             raise StateError(
-                f"The learner: {self.blobs.place} was begun with the source model "
-                f"{known[SOURCE].weights}, now it is {weights}. Give the same weights, or another "
-                f"folder."
+                f"The learner: {self.blobs.place} was started with the source model "
+                f"{known[SOURCE].weights}, but now it is {weights}. Use the same weights, or "
+                "another folder."
             )
         if self._versions.current() is None:
             self._versions.promote(SOURCE, "It is the source model.", LEARNER, key="source")
@@ -65,14 +65,14 @@ class VersionFiles:
     def write(self, model: nn.Module, weights: str, turn: Turn, received: int) -> Version:
         """Save a candidate with the hash `weights` that was made with `received` labels.
 
-        Of a `FrozenHead` only what differs from the source model is saved. A version of the same
-        turn that is there already stays as it is: it may have been promoted since.
+        For a `FrozenHead`, only the difference from the source model is saved. An existing version
+        of the same turn stays as it is, because it may have been promoted.
         """
         known = self._versions.of_turn(turn.number)
         if known is not None:
             return known
         file = f"turn-{turn.number:09d}.safetensors"
-        # On disk before the database says that it is there.
+        # The file must be on disk before the database lists it.
         with self.blobs.writing(file) as path:
             if isinstance(model, FrozenHead):
                 save_difference(model, self.source.model, path, sync=True)
@@ -82,7 +82,7 @@ class VersionFiles:
         return self._versions.add(Version(number, turn.number, file, weights, received, turn.at))
 
     def load(self, version: Version) -> Classifier:
-        """A version as it would answer requests."""
+        """Load a version as it would answer requests."""
         if version.number == SOURCE:
             return self.source
         with self.blobs.reading(version.file) as path:
@@ -91,25 +91,25 @@ class VersionFiles:
     def clean(self, keep: int) -> None:
         """Delete drafts and the files of old versions.
 
-        The newest `keep` stay, and as many of those that answered last, at least two. A file that
-        no row of the database names is left alone: it may belong to a database that is put back.
+        The newest `keep` stay, and the same number of those that answered last, at least two. A
+        file that no database row names stays: it may belong to a restored database.
         """
         answered = self._versions.get(promoted_versions(self._versions)[: max(2, keep)])
         kept = {version.file for version in (*self._versions.recent(keep), *answered.values())}
         for name in self._versions.known_files({*self.blobs.names(_FILES)} - kept):
             self.blobs.remove(name)
-        self.blobs.remove_drafts(_FILES)  # of a learner that was killed
+        self.blobs.remove_drafts(_FILES)  # drafts of a killed learner
 
 
 def load_version(source: Classifier, version: Version, path: Path) -> Classifier:
-    """A version as a classifier, in the source model's shape and norm policy.
+    """Load a version as a classifier, in the source model's shape and norm policy.
 
     Parameters
     ----------
     source
-        The source model; it is not changed.
+        The source model. It is not changed.
     version
-        The version, whose hash the loaded model must have.
+        The version. The loaded model must have its hash.
     path
         The version's file.
     """
@@ -126,15 +126,15 @@ def load_version(source: Classifier, version: Version, path: Path) -> Classifier
 
 
 def check_not_lost(blobs: Blobs, versions: VersionStore) -> None:
-    """Raise `StateError` if there are files of versions and the database knows of none."""
+    """Raise `StateError` if version files exist but the database knows no version."""
     if not versions.recent(limit=1) and blobs.names(_FILES):
         raise StateError(
             f"{blobs.place} holds learned versions of a model, but the database is empty. It was "
-            f"lost, or another one is in use. Put the right database back, or use another folder."
+            "lost, or this is another one. Restore the right database, or use another folder."
         )
 
 
 def promoted_versions(versions: VersionStore) -> tuple[int, ...]:
-    """The version that answers now, the one that answered before it, and so on, each once."""
+    """Return the served version, the one served before it, and so on, each once."""
     order = [promotion.version for promotion in versions.promotions(limit=_LOOK_BACK)]
     return tuple(dict.fromkeys(order))

@@ -1,4 +1,4 @@
-"""Drift: has the stream changed? Watched through the source model, which never changes itself.
+"""Detect drift of the stream with the source model, which itself never changes.
 
 The adapting model would see a change whenever it learns. ADWIN (Bifet and Gavaldà, SDM 2007) and
 the Page-Hinkley test come from river.
@@ -21,12 +21,12 @@ from attakit.records import Prediction
 What = Literal["entropy", "mix", "distance"]
 
 MEMORY = 2000  # values from which a detector can be rebuilt
-BLOCK = 50  # samples whose prediction mix is looked at together
-REFERENCE_BLOCKS = 2  # blocks that say what is usual
-MIX_TOLERANCE = 0.05  # changes of the mix that are never counted
-MIX_THRESHOLD = 0.4  # sum of the counted changes that is an alarm
+BLOCK = 50  # samples per prediction mix
+REFERENCE_BLOCKS = 2  # blocks that define what is usual
+MIX_TOLERANCE = 0.05  # smaller changes of the mix never count
+MIX_THRESHOLD = 0.4  # sum of counted changes that raises an alarm
 MIX_BLOCKS = 4  # blocks before the first alarm
-_TINY = 1e-12  # distance below which two features are one
+_TINY = 1e-12  # features closer than this are equal
 
 _NAMES: dict[What, str] = {
     "entropy": "The uncertainty of the source model",
@@ -37,7 +37,7 @@ _NAMES: dict[What, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something changed."""
+    """A detected change."""
 
     what: What
     before: float
@@ -45,7 +45,7 @@ class Alarm:
 
     @property
     def rose(self) -> bool:
-        """Whether it became larger, which is a reason to worry; a fall is not."""
+        """True if the value rose, which is a reason to worry. A fall is not."""
         return self.after > self.before
 
     @property
@@ -57,7 +57,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the monitors say about a batch; each number lies between 0 and 1."""
+    """The monitors' values for a batch; each number is between 0 and 1."""
 
     entropy: float
     mix: float
@@ -66,10 +66,10 @@ class Reading:
 
 
 class Monitor:
-    """A detector of river that can be saved without running code when it is read.
+    """A river detector that can be saved, and loaded without running code.
 
-    It is rebuilt from the newest values since its last alarm; when these get too many, the older
-    half is dropped, at the same value in a run that was stopped and in one that was not.
+    It is rebuilt from the newest values since its last alarm. If there are too many, the older half
+    is dropped. A stopped run and an uninterrupted run drop it at the same value.
     """
 
     def __init__(self, what: What, delta: float) -> None:
@@ -79,7 +79,7 @@ class Monitor:
         self._detector = self._fresh()
 
     def update(self, values: Sequence[float]) -> Alarm | None:
-        """Take in values; start again after an alarm."""
+        """Process values, and start over after an alarm."""
         alarm = None
         for value in values:
             self._detector.update(value)
@@ -104,7 +104,7 @@ class Monitor:
         self.values = values
 
     def _fresh(self) -> Any:
-        if self.what == "mix":  # one value for many samples, which ADWIN would be slow to judge
+        if self.what == "mix":  # one value for many samples, and ADWIN would react slowly
             return PageHinkley(
                 min_instances=MIX_BLOCKS,
                 delta=MIX_TOLERANCE,
@@ -117,7 +117,7 @@ class Monitor:
 class Drift:
     """Watches entropy, prediction mix and features of a stream.
 
-    `delta` is ADWIN's: the chance of a false alarm.
+    `delta` is ADWIN's probability of a false alarm.
 
     Examples
     --------
@@ -130,14 +130,14 @@ class Drift:
 
     def __init__(self, delta: float = 0.002) -> None:
         self._monitors: dict[What, Monitor] = {what: Monitor(what, delta) for what in _NAMES}
-        # Sums only: single samples are not kept here, so none has to be forgotten.
-        self._block = _Sum()  # probabilities of samples that fill no block yet
+        # Only sums, no single samples, so nothing has to be forgotten here.
+        self._block = _Sum()  # probabilities of samples in an unfinished block
         self._usual_mix = _Sum()
-        self._near = _Sum()  # features of the samples that say what is usual
+        self._near = _Sum()  # features of the samples that define what is usual
         self._mix = 0.0
 
     def observe(self, prediction: Prediction) -> Reading:
-        """Take in what the source model says about a batch."""
+        """Process what the source model says about a batch."""
         prediction = Prediction(prediction.logits.detach().cpu(), prediction.features.cpu())
         entropies = _scaled_entropies(prediction.logits)
         distances = self._distances(prediction.features)
@@ -170,7 +170,7 @@ class Drift:
         self._mix = state["mix"]
 
     def _mix_distances(self, probabilities: Tensor) -> list[float]:
-        """Total variation between the mix of a full block and the usual one, if one is full."""
+        """Return the total variation of full blocks' mixes from the usual one."""
         self._block.add(probabilities)
         if self._block.count < BLOCK:
             return []
@@ -182,7 +182,7 @@ class Drift:
         return [self._mix]
 
     def _distances(self, features: Tensor) -> list[float]:
-        """How far each sample is from the usual ones: 0.5 is as far as these are themselves."""
+        """Return how far each sample is from the usual ones; 0.5 is their own typical distance."""
         if self._near.count < BLOCK:
             self._near.add(features)
             return []
@@ -191,7 +191,7 @@ class Drift:
         return scaled
 
     def _reset(self, what: What) -> None:
-        """After an alarm, the next samples say what is usual."""
+        """After an alarm, the next samples define what is usual."""
         if what == "mix":
             self._usual_mix, self._mix = _Sum(), 0.0
         if what == "distance":
@@ -200,7 +200,7 @@ class Drift:
 
 @dataclass
 class _Sum:
-    """Mean and spread of rows that are not kept."""
+    """Mean and spread of rows that are not stored."""
 
     count: int = 0
     total: Tensor | None = None  # (dim,)
@@ -241,7 +241,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _levels(values: Sequence[float]) -> tuple[float, float]:
-    """Means before and after the moment at which two levels explain the values best.
+    """Return the means before and after the moment where two levels explain the values best.
 
     >>> _levels([0.0, 0.25, 1.0, 1.0, 0.25])
     (0.125, 0.75)

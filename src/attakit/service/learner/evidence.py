@@ -1,4 +1,4 @@
-"""What a candidate must prove, as plain arithmetic on what models and people say."""
+"""What a candidate must prove: plain arithmetic on what models and people say."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from attakit.service.learner.wording import about, allowed, percent, points
 from attakit.service.storage.rows import Gate
 from attakit.settings.service import GateTable
 
-_DOUBT = math.log(3)  # to hold back takes less than to believe
+_DOUBT = math.log(3)  # rejecting needs less evidence than trusting
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLike:
-    """How often models agree with the source model's labels of the samples that a method keeps."""
+    """How often models agree with the source model's labels of stored samples."""
 
     candidate: float
     serving: float
-    source: float  # hardly less than 1: a sample counts as it was answered among others
+    source: float  # can be slightly below 1, because a sample was answered in another batch
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known about a candidate and about people. All sequences begin with the oldest."""
+    """What is known about a candidate and about people. All sequences start with the oldest."""
 
-    labels: Sequence[int | None]  # of the audit, from people; None where no class fits
+    labels: Sequence[int | None]  # people's audit labels; None if no class fits
     candidate: Sequence[int]
     serving: Sequence[int]
     source: Sequence[int]
-    said: Sequence[Opinion] = ()  # all answers, of the audit and of the method
-    pairs: Sequence[tuple[int | None, int | None]] = ()  # by two people about the same sample
+    said: Sequence[Opinion] = ()  # all answers, from the audit and the method
+    pairs: Sequence[tuple[int | None, int | None]] = ()  # what two people say about a sample
     source_like: SourceLike | None = None  # None if the method keeps no source-like samples
     classes: int = 2
     since: str = ""  # the event since which audit answers count, in words; empty if all count
-    audit_share: float = 0.2  # of the answers that come, to say how many are missing
+    audit_share: float = 0.2  # share of future answers, to estimate how many are missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Check:
     passed: bool
     text: str
     numbers: Mapping[str, float] = field(default_factory=dict)
-    missing: int | None = None  # answers, about; None if more of the same do not help
+    missing: int | None = None  # estimated number of answers; None if more do not help
     waiver: str = ""  # the setting that waives it
 
 
 def judge(table: GateTable, seen: Evidence) -> Gate:
-    """Let a candidate pass if it proves everything; else say what it does not, and what to do."""
+    """Pass a candidate that proves everything. Otherwise say what is not proven, and what to do."""
     numbers = _candidate_accuracy(table, seen)
     checks = list(_checks(table, seen))
     for check in checks:
@@ -78,7 +78,7 @@ def judge(table: GateTable, seen: Evidence) -> Gate:
 
 
 def _candidate_accuracy(table: GateTable, seen: Evidence) -> dict[str, float]:
-    """For every candidate, also one that is held back for another reason."""
+    """For every candidate, even if it is held back for another reason."""
     if not seen.labels:
         return {}
     right = sum(a == b for a, b in zip(seen.candidate, seen.labels, strict=True))
@@ -91,7 +91,7 @@ def _candidate_accuracy(table: GateTable, seen: Evidence) -> dict[str, float]:
 
 
 def _checks(table: GateTable, seen: Evidence) -> Iterator[Check]:
-    """In the order in which they make sense: each one relies on those before it."""
+    """Run the checks in order: each one relies on those before it."""
     yield _enough(table, seen)
     yield _honest(table, seen)
     if not seen.labels:
@@ -113,7 +113,7 @@ def _enough(table: GateTable, seen: Evidence) -> Check:
 
 
 def _honest(table: GateTable, seen: Evidence) -> Check:
-    """Do people agree with somebody else who knows something?"""
+    """Check that people agree with an independent source of knowledge."""
     found = source_agreement(seen.said, seen.classes, table.trust, table.audit_window)
     needed = log_threshold(table.confidence)
     numbers = {"trust": found.sure_share, "trust_answers": found.count, "trust_log_e": found.log_e}
@@ -123,7 +123,7 @@ def _honest(table: GateTable, seen: Evidence) -> Check:
         return Check(True, "people are believed without proof (`gate.trust = 0`)", numbers)
     agreed = (
         f"people agree with the source model on {percent(found.share)} of {found.count} answers, "
-        f"by chance it were {percent(1 / seen.classes)}"
+        f"chance would give {percent(1 / seen.classes)}"
     )
     waiver = "gate.trust = 0"
     if found.log_e_below >= needed:
@@ -149,7 +149,7 @@ def _honest(table: GateTable, seen: Evidence) -> Check:
 
 
 def _informed(table: GateTable, seen: Evidence) -> Check:
-    """Do the answers depend on the samples? Then what was learned from some predicts others."""
+    """Check that answers depend on the samples: what was learned from some must predict others."""
     found, needed = (
         log_dependence(seen.candidate, seen.labels, seen.classes),
         log_threshold(table.confidence),
@@ -158,7 +158,7 @@ def _informed(table: GateTable, seen: Evidence) -> Check:
         return Check(True, "what it learned from some answers predicts others")
     text = (
         "what it learned from some answers does not predict others, so people may answer at "
-        "random or always the same"
+        "random or always give the same answer"
     )
     missing = None
     if found > 0:
@@ -167,7 +167,7 @@ def _informed(table: GateTable, seen: Evidence) -> Check:
 
 
 def _better(table: GateTable, seen: Evidence, other: Sequence[int], name: str) -> Check:
-    """Is it right more often than another model, and surely not much less often?"""
+    """Check that it is right more often than another model, and surely not much less often."""
     found = paired_difference(seen.labels, seen.candidate, other, table.confidence)
     right = [
         sum(guess == label for guess, label in zip(guesses, seen.labels, strict=True))
@@ -202,7 +202,7 @@ def _keeps_the_source(table: GateTable, seen: Evidence) -> Check:
     if seen.source_like is None:
         return Check(True, "the method keeps no source-like samples to be checked on")
     found = seen.source_like
-    # Of the serving model alone, each promotion could lose a little more.
+    # If only the serving model counted, each promotion could lose a little more.
     least = max(found.serving, found.source) - table.source_margin
     agreed = percent(found.candidate, 1, other=least)
     text = (
@@ -219,15 +219,17 @@ def _keeps_the_source(table: GateTable, seen: Evidence) -> Check:
 
 
 def _of_all(audit_answers: int, seen: Evidence) -> int:
-    """How many answers it takes until this number of them belongs to the audit."""
+    """Return how many answers are needed until this number of them belong to the audit."""
     return math.ceil(max(1, audit_answers) / seen.audit_share) if seen.audit_share else 1
 
 
 def is_worse(
     table: GateTable, labels: Sequence[int | None], present: Sequence[int], before: Sequence[int]
 ) -> bool:
-    """Whether a version is surely right less often than the one before it. Look as often as you
-    like: a version that is no worse is taken back with a chance of at most 1 - `confidence`.
+    """True if a version is surely right less often than the one before it.
+
+    It may be called any number of times: a version that is no worse is rolled back with a
+    probability of at most 1 - `confidence`.
 
     >>> is_worse(GateTable(), [0] * 5, [1] * 5, [0] * 5)
     True

@@ -1,4 +1,4 @@
-"""The gate: only a candidate that has proven itself answers requests, and only while it does."""
+"""The gate: only a candidate that has proven itself is served, and only while it stays good."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHUNK = 100
 
 
 class Gatekeeper:
-    """Judges candidates, promotes those that pass, and takes back a promotion that went wrong."""
+    """Judges candidates, promotes those that pass, and rolls back a promotion that went wrong."""
 
     def __init__(
         self, settings: ServiceSettings, versions: VersionStore, files: VersionFiles, audit: Audit
@@ -40,7 +40,7 @@ class Gatekeeper:
         self._models: dict[int, Classifier] = {}
 
     def judge_new(self, memory: Memory) -> None:
-        """Judge new versions, doubt the one that answers, and clear up. Harmless if done twice."""
+        """Judge new versions, check the served one, and clean up. Safe to call twice."""
         self._judge_versions(source_like_rows(memory))
         if self.table.roll_back:
             self._doubt()
@@ -50,7 +50,7 @@ class Gatekeeper:
         self._models = {number: one for number, one in self._models.items() if number in kept}
 
     def is_behind(self) -> bool:
-        """Whether the newest version was made while another one was judged."""
+        """True if a newer version was created while another one was judged."""
         (newest,) = self._versions.recent(limit=1)
         return newest.number != SOURCE and newest.gate is None
 
@@ -65,7 +65,7 @@ class Gatekeeper:
 
     def _decide(self, candidate: Version, anchors: LabelledRows | None) -> None:
         now = self._versions.current()
-        assert now is not None  # at first the source model is promoted
+        assert now is not None  # the source model is promoted at the start
         found = self._judge(candidate, anchors)
         if found.passed:
             found = self._versions.pass_gate(candidate.number, found, after=now)
@@ -76,9 +76,9 @@ class Gatekeeper:
     def _judge(self, candidate: Version, anchors: LabelledRows | None) -> Gate:
         serving = self._serving()
         if candidate.weights == serving.weights:
-            return Gate(False, f"Held back: it is the same as version {serving.number}.")
+            return Gate(False, f"Held back: it is identical to version {serving.number}.")
         if not self._is_usable(candidate):
-            return Gate(False, "Held back: its weights cannot be used; the log says why.")
+            return Gate(False, "Held back: its weights cannot be used. The log says why.")
         began, since = self._evidence_begins()
         samples = [one for one in self._audit.samples() if one.settled > began]
         agreement = None
@@ -102,10 +102,10 @@ class Gatekeeper:
         )
 
     def _evidence_begins(self) -> tuple[float, str]:
-        """From when on audit answers count, and what happened then.
+        """Return since when audit answers count, and the event at that time.
 
-        What people chose, or what was rolled back, was known with the answers until then: the next
-        candidate, which is hardly another model, must not undo it on the strength of the same ones.
+        A person's choice or a roll-back was based on the answers until then. The next candidate is
+        hardly another model. It must not undo that choice with the same answers.
         """
         now, *before = self._versions.promotions(limit=2)
         if now.who != LEARNER:
@@ -115,11 +115,11 @@ class Gatekeeper:
         return -math.inf, ""
 
     def _doubt(self) -> None:
-        """Go back to the version before, if the present one turns out to be worse."""
+        """Roll back to the previous version if the current one turns out to be worse."""
         now = self._versions.current()
         numbers = promoted_versions(self._versions)[:2]
         if now is None or now.who != LEARNER or len(numbers) < 2:
-            return  # what people chose is theirs to take back
+            return  # only people may undo what people chose
         samples = [one for one in self._audit.samples() if one.settled > now.at]
         if not samples:
             return
@@ -142,7 +142,7 @@ class Gatekeeper:
         self._versions.promote(before, reason, LEARNER, key=key, after=now)
 
     def _serving(self) -> Version:
-        """The version that answers: the one promoted last whose weights can be used."""
+        """Return the served version: the last promoted one whose weights can be used."""
         promoted = promoted_versions(self._versions)
         known = self._versions.get([*promoted, SOURCE])
         order = (known[number] for number in (*promoted, SOURCE))
@@ -157,7 +157,7 @@ class Gatekeeper:
         try:
             self._model(version)
         except ModelError as error:
-            log.warning("Version %d: %s", version.number, error)  # not for people: names paths
+            log.warning("Version %d: %s", version.number, error)  # not for people: it names paths
             return False
         return True
 
@@ -172,7 +172,7 @@ def _right(labels: Sequence[int | None], guesses: Sequence[int]) -> int:
 
 
 def source_like_rows(memory: Memory) -> LabelledRows | None:
-    """The samples with the source model's labels that a method keeps; None if it keeps none."""
+    """Return the method's samples with the source model's labels; None if it stores none."""
     method = memory.method
     if not isinstance(method, KeepsSourceLike) or len(method.source_like_anchors) == 0:
         return None

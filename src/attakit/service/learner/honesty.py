@@ -1,9 +1,8 @@
-"""Can people be believed? What their answers prove about them.
+"""Check from their answers whether people can be trusted.
 
-Nothing in the answers tells honest people from people who all apply the same wrong code: "cat" for
-every dog and so on. So the gate asks for something outside of the answers: that people agree with
-the source model more often than chance, or, if several people answer each question, with each
-other.
+Answers alone cannot distinguish honest people from people who all apply the same wrong code, such
+as "cat" for every dog. So the gate needs outside evidence. People must agree with the source model
+more often than chance or, if several answer each question, with each other.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from attakit.service.learner.sequences import (
     log_mean_exp,
 )
 
-_GROUPS = (1.0, 0.5, 0.25)  # shares of the answers: all, and those where the source is surest
-SURE_SHARE = 0.5  # of the answers, for the agreement that people read
+_GROUPS = (1.0, 0.5, 0.25)  # shares of the answers: all, and those where the source model is surest
+SURE_SHARE = 0.5  # share of the answers in the agreement shown to people
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +42,18 @@ class Agreement:
     """How often people agree with the source model, and how far that is from chance."""
 
     share: float  # of the newest answers
-    sure_share: float  # where the source model is surer than about half of the samples before
-    renamed_share: float  # how often they would, if each class were called as people mostly call it
-    count: int  # of the newest answers
-    least: float  # the agreement that must be surpassed: chance, and a little
-    log_e: float  # of the greatest e-value ever against "it is at most that"
-    log_e_below: float  # of the e-value of the newest against "it is at least chance"
+    sure_share: float  # where the source model is surer than for about half of the earlier samples
+    renamed_share: float  # agreement if each class had the name that people mostly use
+    count: int  # number of newest answers
+    least: float  # the agreement to exceed: chance plus a little
+    log_e: float  # log of the greatest e-value ever against "at most that"
+    log_e_below: float  # log of the newest answers' e-value against "at least chance"
     log_e_renamed: float  # and against "renamed classes fit no better"
     groups: tuple[Counts, ...] = ()
 
     def missing(self, confidence: float) -> int | None:
-        """About how many more answers are needed; None if answers like these are never enough."""
-        # Each group has a part of the money, so it must win that much more.
+        """Estimate how many more answers are needed; None if such answers are never enough."""
+        # Each group has only a part of the money, so it must win that much more.
         each = 1 - (1 - confidence) / len(self.groups)
         totals = [
             math.ceil(needed / share)
@@ -68,14 +67,14 @@ class Agreement:
 def source_agreement(
     said: Sequence[Opinion], classes: int, trust: float, window: int = 200
 ) -> Agreement:
-    """How often people agree with the source model, oldest answer first.
+    """Measure how often people agree with the source model, oldest answer first.
 
-    People who roll dice agree with it on one sample of as many as there are classes, and people
-    who apply a wrong code less often, if the source model is any good. The money is split between
-    three bets: on all answers, on the surer half and on the surest quarter. A source model that is
-    often wrong is mostly better where it is sure. A proof counts for good, so it is looked for in
-    all answers: from one beginning, or luck would have many. What speaks against people is looked
-    for in the newest ones, since people change.
+    People who answer at random agree with it on one of as many samples as there are classes. People
+    who apply a wrong code agree less often, if the source model is any good. The money is split
+    between three bets: all answers, the surer half and the surest quarter. A source model that is
+    often wrong is mostly better where it is sure. A proof stays valid, so all answers count, from a
+    single start: several starts would give luck several chances. Evidence against people uses the
+    newest answers, because people change.
 
     Parameters
     ----------
@@ -84,9 +83,9 @@ def source_agreement(
     classes
         How many classes there are.
     trust
-        The agreement that must be surpassed, from 0 (chance) to 1 (always).
+        The agreement to exceed, from 0 (chance) to 1 (always).
     window
-        How many of the answers are the newest.
+        How many of the answers count as the newest.
 
     Examples
     --------
@@ -117,11 +116,11 @@ def source_agreement(
 
 
 def renamed_hits(said: Sequence[Opinion]) -> float:
-    """How often people agree with the source model's class under the name most others gave it.
+    """Count agreements with the source model if each class has the name that most others gave it.
 
-    Each answer is compared with all others about the same class, never with itself. A tie is half
-    a hit. People who apply a wrong code agree with the renamed source model more often than with
-    the source model as it is.
+    Each answer is compared with all others about the same class, never with itself. A tie is half a
+    hit. People who apply a wrong code agree more with the renamed source model than with the
+    original one.
 
     >>> renamed_hits([Opinion(1, 0, 0.1), Opinion(1, 0, 0.1), Opinion(0, 0, 0.1)])
     2.0
@@ -135,7 +134,7 @@ def renamed_hits(said: Sequence[Opinion]) -> float:
 
 
 def _own_hits(others: Counter[int]) -> float:
-    """How many of the answers about one class repeat what most of the others say."""
+    """Count the answers about one class that repeat what most of the others say."""
     hits = 0.0
     for label, count in others.items():
         rival = max((other for name, other in others.items() if name != label), default=0)
@@ -147,7 +146,7 @@ def _own_hits(others: Counter[int]) -> float:
 
 
 def people_agree(pairs: Sequence[tuple[int | None, int | None]], classes: int) -> float:
-    """The logarithm of the e-value against "two people never agree but by chance".
+    """Return the log of the e-value against "two people agree only by chance".
 
     >>> people_agree([(0, 0), (1, 1), (2, 2)] * 3, classes=3) > math.log(10)
     True
@@ -159,7 +158,7 @@ def people_agree(pairs: Sequence[tuple[int | None, int | None]], classes: int) -
 
 
 def _ranks(entropies: Sequence[float]) -> list[float]:
-    """Where each one is among those so far, from 0 (surest) to 1: later ones change nothing."""
+    """Rank each value among those so far, from 0 (surest) to 1. Later values change nothing."""
     sorted_so_far: list[float] = []
     ranks = []
     for entropy in entropies:
@@ -169,13 +168,13 @@ def _ranks(entropies: Sequence[float]) -> list[float]:
 
 
 def _counts(agreed: Sequence[bool], ranks: Sequence[float], share: float) -> dict[float, float]:
-    """Agreements and disagreements on the surest share of the samples."""
+    """Count agreements and disagreements on the surest share of the samples."""
     chosen = [one for one in _chosen(agreed, ranks, share) if one is not None]
     return {1.0: sum(chosen), 0.0: len(chosen) - sum(chosen)}
 
 
 def _chosen(agreed: Sequence[bool], ranks: Sequence[float], share: float) -> list[float | None]:
-    """1 for an agreement, 0 for none, and None where the source model is not that sure."""
+    """Return 1 for an agreement, 0 for none, and None if the source model is not sure enough."""
     return [one if rank < share else None for one, rank in zip(agreed, ranks, strict=True)]
 
 
@@ -184,7 +183,7 @@ def _share(seen: Counts) -> float:
 
 
 def _most_ever(groups: Sequence[Sequence[float | None]], mean: float) -> float:
-    """The most that the money ever was: what was proven at one look stays so."""
+    """Return the most money at any time: a proof stays valid."""
     if not groups[0]:
         return 0.0
     return float(log_mean_exp(np.stack([log_e_path(one, mean) for one in groups])).max())

@@ -1,4 +1,4 @@
-"""Which learner leads: one of a deployment learns, the others wait to take over."""
+"""Leader election: one learner of a deployment works, the others wait to take over."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ log = logging.getLogger(__name__)
 
 ROLE = "learner"
 LOCK_FILE = "learner.lock"
-LOCK_SECONDS = 10.0  # in which the learner of a service that was killed notices it
-POLL_SECONDS = 0.5  # after which a waiting learner looks again
+LOCK_SECONDS = 10.0  # until the learner of a killed service notices
+POLL_SECONDS = 0.5  # between two attempts of a waiting learner
 
 
 @contextmanager
 def leading(
     settings: ServiceSettings, storage: Storage, is_over: Callable[[], bool]
 ) -> Iterator[Callable[[], None] | None]:
-    """Wait until this process is the one learner; inside it is, until it ends.
+    """Wait until this process is the only learner; it stays so inside the block.
 
-    It gives a function that raises `StateError` if the role was lost, since another learner may
-    have it by now. It gives None if the process must end before it gets the role.
+    It yields a function that raises `StateError` if the role was lost, because another learner may
+    have it now. It yields None if the process must end before it gets the role.
 
-    Losing the role is noticed some time after it happened. What a learner does meanwhile does no
-    harm: the number of its turn is the fence. A turn can be planned, and a checkpoint counts, only
-    if no later one is known; what it does within the last turn is what the new leader does too.
+    A learner notices with a delay that it lost the role. Meanwhile it does no harm: the turn number
+    is the fence. A turn can be planned, and a checkpoint counts, only if no later one is known.
+    Within the last turn, both leaders do the same.
     """
     role = storage.claim(ROLE)
     with ExitStack() as stack:
@@ -41,7 +41,7 @@ def leading(
         if not _wait_for(role.hold, is_over):
             yield None
             return
-        if settings.files is None:  # the folder is its own, and has one learner too
+        if settings.files is None:  # the folder belongs to it, and has one learner too
             stack.enter_context(exclusive_lock(settings.folder / LOCK_FILE, LOCK_SECONDS))
         if storage.is_shared:
             storage.events.add("learner", _name(), pid=os.getpid())
@@ -50,7 +50,7 @@ def leading(
             if not role.hold():
                 raise StateError(
                     "The learner: it lost its connection to the database, and with it the lead. "
-                    "Another learner may work now. Start this one again, and it waits."
+                    "Another learner may work now. Start this one again, and it will wait."
                 )
 
         yield check

@@ -1,4 +1,4 @@
-"""The learner as one object: it resumes, and then takes turns as they become due."""
+"""The learner as one object: it resumes, then takes turns when they are due."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _SHORTEST = 0.01  # seconds between two looks at the database
 
 
 class LiveLearner:
-    """Learns from what the service serves and from what people answer.
+    """Learns from served samples and from people's answers.
 
-    Its state is a function of the log of turns: stopped at any moment, `resume` brings it back to
-    where it would be. The source model is copied; `decode` turns a stored content into an input.
+    Its state is a function of the log of turns. It can be stopped at any moment: `resume` restores
+    the state. The source model is copied. `decode` turns a stored content into an input.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LiveLearner:
         self._gate = Gatekeeper(settings, storage.versions, self._files, audit)
 
     def resume(self) -> int:
-        """Come to the state after the last planned turn; returns how many turns were replayed."""
+        """Restore the state after the last planned turn; returns how many turns were replayed."""
         self._files.begin(self._clock())
         self._checkpoints.load(self.memory)
         self._check_log()
@@ -79,33 +79,33 @@ class LiveLearner:
         last = self.storage.turns.last()
         if self.memory.turn > last:
             raise UnusableCheckpoint(
-                f"The learner: its checkpoint is of turn {self.memory.turn}, but the log in the "
-                f"database ends with turn {last}. Put back the database that belongs to it."
+                f"The learner: its checkpoint is from turn {self.memory.turn}, but the log in the "
+                f"database ends with turn {last}. Restore the database that belongs to it."
             )
 
     def run_once(self) -> bool:
-        """Take the next turn if one is due, with the batch behind it; returns whether it was."""
+        """Take the next turn if one is due, with the batch behind it; returns True if one was."""
         settled = self.storage.questions.settle()
         planned = self._planner.plan()
         if planned is None:
-            # Also while learning is paused, a model that falls is taken back.
+            # A model that gets worse is rolled back even while learning is paused.
             if settled or self._gate.is_behind():
                 self._gate.judge_new(self.memory)
             return False
         while planned is not None:
             self._take_new(planned)
-            # The gate takes its time: a batch that is due shall not wait for it behind answers.
+            # The gate is slow, so a due batch must not wait for it.
             planned = None if planned.turn.samples else self._planner.plan()
         self._gate.judge_new(self.memory)
         return True
 
     def idle_seconds(self, most: float) -> float:
-        """How long to wait before `run_once`: until an answer is settled, but not longer."""
+        """Return how long to wait before `run_once`: until an answer settles, at most `most`."""
         due = self.storage.questions.next_settling()
         return most if due is None else min(most, max(_SHORTEST, due - self._clock()))
 
     def clean(self) -> int:
-        """Remove contents beyond the limits; returns how many."""
+        """Remove contents beyond the limits; returns the number removed."""
         table = self.settings.retention
         return self.storage.samples.clean(
             table.images,
@@ -121,14 +121,14 @@ class LiveLearner:
             self._checkpoints.save(self.memory)
 
     def _learn_answers(self) -> None:
-        """Learn from answers that settle while the gate looks at a candidate."""
+        """Learn from answers that settle while the gate judges a candidate."""
         planned = self._planner.plan_answers()
         if planned is not None:
             self._take_new(planned)
 
     def _take_new(self, planned: Planned) -> None:
         if planned.passed:
-            message = "%d samples are passed over: more came than could be looked at."
+            message = "%d samples are skipped: more arrived than the learner can process."
             log.warning(message, len(planned.passed))
         self.storage.turns.plan(planned.turn, planned.passed)
         self._take(planned.turn)
@@ -140,13 +140,13 @@ class LiveLearner:
         if found is not None:
             numbers |= found.numbers()
         self.storage.turns.finish(turn.number, numbers)
-        # At once after forgetting, since the checkpoint before still holds the sample.
+        # Right after forgetting, because the last checkpoint still holds the sample.
         if turn.forgotten or (turn.number + 1) % self.settings.learning.checkpoint_every == 0:
             self._checkpoints.save(self.memory)
 
 
 def build_memory(settings: ServiceSettings, source: Classifier) -> Memory:
-    """The memory of a learner that has seen nothing yet."""
+    """Create the memory of a learner that has seen nothing yet."""
     price = settings.labels.yes_no_price
     ledger = Ledger(PlannedBudget(question_limit(settings.labels), yes_no_price=price))
     method = live_method(settings, source, label_rate(settings.labels))

@@ -1,4 +1,4 @@
-"""All that a turn of the learner changes, in one place, and its checkpoints on disk.
+"""Everything that a turn of the learner changes, and its checkpoints on disk.
 
 Later turns can be replayed from a checkpoint.
 """
@@ -29,46 +29,46 @@ ANY_CHECKPOINT = "turn-*.safetensors"
 
 @dataclass
 class Memory:
-    """The method, the account of labels, the drift monitors, and some counts."""
+    """The method, the label account, the drift monitors, and some counts."""
 
     method: Method
     ledger: Ledger
     drift: Drift
     turn: int = -1  # the last one taken
-    asked_learn: float = 0  # in the price of a question about the class
+    asked_learn: float = 0  # in prices of a question about the class
     asked_audit: int = 0
-    asked_by_class: dict[int, int] = field(default_factory=dict)  # by guess, refunds subtracted
-    boosted_until: int = -1  # the last turn in which a drift alarm speeds up asking
+    asked_by_class: dict[int, int] = field(default_factory=dict)  # by guess, minus refunds
+    boosted_until: int = -1  # the last turn with faster asking after a drift alarm
     since_candidate: int = 0  # turns with learning since the last version
     version: int = 0  # number of the last version
 
     @property
     def asked(self) -> PurposeCounts:
-        """What was asked so far by purpose, refunds not subtracted."""
+        """Questions asked so far by purpose; refunds are not subtracted."""
         return PurposeCounts(self.asked_learn, self.asked_audit)
 
     @property
     def left(self) -> Amount:
-        """What remains of the budget, exactly, in questions about the class."""
+        """The exact rest of the budget, in questions about the class."""
         budget = self.ledger.budget
         assert isinstance(budget, PlannedBudget)
         return budget.left
 
     @property
     def price(self) -> Fraction:
-        """What a question of the method costs; 1 for one about the class."""
+        """Cost of a question of the method; 1 for a question about the class."""
         is_yes_no = isinstance(self.method, AskingMethod) and self.method.question == "yes_no"
         return exact(self.ledger.budget.yes_no_price) if is_yes_no else ONE
 
     def forget(self, samples: Sequence[SampleId]) -> None:
-        """Let go of samples wherever they are kept."""
+        """Remove samples wherever they are stored."""
         if samples:
             self.ledger.forget(samples)
             if isinstance(self.method, Forgets):
                 self.method.forget(samples)
 
     def count(self, kind: int, change: int) -> None:
-        """Count a question about a class, or one that is refunded."""
+        """Count a question about a class, or a refund."""
         self.asked_by_class[kind] = self.asked_by_class.get(kind, 0) + change
 
     def state_dict(self) -> dict[str, Any]:
@@ -93,28 +93,28 @@ class Memory:
             ) from error
 
     def _with_rate(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The method's state. Before a method had a rate, the memory had a clock for it."""
+        """Return the method's state. Before methods had a rate, the memory had a clock for it."""
         method: Mapping[str, Any] = state["method"]
         if "rate" in method or not isinstance(self.method, AskingMethod):
             return method
         clock = state["counts"]["clock"]
-        # Of the samples seen, a service only needs to know whether there were any.
+        # A service only needs to know whether any samples were seen.
         return {**method, "rate": {"seen": int(clock), "owed": 0.0, "clock": clock}}
 
 
-_PARTS = ("method", "ledger", "drift")  # have a state of their own
+_PARTS = ("method", "ledger", "drift")  # these have their own state
 _COUNTS = [one.name for one in fields(Memory) if one.name not in _PARTS]
 
 
 class UnusableCheckpoint(StateError):
-    """The learner's memory is lost or does not fit: it would be so again after another start."""
+    """The learner's memory is lost or does not fit. Another start would not help."""
 
 
 class Checkpoints:
-    """Keeps the newest memory of the learner.
+    """Stores the newest memory of the learner.
 
-    Once a file is safe, the value `SAVED_TURN` names its turn. What older turns took from the
-    samples is then no longer needed.
+    When a file is safely written, the value `SAVED_TURN` names its turn. The samples of older turns
+    are then no longer needed.
     """
 
     def __init__(self, blobs: Blobs, key_values: KeyValueStore) -> None:
@@ -122,7 +122,7 @@ class Checkpoints:
         self._key_values = key_values
 
     def save(self, memory: Memory) -> None:
-        """Write the memory; older files go once it is safe."""
+        """Write the memory, and delete older files when it is safe."""
         new = _NAME.format(memory.turn)
         with self.blobs.writing(new) as path:
             save_state(path, memory.state_dict())
@@ -132,12 +132,12 @@ class Checkpoints:
         if newest > memory.turn:
             raise StateError(
                 f"The learner: another one has saved a later turn than {memory.turn}, so it leads "
-                f"now. This one stops."
+                "now. This one stops."
             )
         self._remove_before(new)
 
     def load(self, memory: Memory) -> bool:
-        """Bring the memory to the newest checkpoint; False if there was never one."""
+        """Load the newest checkpoint into the memory; False if there was never one."""
         files = self.blobs.names(ANY_CHECKPOINT)
         saved = self._key_values.get(SAVED_TURN, -1)
         if not files:
@@ -152,13 +152,12 @@ class Checkpoints:
                 memory.load_state_dict(load_state(path))
         except StateError as error:
             raise UnusableCheckpoint(str(error)) from error
-        # A learner that was killed may have left drafts, and older files, which hold what was
-        # forgotten since.
+        # A killed learner may have left drafts, and older files with data that was forgotten later.
         self._remove_before(files[-1])
         return True
 
     def _remove_before(self, kept: str) -> None:
-        """Later ones stay: they are of a learner that has taken over."""
+        """Later files stay: they belong to a learner that has taken over."""
         for name in self.blobs.names(ANY_CHECKPOINT):
             if name < kept:
                 self.blobs.remove(name)

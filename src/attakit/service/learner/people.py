@@ -1,4 +1,4 @@
-"""People: the oracle of the learner, over the table of questions."""
+"""People: the learner's oracle, backed by the table of questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GUESSES = 3
 
 @dataclass(frozen=True, slots=True)
 class SamplePrediction:
-    """What the asking model predicts for a sample."""
+    """The asking model's prediction for a sample."""
 
     entropy: float
     guesses: tuple[tuple[int, float], ...]  # class index and probability, likeliest first
@@ -28,7 +28,7 @@ class SamplePrediction:
 def sample_predictions(
     samples: Sequence[SampleId], prediction: Prediction
 ) -> dict[SampleId, SamplePrediction]:
-    """What a prediction says about each sample, as it is shown to people.
+    """Describe the prediction for each sample, as people see it.
 
     >>> import torch
     >>> seen = sample_predictions(["a"], Prediction(torch.tensor([[0.0, 9.0]]), torch.zeros(1, 1)))
@@ -50,7 +50,7 @@ def sample_predictions(
 
 
 class People:
-    """Puts the questions of a turn, and hands over exactly the outcomes that the turn names.
+    """Asks the questions of a turn, and returns exactly the outcomes that the turn names.
 
     `soft` says that the method learns from the chances of classes.
     """
@@ -69,7 +69,7 @@ class People:
         self._settled: tuple[Question, ...] = ()
 
     def begin(self, turn: Turn, version: int) -> None:
-        """Start a turn; the asking model was made from the version given."""
+        """Start a turn. The asking model was made from the given version."""
         self._turn = turn
         self._version = version
         self._predictions = {}
@@ -77,16 +77,16 @@ class People:
         self._settled = self._questions.get(turn.settled)
 
     def record(self, predictions: Mapping[SampleId, SamplePrediction]) -> None:
-        """Record what the asking model predicts for samples, before it asks about them."""
+        """Record the asking model's predictions, before it asks about the samples."""
         self._predictions.update(predictions)
 
     def record_source(self, predictions: Mapping[SampleId, SamplePrediction]) -> None:
-        """Record what the source model predicts, to compare people with it later."""
+        """Record the source model's predictions, to compare people with it later."""
         self._source.update(predictions)
 
     @property
     def entropies(self) -> list[float]:
-        """How unsure the model is about each sample that it saw in this turn."""
+        """The model's entropy for each sample of this turn."""
         return [one.entropy for one in self._predictions.values()]
 
     @property
@@ -96,30 +96,30 @@ class People:
 
     @property
     def pending(self) -> int:
-        """Questions whose outcome was not handed over yet."""
+        """Number of questions whose outcome has not been handed over."""
         return len(self._ledger.open)
 
     def ask(self, queries: Sequence[Query]) -> None:
-        """Put the questions of the method."""
+        """Ask the questions of the method."""
         self._put(queries, "learn")
 
     def ask_audit(self, queries: Sequence[Query]) -> None:
-        """Put what was drawn at random, and is never learned from."""
+        """Ask the randomly drawn audit questions, which are never learned from."""
         self._put(queries, "audit")
 
     def collect(self) -> tuple[Answer, ...]:
-        """The outcomes that the method may learn from."""
+        """Return the outcomes that the method may learn from."""
         return self._outcomes("learn")
 
     def collect_audit(self) -> tuple[Answer, ...]:
-        """The outcomes of the audit: they settle the account, and go no further."""
+        """Return the audit outcomes. They only settle the account."""
         return self._outcomes("audit")
 
     def state_dict(self) -> dict[str, Any]:
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """There is nothing to load: the table is its own record."""
+        """Do nothing: the table is the record."""
 
     def _put(self, queries: Sequence[Query], purpose: Purpose) -> None:
         self._questions.put([self._question(query, purpose) for query in queries])
@@ -142,8 +142,8 @@ class People:
         )
 
     def _outcomes(self, purpose: Purpose) -> tuple[Answer, ...]:
-        # What was said about a forgotten sample is gone, and so it stays paid for: a refund would
-        # make the budget depend on whether the learner was stopped before or after.
+        # What was said about a forgotten sample is gone, but stays paid. With a refund, the budget
+        # would depend on whether the learner was stopped before or after.
         wanted = [
             one for one in self._settled if one.purpose == purpose and one.state != "forgotten"
         ]
@@ -151,17 +151,16 @@ class People:
 
 
 def to_query(question: Question) -> Query:
-    """A question of the table as the loop knows it."""
+    """Turn a question of the table into a `Query`."""
     return Query(SampleId(question.sample), question.turn, question.proposed)
 
 
 def to_answer(question: Question, classes: int, *, soft: bool = False) -> Answer:
-    """The outcome of a question as the loop knows it.
+    """Turn the outcome of a question into an `Answer`.
 
-    "None of these" excludes all classes that people can choose. No classifier learns from that,
-    but somebody looked, so it is paid for; and a method need not ask about others like it. Where
-    several people were weighed, a `soft` answer says how likely each class is; another one names
-    the likeliest class, with a weight.
+    "None of these" excludes all classes that people can choose. No classifier learns from it, but a
+    person looked, so it is paid. If the answers of several people were weighted, a `soft` answer
+    has a probability for each class. Otherwise it is the most likely class, with a weight.
     """
     query = to_query(question)
     if question.state == "no":

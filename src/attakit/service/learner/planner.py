@@ -1,4 +1,4 @@
-"""The planner: decides when the next turn is due, and what it holds."""
+"""The planner: decides when the next turn is due and what it contains."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ PAUSED = "paused"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A turn, and the samples that are passed over with it: more came than can be looked at."""
+    """A turn, and the samples that are skipped with it because too many arrived."""
 
     turn: Turn
     passed: tuple[str, ...] = ()
 
 
 class Planner:
-    """Looks at what waits, and makes a turn of it.
+    """Checks what is waiting, and plans a turn.
 
-    A turn is due when a batch is full or its oldest sample has waited long enough, when outcomes
-    of questions wait to be learned from, or when samples must be forgotten. Outcomes go with the
-    batch, or before it in a turn of their own if the method learns at once. While learning is
-    paused, only forgetting continues.
+    A turn is due when a batch is full, when its oldest sample has waited long enough, when outcomes
+    wait to be learned from, or when samples must be forgotten. Outcomes are part of the batch's
+    turn. If the method learns at once, they get their own turn before it. While learning is paused,
+    only forgetting continues.
 
-    If too many samples wait, the batch is drawn from all of them with equal chances, and the others
-    are passed over: the newest are looked at as often as the oldest.
+    If too many samples wait, the batch is drawn from all of them with equal probability. The others
+    are skipped.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Planner:
         self._clock = clock
 
     def plan(self) -> Planned | None:
-        """The next turn, or None if nothing is due."""
+        """Return the next turn, or None if nothing is due."""
         forgotten = self._storage.samples.to_forget()
         if self._storage.key_values.get(PAUSED, False):
             return Planned(self._turn((), (), forgotten)) if forgotten else None
@@ -70,7 +70,7 @@ class Planner:
         return Planned(self._turn(samples, settled, forgotten), passed)
 
     def plan_answers(self) -> Planned | None:
-        """A turn for answers that can be settled now, if the method learns at once."""
+        """Plan a turn for answers that can be settled now, if the method learns at once."""
         at_once = isinstance(self._memory.method, LearnsAtOnce)
         if not at_once or self._storage.key_values.get(PAUSED, False):
             return None
@@ -87,7 +87,7 @@ class Planner:
         return waited or self._storage.samples.untaken_count() >= table.batch_size
 
     def _batch(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Samples for the next turn, in the order of arrival, and those that are passed over."""
+        """Return the samples for the next turn in order of arrival, and the skipped ones."""
         table = self._settings.learning
         waiting = self._storage.samples.untaken_names()
         if len(waiting) <= table.backlog:
@@ -102,7 +102,7 @@ class Planner:
         self, samples: Sequence[str], settled: Sequence[Question], forgotten: Sequence[str]
     ) -> Turn:
         number = self._memory.turn + 1
-        # One generator, used in one order: first it rounds, then it draws.
+        # One generator in a fixed order: first it rounds, then it draws.
         random = generator(self._settings.seed, "audit", number)
         share = self._settings.labels.audit_share
         allowed = PurposeCounts()
@@ -130,7 +130,7 @@ class Planner:
         )
 
     def _available(self) -> Amount:
-        """Questions about the class that may be put now; yes/no questions count as their price."""
+        """Return how many questions may be asked; yes/no ones count as their price."""
         asked = self._storage.questions.asked_since(self._clock() - HOUR)
         price = exact(self._settings.labels.yes_no_price)
         this_hour = hourly_limit(self._settings.labels) - asked.classes - price * asked.yes_no

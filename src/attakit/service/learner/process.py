@@ -28,11 +28,11 @@ from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.25  # answers that settle at once are found no other way
+POLL_SECONDS = 0.25  # the only way to find answers that settle at once
 CLEAN_SECONDS = 60.0
-_STOPPED = (  # the error itself may name a file, which is not for everybody who sees the alarm
-    "Learning has stopped; the log says why. If training diverged, lower the learning rate of "
-    "[method]; if [method] was changed, change it back; if the checkpoint is lost or damaged, run "
+_STOPPED = (  # the error may name a file, and not everyone who sees the alarm should see that
+    "Learning has stopped. The log says why. If training diverged, lower the learning rate of "
+    "[method]. If [method] was changed, change it back. If the checkpoint is lost or damaged, run "
     "`attakit rebuild`. Then start the service again."
 )
 
@@ -51,7 +51,7 @@ def run_learner(
     `decode` turns a stored content into an input.
     """
     limit_cpu(settings)
-    # The server has made the database. If it is gone now, a new one would spoil what is left of it.
+    # The server created the database. If it is gone now, a new one would spoil the rest.
     with (
         open_service(settings, clock=clock, new=False) as storage,
         ending_on_sigterm() as signalled,
@@ -73,7 +73,7 @@ def run_learner(
 
 
 def limit_cpu(settings: ServiceSettings) -> None:
-    """Take as little of the machine as the settings say."""
+    """Limit the CPU use of this process to what the settings say."""
     torch.set_num_threads(settings.learning.threads)
     threadpool_limits(settings.learning.threads)
     more = settings.learning.niceness - os.nice(0)
@@ -83,7 +83,7 @@ def limit_cpu(settings: ServiceSettings) -> None:
 
 @contextmanager
 def ending_on_sigterm() -> Iterator[threading.Event]:
-    """Inside, SIGTERM sets the event instead of ending the process in the middle of a turn."""
+    """Let SIGTERM set the event inside the block, instead of ending the process during a turn."""
     end = threading.Event()
     in_main = threading.current_thread() is threading.main_thread()  # others get no signals
     before = signal.signal(signal.SIGTERM, lambda *_: end.set()) if in_main else None
@@ -98,8 +98,7 @@ def ending_on_sigterm() -> Iterator[threading.Event]:
 def giving_up(storage: Storage) -> Iterator[None]:
     """End the process with an alarm if training diverges or the checkpoint does not fit.
 
-    The turn would be taken again in the same way, with the same end. The promoted model continues
-    to answer.
+    A restart would take the same turn with the same result. The promoted model continues to answer.
     """
     try:
         yield

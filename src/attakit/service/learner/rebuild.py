@@ -1,4 +1,4 @@
-"""Rebuild the learner's memory from the log of turns, when its checkpoint is lost or damaged."""
+"""Rebuild the learner's memory from the log of turns, if its checkpoint is lost or damaged."""
 
 from __future__ import annotations
 
@@ -19,47 +19,46 @@ from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
-SET_ASIDE = "before-rebuild-"  # in front of the names of the checkpoints that were there
+SET_ASIDE = "before-rebuild-"  # prefix for the names of old checkpoints
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What a rebuilt memory was made of."""
+    """What a rebuilt memory is made of."""
 
-    turns: int  # that were taken again
-    samples: int  # that these turns looked at
-    lost_samples: int  # of these, how many have no content any more
-    lost_lists: int  # turns that no longer say which samples they looked at
-    set_aside: tuple[str, ...]  # checkpoints that were there, under their new names
+    turns: int  # number of repeated turns
+    samples: int  # samples in these turns
+    lost_samples: int  # of these, samples without stored content
+    lost_lists: int  # turns whose list of samples is gone
+    set_aside: tuple[str, ...]  # old checkpoints, under their new names
 
     @property
     def is_exact(self) -> bool:
-        """Whether the memory is the one that was lost, because the log is complete."""
+        """True if the log was complete, so that the memory equals the lost one."""
         return not self.lost_samples and not self.lost_lists
 
 
 def rebuild_memory(
     settings: ServiceSettings, storage: Storage, source: Classifier, decode: Decode
 ) -> Rebuilt:
-    """Take all turns of the log again from the source model, and save the memory after the last.
+    """Repeat all turns of the log from the source model, and save the final memory.
 
-    `decode` turns a stored content into an input. No learner may run meanwhile. Questions, answers
-    and versions stay as they are, and so does what the budget has paid for. A turn looks at fewer
-    samples if their contents were removed by [retention] or forgotten, so its memory can differ
-    from the one that was lost.
+    `decode` turns a stored content into an input. No learner may run meanwhile. Questions, answers,
+    versions and the spent budget stay unchanged. If [retention] removed contents or samples were
+    forgotten, a turn has fewer samples, and the memory can differ from the lost one.
     """
     first_look = iter([False])
     with leading(settings, storage, lambda: next(first_look, True)) as lead:
         if lead is None:
             raise StateError(
-                "Rebuild: a learner works on this service. Stop the service, then run it again."
+                "Rebuild: a learner works on this service. Stop the service and try again."
             )
         found = _look_at_log(storage)
         blobs = open_blobs(settings, storage, CHECKPOINTS)
-        # What no longer fits stays under another name: nothing is deleted.
+        # The old files get another name: nothing is deleted.
         aside = tuple(_set_aside(blobs, name) for name in blobs.names(ANY_CHECKPOINT))
         storage.key_values.set(SAVED_TURN, -1)
-        with using_threads(settings.learning.threads):  # others would round differently
+        with using_threads(settings.learning.threads):  # others round differently
             learner = LiveLearner(settings, storage, source, decode)
             turns = learner.resume()
             learner.save()
@@ -68,7 +67,7 @@ def rebuild_memory(
 
 
 def _look_at_log(storage: Storage) -> tuple[int, int, int]:
-    """Return how many samples the turns looked at, how many are lost, and how many lists are."""
+    """Return the number of samples in the turns, of lost samples, and of lost lists."""
     samples = lost = lists = 0
     for turn, numbers in storage.turns.recent(storage.turns.last() + 1):
         kept = storage.samples.contents(turn.samples) if turn.samples else {}

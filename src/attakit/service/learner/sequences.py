@@ -1,11 +1,11 @@
-"""Confidence sequences: bounds that hold at every look, however often somebody looks.
+"""Confidence sequences: bounds that hold at every look, no matter how often you look.
 
-A test is a game at fair odds. Somebody who bets against a hypothesis that is true hardly ever
-multiplies their money: by 10 at any time with a chance of at most 1 in 10 (Ville's inequality). So
-a hypothesis against which the money grew tenfold is rejected with 90 % confidence, and the answers
-may be counted after each new one. The money is called an e-value. Written from Waudby-Smith and
-Ramdas, "Estimating means of bounded random variables by betting" (2024), and, for `dependence`,
-from Wasserman, Ramdas and Balakrishnan, "Universal inference" (2020).
+A test is a game at fair odds. A player who bets against a true hypothesis hardly ever multiplies
+the money: tenfold at any time with a probability of at most 1 in 10 (Ville's inequality). So if the
+money grew tenfold, the hypothesis is rejected with 90 % confidence, and the test may be repeated
+after each answer. The money is called an e-value. Written from Waudby-Smith and Ramdas, "Estimating
+means of bounded random variables by betting" (2024), and, for `dependence`, from Wasserman, Ramdas
+and Balakrishnan, "Universal inference" (2020).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 
 Counts = Mapping[float, float]  # how often each value was seen
 
-# The part of the money that is put on each value, from careful to bold. The gain is the mean of the
-# gains: nothing has to be known about the data, and the order of the values does not matter.
+# The shares of money to bet on each value, from careful to bold. The gain is the mean of all gains:
+# it needs no knowledge about the data, and the order of values does not matter.
 _BETS = (np.arange(16) + 0.5) / 16
-_PARTS, _STEPS = 32, 4  # parts of a search for a bound, and how often the best one is divided
-_MOST_TIMES = 64.0  # as much evidence again is not worth waiting for
+_PARTS, _STEPS = 32, 4  # parts of a search for a bound, and number of refinements
+_MOST_TIMES = 64.0  # needing more than this many times the evidence counts as never
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A share, or a difference of shares, measured on some samples, with its bounds."""
+    """A share, or a difference of shares, on some samples, with its bounds."""
 
     value: float
     low: float
@@ -38,7 +38,7 @@ class Estimate:
 
 
 def log_threshold(confidence: float) -> float:
-    """The logarithm of the e-value at which a hypothesis is rejected.
+    """Return the log of the e-value at which a hypothesis is rejected.
 
     >>> round(math.exp(log_threshold(0.9)), 6)
     10.0
@@ -47,7 +47,7 @@ def log_threshold(confidence: float) -> float:
 
 
 def log_e_value(seen: Counts, mean: float, lowest: float = 0.0) -> float:
-    """The logarithm of the e-value against "the values have at most this mean".
+    """Return the log of the e-value against "the values have at most this mean".
 
     A value's price is its worth at that mean, both counted from the lowest possible value.
 
@@ -58,7 +58,7 @@ def log_e_value(seen: Counts, mean: float, lowest: float = 0.0) -> float:
 
 
 def _log_e_values(seen: Counts, means: NDArray[np.float64], lowest: float) -> NDArray[np.float64]:
-    """The same for many means."""
+    """Compute the same for many means."""
     total = np.zeros((len(_BETS), len(means)))
     for value, count in seen.items():
         if count:
@@ -67,7 +67,7 @@ def _log_e_values(seen: Counts, means: NDArray[np.float64], lowest: float) -> ND
 
 
 def log_e_path(values: Sequence[float | None], mean: float) -> NDArray[np.float64]:
-    """The logarithm of the e-value of `log_e_value` after each value; None is no value.
+    """Return the log of the e-value of `log_e_value` after each value; None is no value.
 
     Values are 0 or more.
 
@@ -81,14 +81,14 @@ def log_e_path(values: Sequence[float | None], mean: float) -> NDArray[np.float6
 
 
 def log_mean_exp(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logarithm of the mean of e-values, over the first axis."""
+    """Return the log of the mean of e-values, over the first axis."""
     most = values.max(axis=0)
     mean: NDArray[np.float64] = most + np.log(np.exp(values - most).mean(axis=0))
     return mean
 
 
 def lower_bound(seen: Counts, lowest: float, highest: float, confidence: float) -> float:
-    """The greatest mean that the values reject; the true mean is at least as great.
+    """Return the greatest mean that the values reject. The true mean is at least as great.
 
     >>> round(lower_bound({1: 20, 0: 0}, 0, 1, confidence=0.9), 3)
     0.837
@@ -98,19 +98,19 @@ def lower_bound(seen: Counts, lowest: float, highest: float, confidence: float) 
     for _ in range(_STEPS):
         edges = np.linspace(low, high, _PARTS + 1)
         rejected = _log_e_values(seen, edges[1:-1], lowest) >= needed
-        at = int(np.sum(rejected))  # those below one that is rejected are rejected too
+        at = int(np.sum(rejected))  # means below a rejected one are rejected too
         low, high = float(edges[at]), float(edges[at + 1])
     return low
 
 
 def upper_bound(seen: Counts, lowest: float, highest: float, confidence: float) -> float:
-    """The least mean that is not rejected from the other side."""
+    """Return the least mean that is not rejected from the other side."""
     mirrored = {-value: count for value, count in seen.items()}
     return -lower_bound(mirrored, -highest, -lowest, confidence)
 
 
 def estimate(right: int, count: int, confidence: float) -> Estimate:
-    """A share, with bounds that hold together at every look.
+    """Estimate a share, with bounds that hold together at every look.
 
     >>> found = estimate(right=8, count=10, confidence=0.9)
     >>> found.value, found.low < 0.5 < 0.8 < found.high
@@ -125,7 +125,7 @@ def estimate(right: int, count: int, confidence: float) -> Estimate:
 def paired_counts(
     labels: Sequence[int | None], new: Sequence[int], old: Sequence[int]
 ) -> dict[float, float]:
-    """How often only the new model is right (1), only the old one (-1), and neither or both (0).
+    """Count how often only the new model is right (1), only the old one (-1), neither or both (0).
 
     >>> paired_counts([0, 0, 0], [0, 0, 1], [0, 1, 0])
     {1: 1, -1: 1, 0: 1}
@@ -139,9 +139,9 @@ def paired_counts(
 def paired_difference(
     labels: Sequence[int | None], new: Sequence[int], old: Sequence[int], confidence: float
 ) -> Estimate:
-    """The difference of two accuracies on the same samples.
+    """Estimate the difference of two accuracies on the same samples.
 
-    Each bound alone holds with the confidence asked for, at every look.
+    Each bound alone holds with the given confidence, at every look.
 
     >>> found = paired_difference([0] * 20, [0] * 20, [0] * 10 + [1] * 10, confidence=0.9)
     >>> round(found.value, 2), found.low > 0
@@ -156,11 +156,11 @@ def paired_difference(
 def log_dependence(
     guesses: Sequence[int | None], labels: Sequence[int | None], classes: int
 ) -> float:
-    """The logarithm of the e-value against "the labels have nothing to do with the guesses".
+    """Return the log of the e-value against "the labels do not depend on the guesses".
 
-    Each label is predicted from its guess and from the labels before it. This is compared with the
-    best prediction that knows how often each label comes in the end, and no guess. So lazy people
-    who always give the same answer prove nothing, and neither do people who roll dice.
+    Each label is predicted from its guess and from the labels before it. The rival is the best
+    prediction that knows the final label frequencies but no guess. So people who always give the
+    same answer prove nothing, and people who answer at random do not either.
 
     >>> log_dependence([0, 1, 2] * 3, [0, 1, 2] * 3, classes=3) > math.log(10)
     True
@@ -171,7 +171,7 @@ def log_dependence(
     hits, total = 0, 0.0
     for number, (guess, label) in enumerate(zip(guesses, labels, strict=True)):
         share = (hits + 1) / (number + 2)
-        usual = (seen[label] + 0.5) / (number + 0.5 * (classes + 1))  # "none of these" is one more
+        usual = (seen[label] + 0.5) / (number + 0.5 * (classes + 1))  # plus one for "none of these"
         total += math.log(share * (label == guess) + (1 - share) * usual)
         hits += label == guess
         seen[label] += 1
@@ -180,7 +180,7 @@ def log_dependence(
 
 
 def count_needed(seen: Counts, mean: float, lowest: float, confidence: float) -> int | None:
-    """How many values in all reject a mean, if more come as they came; None if they never will.
+    """Return how many values reject a mean if more of the same kind come; None if they never do.
 
     >>> count_needed({1: 3, 0: 1}, mean=0.5, lowest=0, confidence=0.9)
     25

@@ -1,4 +1,4 @@
-"""One turn of the learner. What it does depends on its row in the log and the memory alone."""
+"""One turn of the learner. It depends only on its row in the log and on the memory."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
-ALARM, CHANGE = "alarm", "change"  # kinds of events: what rose is worth an alarm
-_ALARMS = 200  # newest alarms among which that of a turn taken again is looked for
+ALARM, CHANGE = "alarm", "change"  # kinds of events: a rise raises an alarm
+_ALARMS = 200  # number of newest alarms to search when a turn is repeated
 
 
 class TurnTaker:
-    """Takes turns. A turn that is taken again does the same, and writes nothing twice.
+    """Takes turns. A repeated turn does the same, and writes nothing twice.
 
     `decode` turns a stored content into an input.
     """
@@ -80,7 +80,7 @@ class TurnTaker:
         return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
     def _inputs(self, turn: Turn) -> dict[SampleId, Tensor]:
-        """Inputs by sample, in the order of the turn; those whose content is gone are left out."""
+        """Return inputs by sample, in the order of the turn, without removed contents."""
         contents = self._storage.samples.contents(turn.samples) if turn.samples else {}
         found = {}
         for sample in turn.samples:
@@ -92,10 +92,10 @@ class TurnTaker:
         return found
 
     def _pay(self, put: Sequence[Question]) -> None:
-        """Account for what people were asked and the turn, taken again, did not ask.
+        """Pay for questions that were asked before but not when the turn was repeated.
 
-        A turn cannot be taken quite the same way when a sample was forgotten, or a setting was
-        changed, after it and before the next checkpoint.
+        A repeated turn can differ if a sample was forgotten, or a setting changed, after it and
+        before the next checkpoint.
         """
         memory = self._memory
         missed = [one for one in put if not memory.ledger.knows(to_query(one))]
@@ -117,7 +117,7 @@ class TurnTaker:
         inputs: Mapping[SampleId, Tensor],
         repeat: Mapping[SampleId, int | None] | None,
     ) -> dict[str, float]:
-        """A turn with samples: ask for the audit, let the method answer, ask and learn."""
+        """Take a turn with samples: ask audit questions, let the method answer, ask and learn."""
         everyone = torch.stack(list(inputs.values()))
         self._people.begin(turn, self._memory.version)
         source = _answer(self._files.source, everyone)
@@ -142,7 +142,7 @@ class TurnTaker:
         inputs: Mapping[SampleId, Tensor],
         repeat: Mapping[SampleId, int | None] | None,
     ) -> StepResult:
-        """The method's part. It never sees the audit samples: they judge what it learned."""
+        """Run the method's part. It never sees the audit samples, which judge what it learned."""
         memory = self._memory
         seen = [name for name in inputs if name not in turn.audit]
         if not seen:
@@ -156,7 +156,7 @@ class TurnTaker:
         return learn(batch, step, seconds, memory.method, self._people, memory.ledger)
 
     def _quotas(self) -> dict[int, int] | None:
-        """Questions left for each class; None without a limit per class."""
+        """Return the questions left for each class; None without a limit per class."""
         limit = self._settings.labels.per_class
         if limit == "unlimited":
             return None
@@ -165,7 +165,7 @@ class TurnTaker:
         return {kind: max(0, limit - asked.get(kind, 0)) for kind in classes}
 
     def _learn_only(self, turn: Turn) -> dict[str, float]:
-        """A turn without samples."""
+        """Take a turn without samples."""
         self._people.begin(turn, self._memory.version)
         result = self._learn(turn)
         self._settle(result)
@@ -182,14 +182,14 @@ class TurnTaker:
         queries = [Query(name, turn.number) for name in names if name in turn.audit]
         if not queries:
             return
-        # With the whole batch, since some methods normalise by the company of a sample.
+        # With the whole batch, because some methods use batch statistics.
         self._people.record(sample_predictions(names, self._memory.method.predict(inputs)))
         self._memory.ledger.ask(queries)
         self._people.ask_audit(queries)
         self._memory.asked_audit += len(queries)
 
     def _settle(self, result: StepResult) -> None:
-        """Bring the counts up to date, and settle the audit without showing it to the method."""
+        """Update the counts, and settle the audit without showing it to the method."""
         memory = self._memory
         memory.ledger.settle(self._people.collect_audit())
         memory.asked_learn += sum(map(self._price, result.step.queries))
@@ -217,9 +217,9 @@ class TurnTaker:
         return reading
 
     def _make_candidate(self, turn: Turn) -> None:
-        """Save a version every `gate.every` turns, if labels came since the last one.
+        """Save a version every `gate.every` turns, if new labels arrived.
 
-        Without labels the model may still follow the stream, but nothing new proves it.
+        Without labels the model may still follow the stream, but no new evidence exists.
         """
         memory = self._memory
         memory.since_candidate += 1
@@ -236,7 +236,7 @@ class TurnTaker:
         memory.since_candidate = 0
 
     def _has_new_labels(self) -> bool:
-        """Whether labels came, to learn from or for the audit, since the last version."""
+        """True if labels for learning or for the audit arrived since the last version."""
         last = self._storage.versions.get([self._memory.version])
         return all(self._memory.ledger.received > one.labels for one in last.values())
 
@@ -257,7 +257,7 @@ def _answer(model: Classifier, inputs: Tensor) -> Prediction:
 
 
 def _check_weights(model: nn.Module) -> None:
-    """Write no checkpoint of a model that has diverged: nothing could continue from it."""
+    """Raise an error if a model has diverged, so that no checkpoint of it is written."""
     if not all(bool(each.isfinite().all()) for each in model.parameters()):
         raise ModelError(
             "The learner: weights became NaN or infinite. Lower the learning rate of [method]."

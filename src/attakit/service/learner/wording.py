@@ -1,17 +1,17 @@
-"""Numbers in the reasons that the gate gives, so that a reader never sees a contradiction."""
+"""Format numbers in the gate's reasons so that they never look contradictory."""
 
 from __future__ import annotations
 
 import math
 
 _MINUS = "\N{MINUS SIGN}"
-_SPACE = "\N{NO-BREAK SPACE}"  # as on the pages: a sign is never parted from its number
+_SPACE = "\N{NO-BREAK SPACE}"  # as on the pages: keep the sign and the number together
 _MOST_DIGITS = 4
 _STEPS = ((10, 1), (50, 5), (200, 10), (math.inf, 50))  # up to a number, round to multiples
 
 
 def percent(share: float, digits: int = 0, *, other: float | None = None) -> str:
-    """A share in percent, with more digits if it takes them to tell it from another one.
+    """Format a share in percent, with enough digits to distinguish it from another one.
 
     >>> percent(0.437), percent(0.84996, 1, other=0.85)
     ('44\\xa0%', '84.996\\xa0%')
@@ -23,7 +23,7 @@ def percent(share: float, digits: int = 0, *, other: float | None = None) -> str
 
 
 def points(difference: float, other: float) -> str:
-    """A difference of shares in points, with as many digits as tell it from another one.
+    """Format a difference of shares in points, with enough digits to distinguish it from another.
 
     >>> points(-0.0504, -0.05).replace("\\N{MINUS SIGN}", "-"), points(0.4, -0.05)
     ('-5.04', '+40.0')
@@ -35,7 +35,7 @@ def points(difference: float, other: float) -> str:
 
 
 def allowed(margin: float) -> str:
-    """A margin that a difference may fall below zero, in points.
+    """Format a margin by which a difference may fall below zero, in points.
 
     >>> allowed(0.05).replace("\\N{MINUS SIGN}", "-"), allowed(0.0)
     ('-5', '0')
@@ -44,7 +44,7 @@ def allowed(margin: float) -> str:
 
 
 def about(count: int) -> str:
-    """A number that is only estimated.
+    """Format an estimated number.
 
     >>> about(7), about(37), about(103), about(1234)
     ('7', '40', '110', '1250')

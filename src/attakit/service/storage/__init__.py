@@ -1,4 +1,4 @@
-"""What must survive a crash: one database for samples, questions, answers, versions and events."""
+"""What must survive a crash: one database for samples, questions, answers, versions, events."""
 
 from attakit.service.storage.rows import (
     Event,

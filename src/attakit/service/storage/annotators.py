@@ -1,4 +1,4 @@
-"""Who answers, how much, and how often with the same result as others."""
+"""Statistics per annotator: how many answers, and how often they agree with others."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from attakit.service.storage.tables import answers, questions
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What one person answered."""
+    """Statistics of one person's answers."""
 
     who: str
     answers: int
     skipped: int
     flagged: int
-    last: float  # when they answered last
+    last: float  # time of the last answer
     compared: int  # answers to questions that others answered too
-    agreed: int  # of these, with another person's
-    audited: int  # classes that they named in the audit
-    model_agreed: int  # of these, the class that the asking model thought likeliest
+    agreed: int  # of these, equal to another person's
+    audited: int  # audit questions answered with a class
+    model_agreed: int  # of these, equal to the asking model's first guess
 
 
 def votes_with_questions(limit: int) -> Select[Any]:
-    """The newest votes with their questions, in the order of questions."""
+    """Select the newest votes with their questions, in the order of questions."""
     newest = (
         select(
             answers.c.answer,
@@ -52,7 +52,7 @@ def votes_with_questions(limit: int) -> Select[Any]:
 
 
 def find_people(rows: Iterable[Row[Any]]) -> tuple[Person, ...]:
-    """Who gave these votes, which are in the order of questions; who answered most comes first."""
+    """Group votes, sorted by question, by person. The most active person comes first."""
     counts: dict[str, dict[str, float]] = {}
     for _, group in groupby(rows, lambda row: row.question):
         together = list(group)

@@ -1,4 +1,4 @@
-"""How answers come in: late, twice, contradictory or withdrawn."""
+"""How answers are recorded: late, repeated, contradictory or withdrawn ones too."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class PostedAnswer:
 
 
 def check_label(kind: str, label: object, classes: int | None) -> None:
-    """Raise `LabelError` unless kind and label go together.
+    """Raise `LabelError` unless kind and label fit together.
 
-    Every answer passes here, whether it comes from a page, a client or a file. The ledger checks
-    again that a label is a class before the learner uses it.
+    Every answer passes this check, whether it comes from a page, a client or a file. The ledger
+    checks again that a label is a class before the learner uses it.
     """
     if kind not in get_args(AnswerKind):
         kinds = ", ".join(get_args(AnswerKind))
@@ -62,14 +62,14 @@ def check_label(kind: str, label: object, classes: int | None) -> None:
 def take_answer(
     connection: Connection, posted: PostedAnswer, rules: LabelRules, now: float
 ) -> AnswerOutcome:
-    """Record an answer and say what became of it."""
+    """Record an answer and return its outcome."""
     question = find_question(connection, posted.question)
     posted = _as_stored(posted, question.proposed)
     known = connection.execute(select(answers).where(answers.c.key == posted.key)).one_or_none()
     if known is not None:
         return _repeat(known, posted, question.state)
     if _is_forgotten(connection, question):
-        # Neither the answer nor its key is kept: either may say something about the sample.
+        # Neither the answer nor its key is stored: either may reveal something about the sample.
         details = {"question": posted.question, "outcome": "late"}
         add_event(connection, now, "answer", posted.annotator, **details)
         return "late"
@@ -87,13 +87,13 @@ def take_answer(
 
 
 def _as_stored(posted: PostedAnswer, proposed: int | None) -> PostedAnswer:
-    """A "yes" is stored as the label of the proposed class; neither fits another question."""
+    """Store a "yes" as the label of the proposed class; "yes" and "no" fit no other question."""
     if posted.kind not in ("yes", "no"):
         return posted
     if proposed is None:
         raise LabelError(
-            f"Question {posted.question} asks for the class and proposes none, so there is no "
-            f"{posted.kind!r}. Answer with a label."
+            f"Question {posted.question} asks for the class and proposes none, so {posted.kind!r} "
+            "is not an answer. Answer with a label."
         )
     return replace(posted, kind="label", label=proposed) if posted.kind == "yes" else posted
 
@@ -112,10 +112,10 @@ def withdraw(
     besides: Sequence[int] = (),
     answer: str | None = None,
 ) -> Lease | None:
-    """Withdraw an annotator's answer that is not settled, and lease them the question again.
+    """Withdraw an annotator's unsettled answer, and lease them the question again.
 
-    It is the newest answer, or the one with the key `answer`. The lease is given even if the other
-    answers still decide the question: who withdraws an answer wants to give another one.
+    It is the newest answer, or the one with the key `answer`. The lease is granted even if other
+    answers still decide the question: a person who withdraws an answer will give another one.
     """
     known = connection.execute(select(answers).where(answers.c.key == key)).one_or_none()
     if known is not None:  # the same request, sent twice
@@ -139,7 +139,7 @@ def withdraw(
     details = {"question": newest.question, "answer": newest.answer}
     add_event(connection, now, "undo", annotator, **details)
     decision = _count_votes(connection, find_question(connection, newest.question), rules)
-    # Those who leased the question since make room for the one who had it before.
+    # Later leases of the question make room for the person who had it before.
     drop_surplus_leases(connection, newest.question, max(decision.wanted - 1, 0), now)
     until = give_lease(connection, newest.question, annotator, rules, now, besides)
     question = read_row(Question, find_question(connection, newest.question))
@@ -147,7 +147,7 @@ def withdraw(
 
 
 def find_question(connection: Connection, question: int) -> Row[Any]:
-    """The row of a question; raises `UnknownQuestion` if it was never asked."""
+    """Return the row of a question, or raise `UnknownQuestion`."""
     this = select(questions).where(questions.c.question == question)
     row = connection.execute(this).one_or_none() if is_number(question) else None
     if row is None:
@@ -158,7 +158,7 @@ def find_question(connection: Connection, question: int) -> Row[Any]:
 
 
 def _repeat(known: Row[Any], posted: PostedAnswer, state: str) -> AnswerOutcome:
-    """Give an answer that was sent twice the same outcome; refuse another one with its key."""
+    """Give a repeated answer the same outcome; refuse another answer with the same key."""
     given = (posted.question, posted.annotator, posted.kind)
     same_label = known.label == posted.label or state == "forgotten"
     if (known.question, known.annotator, known.kind) != given or not same_label:
@@ -186,7 +186,7 @@ def _judge(
 def _judge_other(
     choice: Winner, votes: Sequence[Vote], rules: LabelRules, proposed: int | None
 ) -> AnswerOutcome:
-    """What another person's answer is to a question that may be decided already."""
+    """Judge another person's answer to a question that may be decided already."""
     decided = decide(rules, votes, proposed).choice
     if decided is None:
         return "accepted"
@@ -206,7 +206,7 @@ def _newest_open_vote(connection: Connection, annotator: str, key: str | None) -
 
 
 def _count_votes(connection: Connection, question: Row[Any], rules: LabelRules) -> Decision:
-    """Store with a question how many people are still wanted, and when it was decided."""
+    """Store how many people the question still needs, and when it was decided."""
     votes = votes_on(connection, question.question)
     decision = decide(rules, votes, question.proposed)
     this = questions.update().where(questions.c.question == question.question)

@@ -1,4 +1,4 @@
-"""How questions are put, and leased to as many people as are wanted."""
+"""How questions are asked, and leased to as many people as needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_LEASES = 5  # per person: the question shown, two ahead, and two that were 
 
 
 def put_question(connection: Connection, new: Question, places: int, now: float) -> int:
-    """Put a question, unless the same was put before, and return its number."""
+    """Store a question, unless it exists already, and return its number."""
     same = and_(
         questions.c.sample == new.sample,
         questions.c.turn == new.turn,
@@ -37,14 +37,14 @@ def put_question(connection: Connection, new: Question, places: int, now: float)
 
 
 def _close_if_forgotten(connection: Connection, sample: str, now: float) -> dict[str, Any]:
-    """A sample may be forgotten while the learner works on it: then the question is closed."""
+    """Close the question at once if its sample was forgotten meanwhile."""
     row = connection.execute(
         select(samples.c.forgotten).where(samples.c.sample == sample)
     ).one_or_none()
     if row is None:
         raise LabelError(
-            f"Questions: no question can be put about sample {sample!r}, which never came. "
-            f"Ask about samples that were served."
+            f"Questions: cannot ask about sample {sample!r}, which is unknown. Ask about samples "
+            "that were served."
         )
     if row.forgotten is None:
         return {}
@@ -60,8 +60,8 @@ def lease_question(
 ) -> Lease | None:
     """Lease the oldest question with a free place to an annotator, or renew the one they hold.
 
-    `besides` are questions that their page holds already: they keep those and get another one,
-    unless they hold as many as one person may.
+    `besides` are questions that their page already holds. They keep those and get another one, up
+    to the limit per person.
     """
     connection.execute(leases.delete().where(leases.c.until <= now))
     if len(_kept(connection, annotator, besides)) >= MOST_LEASES:
@@ -100,7 +100,7 @@ def give_lease(
 def find_lease(
     connection: Connection, question: Question, annotator: str, now: float
 ) -> Lease | None:
-    """The lease that an annotator holds on a question, if it has not expired."""
+    """Return an annotator's lease on a question, if it has not expired."""
     this = (leases.c.question == question.question, leases.c.annotator == annotator)
     until = connection.scalar(select(leases.c.until).where(*this, leases.c.until > now))
     return None if until is None else Lease(question, annotator, until)
@@ -113,7 +113,7 @@ def drop_lease(connection: Connection, question: int, annotator: str) -> None:
 
 
 def _kept(connection: Connection, annotator: str, besides: Sequence[int]) -> list[int]:
-    """Those of the questions besides that an annotator holds, in the order given."""
+    """Return which of the other questions an annotator holds, in the given order."""
     theirs = select(leases.c.question).where(leases.c.annotator == annotator)
     held = {*connection.scalars(theirs)}
     return [question for question in dict.fromkeys(besides) if question in held]
@@ -149,7 +149,7 @@ def _has_voted(annotator: str) -> ColumnElement[bool]:
 
 
 def drop_surplus_leases(connection: Connection, question: int, places: int, now: float) -> None:
-    """Keep no more live leases of a question than there are places; the newest go first."""
+    """Keep no more live leases of a question than there are places; the newest end first."""
     connection.execute(leases.delete().where(leases.c.until <= now))
     held = select(leases.c.annotator).where(leases.c.question == question)
     oldest_first = held.order_by(leases.c.until, leases.c.annotator)

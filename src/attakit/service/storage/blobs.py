@@ -6,7 +6,7 @@ from sqlalchemy import Column, Float, LargeBinary, MetaData, String, Table, dele
 
 from attakit.service.storage.database import Database
 
-# Apart from the other tables: it is made when it is first needed, which on one machine is never.
+# Separate from the other tables: created when first needed, which on one machine is never.
 _metadata = MetaData()
 _blobs = Table(
     "blobs",
@@ -18,7 +18,7 @@ _blobs = Table(
 
 
 class BlobTable:
-    """Contents by name. PostgreSQL takes at most 1 GB for each."""
+    """Contents by name. PostgreSQL allows at most 1 GB for each."""
 
     place = "the database"
 
@@ -27,7 +27,7 @@ class BlobTable:
         self._is_made = False
 
     def put(self, name: str, content: bytes) -> None:
-        """Keep a content under a name; what was there before is replaced."""
+        """Store a content under a name, and replace any old one."""
         self._make()
         row = {"name": name, "content": content, "at": self._database.clock()}
         with self._database.write() as connection:
@@ -35,20 +35,20 @@ class BlobTable:
             connection.execute(_blobs.insert().values(row))
 
     def get(self, name: str) -> bytes | None:
-        """The content of a name; None if there is none."""
+        """Return the content of a name; None if there is none."""
         self._make()
         found = self._database.scalar(select(_blobs.c.content).where(_blobs.c.name == name))
         return None if found is None else bytes(found)
 
     def names(self, start: str) -> list[str]:
-        """All names that begin with a text."""
+        """Return all names with this prefix."""
         self._make()
         query = select(_blobs.c.name).where(_blobs.c.name.startswith(start, autoescape=True))
         with self._database.read() as connection:
             return list(connection.scalars(query))
 
     def remove(self, name: str) -> None:
-        """Remove a name, if it is there."""
+        """Remove a name, if it exists."""
         self._make()
         with self._database.write() as connection:
             connection.execute(delete(_blobs).where(_blobs.c.name == name))

@@ -1,4 +1,4 @@
-"""Claim: a role that one process of a deployment has at a time, such as that of the learner."""
+"""Claim: a role that one process of a deployment holds at a time, such as the learner's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from attakit.errors import StateError
 from attakit.service.storage.database import Database
 
-_KIND = 0x61747462  # separates these locks from other ones on the same database
-# Deployments may share a database, each in a schema of its own.
+_KIND = 0x61747462  # separates these locks from others on the same database
+# Deployments may share a database, each in its own schema.
 _KEY = "hashtext(current_schema() || ' ' || :name)"
 _TRY = text(f"SELECT pg_try_advisory_lock(:kind, {_KEY})")
 _FREE = text(f"SELECT pg_advisory_unlock(:kind, {_KEY})")
@@ -20,7 +20,7 @@ _IS_TAKEN = text(
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
     f"AND classid::bigint = :kind AND objid::bigint = ({_KEY}::bigint & 4294967295))"
 )
-# A machine that vanishes without closing its connection loses its roles after half a minute.
+# A machine that vanishes without closing its connection loses its roles after 30 seconds.
 _NOTICE_DEATH = (
     "SET tcp_keepalives_idle = 10",
     "SET tcp_keepalives_interval = 5",
@@ -31,7 +31,7 @@ _NOTICE_DEATH = (
 class Claim:
     """A named role. PostgreSQL gives it to one connection, and frees it when that ends.
 
-    On SQLite there is one process tree, whose lock files keep others out: the claim always holds.
+    SQLite has one process tree, and lock files keep others out, so the claim always holds.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Claim:
         self._held = False
 
     def hold(self) -> bool:
-        """Claim the role, or check that it is still held. Return whether it is."""
+        """Claim the role, or check that it is still held. Returns True if it is."""
         if self._database.is_sqlite:
             return True
         try:
@@ -63,20 +63,20 @@ class Claim:
         return self._held
 
     def is_taken(self) -> bool:
-        """Whether any process has the role now."""
+        """True if any process has the role now."""
         if self._database.is_sqlite:
             return True
         with self._database.read() as connection:
             return bool(connection.scalar(_IS_TAKEN, self._values))
 
     def release(self) -> None:
-        """Give the role up, if it is held."""
+        """Release the role, if it is held."""
         held, self._held = self._held, False
         connection, self._connection = self._connection, None
         if connection is None:
             return
         with suppress(SQLAlchemyError):
-            if held:  # the end of the connection frees it too, but some time later
+            if held:  # closing the connection frees it too, but later
                 connection.execute(_FREE, self._values)
         with suppress(SQLAlchemyError):
             connection.close()

@@ -1,4 +1,4 @@
-"""A clock that never goes back, although the clock on the wall may."""
+"""A clock that never goes back, even if the system clock does."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 
 class SteadyClock:
-    """Time that continues from the newest known time if the clock is set back.
+    """A time that continues from the newest known time if the clock is set back.
 
-    Leases and settling times are stored as times of day. With a clock that is set back by two
-    hours they would last two hours longer. Here time passes on as if nothing had happened, until
-    the clock on the wall has caught up.
+    Leases and settling times are stored as times of day. If the clock is set back by two hours,
+    they would last two hours longer. Here time continues normally until the system clock has caught
+    up.
 
     Parameters
     ----------
     clock
-        The clock on the wall.
+        The system clock.
     newest
-        The newest time that is stored.
+        The newest stored time.
 
     Examples
     --------
@@ -31,14 +31,14 @@ class SteadyClock:
     def __init__(self, clock: Callable[[], float], newest: float = 0.0) -> None:
         self._clock = clock
         self._newest = newest
-        self._ahead = 0.0  # of the clock on the wall
+        self._ahead = 0.0  # of the system clock
         self._lock = threading.Lock()
 
     def __call__(self) -> float:
         with self._lock:
             wall = self._clock()
             behind = self._newest - wall
-            # A clock that is set back a second time is further behind than it was.
+            # A clock that is set back again is even further behind.
             self._ahead = max(self._ahead, behind) if behind > 0 else 0.0
             self._newest = wall + self._ahead
             return self._newest

@@ -29,15 +29,15 @@ from attakit.service.storage.tables import events
 FILE = "service.sqlite"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 LOCK = 0x61747461  # any number that other programs on the same database do not use
-# A web server has some forty threads; what is written (images, hashes) is not for error messages.
+# A web server has about forty threads. Written data (images, hashes) must not be in errors.
 _COMMON: dict[str, Any] = {"pool_size": 10, "max_overflow": 40, "hide_parameters": True}
 
 
 class Database:
-    """Transactions on one database, whose tables are made on first use.
+    """Transactions on one database. Its tables are created on first use.
 
-    Writing transactions wait for each other on both databases, so that what was read in one is
-    still true when it writes, and so that the same code is right on both.
+    Writing transactions wait for each other on both databases. So what a transaction reads is still
+    true when it writes, and the same code is right on both.
     """
 
     def __init__(self, url: URL, clock: Callable[[], float] = time.time) -> None:
@@ -45,7 +45,7 @@ class Database:
         self._engine = _make_engine(url)
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._writing = self._engine.execution_options(writes=True)
-        self._file: tuple[int, int] | None = None  # of SQLite, once it is there
+        self._file: tuple[int, int] | None = None  # identity of the SQLite file, when it exists
         try:
             self._prepare()
             self._file = _identity(url) if self.is_sqlite else None
@@ -57,15 +57,15 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that changes nothing."""
+        """Open a transaction that changes nothing."""
         with self._explained(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def write(self, *, exclusive: bool = True) -> Iterator[Connection]:
-        """A transaction that changes something; on leaving it is safe on disk.
+        """Open a transaction that changes something. At its end the data is safe on disk.
 
-        Other writers wait, unless it is not `exclusive`: new rows can be added at the same time.
+        Other writers wait. If it is not `exclusive`, new rows can be added at the same time.
         """
         self._check_there()
         with self._explained(), self._writing.begin() as connection:
@@ -74,17 +74,17 @@ class Database:
             yield connection
 
     def find(self, record: type[Record], query: Select[Any]) -> tuple[Record, ...]:
-        """All rows that a query finds, as records."""
+        """Return all rows that a query finds, as records."""
         with self.read() as connection:
             return tuple(read_row(record, row) for row in connection.execute(query))
 
     def scalar(self, query: Select[Any]) -> Any:
-        """The first value of the first row that a query finds, or None."""
+        """Return the first value of the first row that a query finds, or None."""
         with self.read() as connection:
             return connection.scalar(query)
 
     def connect(self) -> Connection:
-        """A connection of its own, outside the pool; what the server gives it ends when it does."""
+        """Open a separate connection outside the pool. Its server-side locks end with it."""
         with self._explained():
             connection: Connection = self._engine.connect()
             connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -92,8 +92,10 @@ class Database:
             return connection
 
     def wipe(self) -> None:
-        """Overwrite what was deleted in the journal of SQLite too, as far as readers let it, and
-        remove copies of the database from before an upgrade."""
+        """Overwrite deleted data in SQLite's journal too, as far as readers allow.
+
+        Also remove copies of the database from before an upgrade.
+        """
         if self.is_sqlite:
             with self._explained(), self._engine.connect() as connection:
                 sqlite.wipe(sqlite.raw_connection(connection))
@@ -103,11 +105,11 @@ class Database:
         self._engine.dispose()
 
     def _check_there(self) -> None:
-        """Raise `StateError` if the file was moved away: what is written to it would be lost."""
+        """Raise `StateError` if the file was moved away: written data would be lost."""
         if self._file is not None and self._file != _identity(self._url):
             raise StateError(
                 f"Storage: {_describe(self._url)} was moved, deleted or replaced while it was in "
-                f"use. Put it back; or stop the service first, then replace it."
+                "use. Put it back, or stop the service before you replace it."
             )
 
     def _wait_for_writers(self, connection: Connection) -> None:
@@ -146,23 +148,23 @@ class Database:
         try:
             yield
         except IntegrityError:
-            raise  # a fault of the program, not of the database
+            raise  # a bug in attakit, not a problem of the database
         except (DatabaseError, InterfaceError) as error:
             reason = str(error.orig).strip().partition("\n")[0]
             raise StateError(
-                f"Storage: {_describe(self._url)} cannot be used: {reason}. Look whether it is "
-                f"there, may be written, has room and was made by attakit."
+                f"Storage: {_describe(self._url)} cannot be used: {reason}. Check that it exists, "
+                "is writable, has free space and was created by attakit."
             ) from None
 
 
 def check_database_file(url: URL) -> None:
-    """Raise `StateError` if a database of SQLite is not there."""
+    """Raise `StateError` if the file of an SQLite database does not exist."""
     if url.get_backend_name() == "sqlite" and _identity(url) is None:
-        raise StateError(f"Storage: {_describe(url)} is not there. Put it back.")
+        raise StateError(f"Storage: {_describe(url)} does not exist. Put it back.")
 
 
 def _identity(url: URL) -> tuple[int, int] | None:
-    """Which file a database of SQLite is; None if there is none."""
+    """Identify the file of an SQLite database; None if it does not exist."""
     try:
         status = os.stat(url.database or "")
     except OSError:
@@ -171,7 +173,7 @@ def _identity(url: URL) -> tuple[int, int] | None:
 
 
 def database_url(folder: Path, url: str | None = None) -> URL:
-    """Say where the database is: at a URL, or in a file of the folder.
+    """Return the database's URL: the given one, or a file in the folder.
 
     >>> str(database_url(Path("live")))
     'sqlite:///live/service.sqlite'
@@ -203,7 +205,7 @@ def database_url(folder: Path, url: str | None = None) -> URL:
 
 
 def _make_engine(url: URL) -> Any:
-    """Connect so that a committed transaction survives a loss of power."""
+    """Create an engine whose committed transactions survive a power cut."""
     if url.get_backend_name() != "sqlite":
         try:
             return create_engine(url, pool_pre_ping=True, **_COMMON)

@@ -1,4 +1,4 @@
-"""Which of several answers to a question counts."""
+"""Decide which of several answers to a question counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attakit.service.storage.tables import answers
 
 Winner = tuple[str, int | None]  # kind and label
 
-# By what was chosen.
+# The key is what was chosen.
 STATES = {"label": "answered", "no": "no", "skip": "skipped", "none": "none"}
 _NO: Winner = ("no", None)
 _undo = answers.alias("undo")
@@ -36,22 +36,22 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the answers so far come to."""
+    """What the answers so far add up to."""
 
-    choice: Winner | None  # kind and label that count; None while it is open
-    at: float | None  # when the answer came that decided
-    wanted: int  # people still to be asked
+    choice: Winner | None  # kind and label that count; None while open
+    at: float | None  # when the deciding answer arrived
+    wanted: int  # number of people still to ask
 
 
 def decide(rules: LabelRules, votes: Sequence[Vote], proposed: int | None = None) -> Decision:
-    """Apply the policy to votes in the order in which they came.
+    """Apply the policy to votes in order of arrival.
 
-    A majority is reached early by more than half of the people to be asked. Once all of them
-    answered, the choice of most counts, and each tie asks one more person. If a class is proposed,
-    people who name other classes agree that it is not the proposed one.
+    A majority is reached early by more than half of the people to ask. When all of them have
+    answered, the most frequent choice counts, and each tie asks one more person. If a class is
+    proposed, people who name other classes agree that the proposed one is wrong.
 
-    By reliability a class is chosen when all people answered. The class of most is only what the
-    votes say by themselves: `settle_due` knows the people.
+    With reliability, a class is chosen when all people have answered. Here the votes alone decide;
+    `settle_due` also considers who voted.
 
     Examples
     --------
@@ -76,8 +76,10 @@ def decide(rules: LabelRules, votes: Sequence[Vote], proposed: int | None = None
 def mark_counting(
     rules: LabelRules, question: Question, given: Sequence[GivenAnswer]
 ) -> tuple[GivenAnswer, ...]:
-    """Tell which answers to a question count: its votes, and of these only those that agree with
-    what was decided, if something was."""
+    """Mark the answers to a question that count.
+
+    These are its votes and, if it is decided, only those that agree with the decision.
+    """
     votes = {
         one.answer: Vote(one.annotator, one.kind, one.label, one.at)
         for one in given
@@ -108,7 +110,7 @@ def _find_majority(people: int, votes: Sequence[Vote], proposed: int | None) -> 
 
 
 def _when_all_answered(people: int, votes: Sequence[Vote]) -> Decision:
-    """A class if at least half of the people name one, else what most of the others say."""
+    """Choose a class if at least half of the people name one, else what most others say."""
     if len(votes) < people:
         return Decision(None, None, people - len(votes))
     named = [vote.choice for vote in votes if vote.kind == "label"]
@@ -118,14 +120,14 @@ def _when_all_answered(people: int, votes: Sequence[Vote]) -> Decision:
 
 
 def _side(choice: Winner, proposed: int | None) -> Winner:
-    """What a vote says about the proposed class; the vote itself if none is proposed."""
+    """Return what a vote says about the proposed class; the vote itself if none is proposed."""
     if proposed is None or choice[0] == "skip" or choice == ("label", proposed):
         return choice
     return _NO
 
 
 def _winner(side: Winner, people: int, votes: Sequence[Vote], proposed: int | None) -> Winner:
-    """What counts: of those who say no, a class or "none of these" if more than half say that."""
+    """Return what counts; after a "no", a class or "none of these" if more than half say so."""
     if side != _NO:
         return side
     denials = [vote.choice for vote in votes if _side(vote.choice, proposed) == _NO]
@@ -134,17 +136,17 @@ def _winner(side: Winner, people: int, votes: Sequence[Vote], proposed: int | No
 
 
 def is_withdrawn() -> ColumnElement[bool]:
-    """Whether a later row withdraws an answer."""
+    """Select whether a later row withdraws an answer."""
     return exists().where(_undo.c.withdraws == answers.c.answer)
 
 
 def is_vote() -> ColumnElement[bool]:
-    """Whether a row of the answers counts."""
+    """Select whether a row of the answers counts."""
     return and_(answers.c.kind != "undo", answers.c.outcome == "accepted", ~is_withdrawn())
 
 
 def votes_on(connection: Connection, question: int) -> tuple[Vote, ...]:
-    """The votes on a question, in the order in which they came."""
+    """Return the votes on a question in order of arrival."""
     query = select(answers).where(answers.c.question == question, is_vote())
     rows = connection.execute(query.order_by(answers.c.answer))
     return tuple(read_row(Vote, row) for row in rows)

@@ -1,4 +1,4 @@
-"""QuestionStore: who is asked what, what they say, and what counts."""
+"""QuestionStore: who is asked what, their answers, and which ones count."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from attakit.service.storage.tables import answers, questions
 
 
 class QuestionStore:
-    """Questions from the moment they are put until their outcome is taken."""
+    """Questions from the time they are asked until their outcome is used."""
 
     def __init__(self, database: Database, rules: LabelRules) -> None:
         self._database = database
         self._rules = rules
 
     def put(self, new: Sequence[Question]) -> tuple[int, ...]:
-        """Put questions and return their numbers; those that were put before stay as they are."""
+        """Store new questions and return their numbers. Existing ones stay unchanged."""
         if not new:
             return ()
         now, places = self._database.clock(), self._rules.places
@@ -56,17 +56,17 @@ class QuestionStore:
             return tuple(put_question(connection, one, places, now) for one in new)
 
     def lease(self, annotator: str, besides: Sequence[int] = ()) -> Lease | None:
-        """Show a person the oldest question with a free place; again the one they hold already.
+        """Lease a person the oldest question with a free place, or renew the lease they hold.
 
-        They keep what they hold `besides` and get another, so that a page can fetch ahead; None
-        if there is no other, or if they hold as many as one person may.
+        They keep the questions in `besides` and get another one, so that a page can fetch ahead.
+        None if there is no other, or if they hold the maximum per person.
         """
         now = self._database.clock()
         with self._database.write() as connection:
             return lease_question(connection, annotator, self._rules, now, besides)
 
     def release(self, question: int, annotator: str) -> None:
-        """Show a question to this person no longer; raises `UnknownQuestion` if it is none."""
+        """End this person's lease on a question; raises `UnknownQuestion` if it does not exist."""
         with self._database.write() as connection:
             find_question(connection, question)
             drop_lease(connection, question, annotator)
@@ -84,15 +84,15 @@ class QuestionStore:
     ) -> AnswerOutcome:
         """Record what a person says. They need no lease, because it may have expired.
 
-        The sender chooses the `key`: the same answer with the same key counts once. A comment and a
-        flag are for people, and change nothing.
+        The sender chooses the `key`: the same answer with the same key counts once. Comment and
+        flag are for people and change nothing.
 
         Returns
         -------
         str
-            "accepted"; "repeated" if the same was said before; "conflict" if something else was
-            said before that counts, or if the key was used for another answer; "late" if the
-            question is closed. Only an accepted answer counts.
+            "accepted"; "repeated" if it is a duplicate; "conflict" if it differs from an answer
+            that counts, or reuses the key of another answer; "late" if the question is closed. Only
+            an accepted answer counts.
         """
         check_label(kind, label, self._rules.classes)
         posted = PostedAnswer(
@@ -104,17 +104,17 @@ class QuestionStore:
     def undo(
         self, annotator: str, key: str, besides: Sequence[int] = (), *, answer: str | None = None
     ) -> Lease | None:
-        """Withdraw a person's answer that is not settled, and lease them the question again.
+        """Withdraw a person's unsettled answer, and lease them the question again.
 
-        That is the newest one, or the one whose key is `answer`; None if there is no such. They
-        keep what they hold `besides`, up to as many as one person may.
+        It is the newest answer, or the one with the key `answer`; None if there is none. They keep
+        the questions in `besides`, up to the maximum per person.
         """
         now = self._database.clock()
         with self._database.write() as connection:
             return withdraw(connection, annotator, key, self._rules, now, besides, answer)
 
     def settle(self) -> int:
-        """Close the questions that are decided or expired, and return how many these are."""
+        """Close the questions that are decided or expired, and return their number."""
         now = self._database.clock()
         due = select(questions.c.question).where(is_due(self._rules, now)).limit(1)
         if self._database.scalar(due) is None:  # called often, and mostly nothing is due
@@ -123,30 +123,30 @@ class QuestionStore:
             return settle_due(connection, self._rules, now)
 
     def next_settling(self) -> float | None:
-        """When the answer that was decided first may be settled; None if there is none."""
+        """Return when the earliest decided answer may be settled; None if there is none."""
         query = select(func.min(questions.c.decided)).where(questions.c.state == "open")
         decided = self._database.scalar(query)
         return None if decided is None else float(decided) + self._rules.settle_seconds
 
     def settled(self) -> tuple[Question, ...]:
-        """Closed questions whose outcome no turn has taken yet, in the order of closing."""
+        """Return closed questions whose outcome no turn has used yet, in the order of closing."""
         closed = questions.c.settled.is_not(None) & questions.c.taken.is_(None)
         return self._find(
             select(questions).where(closed).order_by(questions.c.settled, questions.c.question)
         )
 
     def get(self, ids: Sequence[int]) -> tuple[Question, ...]:
-        """Questions by number, in the order given; raises `UnknownQuestion` for a wrong number."""
+        """Return questions by number, in the given order; raises `UnknownQuestion`."""
         with self._database.read() as connection:
             return tuple(read_row(Question, find_question(connection, one)) for one in ids)
 
     def of_turn(self, turn: int) -> tuple[Question, ...]:
-        """Questions that a turn of the learner put, in the order of asking."""
+        """Return the questions that a turn of the learner asked, in the order of asking."""
         this = select(questions).where(questions.c.turn == turn)
         return self._find(this.order_by(questions.c.question))
 
     def counts(self) -> QuestionCounts:
-        """How many questions were put, and what became of them."""
+        """Count the questions by state."""
         query = select(
             questions.c.state,
             func.count(),
@@ -164,19 +164,19 @@ class QuestionStore:
         )
 
     def asked_since(self, time: float) -> AskedCounts:
-        """Questions put since then, whatever became of them."""
+        """Count the questions asked since a time, in any state."""
         query = select(func.count(), func.count(questions.c.proposed))
         with self._database.read() as connection:
             row = connection.execute(query.where(questions.c.at >= time)).one()
         return AskedCounts(classes=row[0] - row[1], yes_no=row[1])
 
     def answered_by(self, annotator: str) -> int:
-        """Answers of a person that count."""
+        """Count the answers of a person that count."""
         query = select(func.count()).where(answers.c.annotator == annotator, is_vote())
         return int(self._database.scalar(query))
 
     def given_by(self, annotator: str, limit: int) -> tuple[OwnAnswer, ...]:
-        """The newest answers of a person that were not taken back, newest first."""
+        """Return a person's newest answers that were not undone, newest first."""
         query = (
             select(answers, questions.c.sample, questions.c.state, questions.c.proposed)
             .join(questions, questions.c.question == answers.c.question)
@@ -190,17 +190,17 @@ class QuestionStore:
         return self._find(select(questions).order_by(questions.c.question.desc()).limit(limit))
 
     def people(self, limit: int) -> tuple[Person, ...]:
-        """Who gave the newest votes, and how often they agree with others."""
+        """Return who gave the newest votes, and how often they agree with others."""
         with self._database.read() as connection:
             return find_people(connection.execute(votes_with_questions(limit)))
 
     def unanswered(self) -> tuple[Question, ...]:
-        """Open questions to which people have not said enough yet, oldest first."""
+        """Return open questions that need more answers, oldest first."""
         wanted = and_(questions.c.state == "open", questions.c.decided.is_(None))
         return self._find(select(questions).where(wanted).order_by(questions.c.question))
 
     def answers(self, question: int) -> tuple[GivenAnswer, ...]:
-        """All that people said to a question, in the order in which it came."""
+        """Return all answers to a question in order of arrival."""
         query = (
             select(answers, is_withdrawn().label("withdrawn"))
             .where(answers.c.question == question, answers.c.kind != "undo")
@@ -212,24 +212,24 @@ class QuestionStore:
         return mark_counting(self._rules, asked, given)
 
     def audited(self, window: int) -> tuple[Question, ...]:
-        """The newest audit questions to which people said what they think, newest first."""
+        """Return the newest answered audit questions, newest first."""
         newest = (questions.c.settled.desc(), questions.c.question.desc())
         return self._find(select(questions).where(is_audited()).order_by(*newest).limit(window))
 
     def compared(self, window: int) -> tuple[Question, ...]:
-        """The newest answered questions of which the source model's guess is known, oldest first.
+        """Return the newest answered questions with the source model's guess, oldest first.
 
-        Unlike `audited`, also those that the method chose. Yes/no questions are left out: of them
-        only a "yes" names a class, and it is always the one that a model predicted.
+        Unlike `audited`, it includes questions that the method chose. It excludes yes/no questions:
+        only a "yes" names a class, and always one that a model predicted.
         """
         known = and_(is_answered(), asks_class(), questions.c.source_guess.is_not(None))
         newest = (questions.c.settled.desc(), questions.c.question.desc())
         return self._find(select(questions).where(known).order_by(*newest).limit(window))[::-1]
 
     def second_opinions(self, window: int) -> tuple[tuple[int | None, int | None], ...]:
-        """What the first two people said about a sample, oldest question first.
+        """Return what the first two people said about a sample, oldest question first.
 
-        These are the newest questions that two or more people answered; None is "none of these".
+        These are the newest questions with two or more answers; None is "none of these".
         """
         if self._rules.places < 2:
             return ()

@@ -30,9 +30,9 @@ from attakit.service.storage.tables import (
     turns,
 )
 
-FORGOTTEN_CLASS = -1  # in the place of a class, where what was known of it is gone
+FORGOTTEN_CLASS = -1  # replaces a class that was forgotten
 PAID_STATES = ("open", "answered", "no", "none", "forgotten")
-# What is left of a forgotten sample.
+# What remains of a forgotten sample.
 _NOTHING = {
     "content": None,
     "size": 0,
@@ -53,7 +53,7 @@ def remove_contents(
     saved_turn: int,
     audit_window: int,
 ) -> int:
-    """Remove the oldest contents that are not needed, until the limits hold or none is left.
+    """Remove the oldest unneeded contents until the limits hold or none is left.
 
     The arguments are those of `SampleStore.clean`, as a time and in bytes.
     """
@@ -78,7 +78,7 @@ def remove_contents(
 
 
 def _remove_traces(connection: Connection, oldest: float, saved_turn: int) -> None:
-    """Remove rows that lost their content and were never asked about, and old lists of samples."""
+    """Remove rows without content that were never asked about, and old lists of samples."""
     connection.execute(
         samples.delete().where(
             samples.c.content.is_(None),
@@ -92,12 +92,12 @@ def _remove_traces(connection: Connection, oldest: float, saved_turn: int) -> No
 
 
 def _is_saved(saved_turn: int) -> ColumnElement[bool]:
-    """Whether a learner that continues from its checkpoint can do without a sample."""
+    """Select whether a learner that resumes from its checkpoint no longer needs a sample."""
     return or_(samples.c.turn.is_(None), samples.c.turn <= saved_turn)
 
 
 def _spare(saved_turn: int, audit_window: int) -> Subquery:
-    """Contents that may go, with how many and how large the older ones of them are."""
+    """Select removable contents, with the number and size of the older ones."""
     order = samples.c.number
     total = func.sum(samples.c.size).over(order_by=order)
     return (
@@ -129,26 +129,26 @@ def _audited_samples(window: int) -> ColumnElement[str]:
 
 
 def is_audited() -> ColumnElement[bool]:
-    """Whether a question belongs to the audit slice and people said what they think."""
+    """Select whether a question is an answered audit question."""
     return and_(questions.c.purpose == "audit", is_answered())
 
 
 def is_answered() -> ColumnElement[bool]:
-    """Whether people said what they think of a question's sample, and it counts."""
+    """Select whether a question has an answer that counts."""
     said = questions.c.state.in_(("answered", "none", "no"))
     return and_(questions.c.settled.is_not(None), said)
 
 
 def asks_class() -> ColumnElement[bool]:
-    """Whether a question asks which class it is, rather than whether it is a proposed one."""
+    """Select whether a question asks for the class, not whether a proposed one is right."""
     return questions.c.proposed.is_(None)
 
 
 def forget_sample(connection: Connection, sample: str, who: str, now: float) -> bool:
-    """Remove content, guesses and labels, and close open questions; False if nothing is there.
+    """Remove content, guesses and labels, and close open questions; False if nothing exists.
 
-    The row stays, so that the log makes sense. A question that was refunded stays so: a learner
-    that replays its log must find the same budget.
+    The row stays, so that the log makes sense. A refunded question stays refunded: a learner that
+    replays its log must find the same budget.
     """
     known = samples.update().where(samples.c.sample == sample, samples.c.forgotten.is_(None))
     if not connection.execute(known.values(**_NOTHING, forgotten=now)).rowcount:
@@ -159,11 +159,11 @@ def forget_sample(connection: Connection, sample: str, who: str, now: float) -> 
     asked = questions.update().where(questions.c.sample == sample)
     connection.execute(asked.where(questions.c.settled.is_(None)).values(settled=now))
     refunded = asked.where(questions.c.refunded.is_not(None))
-    connection.execute(refunded.values(state="skipped", refunded=null()))  # what was said is gone
+    connection.execute(refunded.values(state="skipped", refunded=null()))  # the answer is gone
     connection.execute(asked.where(questions.c.state.in_(PAID_STATES)).values(state="forgotten"))
     connection.execute(asked.values(label=null(), weight=null(), chances=null()))
     connection.execute(asked.values(guesses=[], wanted=0))
-    # That a class was proposed stays known, because it says what the question cost.
+    # The proposed flag stays, because it determines the question's cost.
     connection.execute(asked.where(~asks_class()).values(proposed=FORGOTTEN_CLASS))
     connection.execute(asked.values(source_guess=null(), source_entropy=null()))
     add_event(connection, now, "forgotten", who, sample=sample)
@@ -171,9 +171,9 @@ def forget_sample(connection: Connection, sample: str, who: str, now: float) -> 
 
 
 def _unsay(connection: Connection, about: Select[Any]) -> None:
-    """Remove what people said; "none of these" and "no" become a skip, which says nothing.
+    """Remove what people said. "None of these" and "no" become a skip, which says nothing.
 
-    Keys go too: that of an imported answer is made from its label.
+    Keys are removed too: the key of an imported answer is derived from its label.
     """
     said = answers.update().where(answers.c.question.in_(about))
     key = literal("forgotten ") + cast(answers.c.answer, String)

@@ -1,4 +1,4 @@
-"""The rows of the database as frozen records, without torch and without the database's types."""
+"""The rows of the database as frozen records, without torch and without database types."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SampleState = Literal["undecided", "asked", "not asked", "forgotten"]
 
 
 def read_row(record: type[Record], row: Row[Any], prefix: str = "") -> Record:
-    """Make a record from a row: each field from the column of that name, if there is one.
+    """Make a record from a row: each field from the column of that name, if it exists.
 
-    Where a query joins tables that share names, the columns have a `prefix`.
+    If a query joins tables that share names, the columns have a `prefix`.
     """
     found = row._mapping
     names = [one.name for one in fields(record) if prefix + one.name in found]
@@ -33,54 +33,54 @@ def read_row(record: type[Record], row: Row[Any], prefix: str = "") -> Record:
 
 
 def field_values(record: DataclassInstance, *without: str) -> dict[str, Any]:
-    """The fields of a record by name, for a row or for a response, without those named."""
+    """Return the fields of a record by name, for a row or a response, without some."""
     names = [one.name for one in fields(record) if one.name not in without]
     return {name: getattr(record, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class ServedSample:
-    """A sample that came in a request, with what was answered."""
+    """A sample from a request, with its prediction."""
 
     sample: str
-    content: bytes | None  # an image file or text as it came, or an .npy array; None once removed
-    version: int  # of the model that answered
+    content: bytes | None  # the original image file or text, or an .npy array; None if removed
+    version: int  # model version that answered
     guess: int  # class index
     confidence: float
     entropy: float
     at: float  # seconds since 1970
-    number: int = 0  # in the order of arrival, from 1; given by the database
-    caller_id: str | None = None  # that the sender uses for it
-    text: str | None = None  # for people: the input itself, or what the sender says of it
+    number: int = 0  # in order of arrival, from 1; set by the database
+    caller_id: str | None = None  # the sender's own id
+    text: str | None = None  # for people: the input itself, or the sender's description
     notes: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which class is this sample, or is it of the class that is proposed?"""
+    """Which class is this sample, or is it of the proposed class?"""
 
     question: int
     sample: str
     turn: int
-    purpose: str  # see `Purpose`; migration 0002 made others of questions that were put twice
-    version: int  # that the asking model was made from
+    purpose: str  # see `Purpose`; migration 0002 added others for repeated questions
+    version: int  # version that the asking model was made from
     score: float  # entropy of the asking model
-    guesses: tuple[tuple[int, float], ...]  # class index and probability, likeliest first
+    guesses: tuple[tuple[int, float], ...]  # class index and probability, most likely first
     at: float
     state: QuestionState = "open"
-    label: int | None = None  # that counts, once it is settled
+    label: int | None = None  # the label that counts, when settled
     settled: float | None = None
-    source_guess: int | None = None  # of the source model; None where it is not known
+    source_guess: int | None = None  # the source model's; None if unknown
     source_entropy: float | None = None
     proposed: int | None = None  # class of a yes/no question; None asks for the class
-    refunded: bool | None = None  # "none of these" from before that was paid for
-    weight: float | None = None  # how far to trust the label; None is an answer as usual
-    chances: tuple[float, ...] | None = None  # of each class, where people were weighed
+    refunded: bool | None = None  # a "none of these" from the time when it was refunded
+    weight: float | None = None  # how far to trust the label; None is a normal answer
+    chances: tuple[float, ...] | None = None  # of each class, if several people were weighted
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A question that is shown to one annotator until a time."""
+    """A question that is leased to one annotator until a given time."""
 
     question: Question
     annotator: str
@@ -89,7 +89,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class GivenAnswer:
-    """What one person said, as the log keeps it."""
+    """What one person said, as stored in the log."""
 
     answer: int
     question: int
@@ -101,12 +101,12 @@ class GivenAnswer:
     outcome: AnswerOutcome = "accepted"  # only accepted answers count
     counts: bool = True  # accepted, not withdrawn, and not overruled by other answers
     comment: str | None = None
-    flagged: bool | None = None  # somebody should look at it
+    flagged: bool | None = None  # a colleague should look at it
 
 
 @dataclass(frozen=True, slots=True)
 class OwnAnswer:
-    """An answer as the person sees it who gave it."""
+    """An answer, as shown to the person who gave it."""
 
     key: str
     question: int
@@ -122,7 +122,7 @@ class OwnAnswer:
 
 @dataclass(frozen=True, slots=True)
 class QuestionCounts:
-    """How many questions were put, and what became of them."""
+    """How many questions were asked, by state."""
 
     asked: int = 0
     open: int = 0
@@ -133,11 +133,11 @@ class QuestionCounts:
     expired: int = 0
     forgotten: int = 0
     refunded: int = 0  # of `none`
-    yes_no: int = 0  # yes/no questions among those that are paid for
+    yes_no: int = 0  # yes/no questions among the paid ones
 
     @property
     def paid(self) -> int:
-        """Questions that cost something: open ones, and those that people answered."""
+        """Questions that cost something: open and answered ones."""
         said = self.answered + self.no + self.none - self.refunded
         return self.open + said + self.forgotten
 
@@ -152,20 +152,20 @@ class AskedCounts:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """All that a turn of the learner depends on; written before the turn is taken."""
+    """Everything that a turn of the learner depends on, written before the turn starts."""
 
     number: int
     samples: tuple[str, ...]
     allowance: int
-    audit: tuple[str, ...] = ()  # of the samples, to be asked about whatever the method thinks
-    settled: tuple[int, ...] = ()  # questions whose outcome is learned from in this turn
-    forgotten: tuple[str, ...] = ()  # samples that must leave the learner's memory first
+    audit: tuple[str, ...] = ()  # samples to ask about, whatever the method chooses
+    settled: tuple[int, ...] = ()  # questions whose outcome this turn learns from
+    forgotten: tuple[str, ...] = ()  # samples to remove from the learner's memory first
     at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TurnNumbers:
-    """What came of a turn, for the dashboard."""
+    """Results of a turn, for the dashboard."""
 
     number: int
     at: float
@@ -174,13 +174,13 @@ class TurnNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A model that was saved, and what became of it."""
+    """A saved model version and its state."""
 
     number: int  # 0 is the source model
     turn: int
     file: str  # name within the folder of versions
     weights: str  # hash of the weights
-    labels: int  # received when it was made
+    labels: int  # received when it was created
     at: float
     gate: Gate | None = None
 
@@ -197,7 +197,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """From when on which version answers requests."""
+    """Which version is served since when."""
 
     number: int
     version: int
@@ -208,7 +208,7 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A line of the log of everything that happened."""
+    """A line of the event log."""
 
     number: int
     at: float
@@ -219,7 +219,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Who may do what; the token itself is not kept."""
+    """A person's role. The token itself is not stored."""
 
     name: str
     role: Role
@@ -229,14 +229,14 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class LabelRules:
-    """When an answer counts, and how long things take."""
+    """When an answer counts, and the timeouts."""
 
     policy: Policy = "first"  # which of several answers counts
     answers: int = 1  # people who answer each question, for majority and reliability
-    lease_seconds: float = 60.0  # a question is shown to one person only for this time
-    settle_seconds: float = 5.0  # the answer that decides a question can be undone for this time
-    expiry_seconds: float = 86_400.0  # a question without a decision is closed after this time
-    classes: int | None = None  # of the model, to refuse other labels; None if it is not known
+    lease_seconds: float = 60.0  # for this time a question is leased to one person only
+    settle_seconds: float = 5.0  # for this time the deciding answer can be undone
+    expiry_seconds: float = 86_400.0  # an undecided question is closed after this time
+    classes: int | None = None  # of the model, to refuse other labels; None if unknown
 
     def __post_init__(self) -> None:
         check_choice("LabelRules", "policy", self.policy, get_args(Policy))
@@ -246,5 +246,5 @@ class LabelRules:
 
     @property
     def places(self) -> int:
-        """People who are asked about each question, if they agree."""
+        """People to ask about each question, if they agree."""
         return self.answers if self.policy in SEVERAL else 1

@@ -1,4 +1,4 @@
-"""SampleStore: what came in requests, until it is no longer needed or must be forgotten."""
+"""SampleStore: samples from requests, until they are no longer needed or must be forgotten."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from attakit.service.storage.retention import forget_sample, remove_contents
 from attakit.service.storage.rows import SampleState, ServedSample, field_values
 from attakit.service.storage.tables import is_text, questions, samples, turns
 
-_ARRAY = b"\x93NUMPY"  # how the file of an array begins
+_ARRAY = b"\x93NUMPY"  # first bytes of an array file
 
 
 class SampleStore:
-    """Samples in the order of arrival, with their contents as long as these are kept."""
+    """Samples in order of arrival, with their contents while these are stored."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, served: Sequence[ServedSample]) -> None:
-        """Keep samples that were answered; one that is there already is left as it is."""
+        """Store answered samples. Existing ones stay unchanged."""
         if not served:
             return
         with self._database.write(exclusive=False) as connection:
             connection.execute(_insert(connection), [_values(one) for one in served])
 
     def get(self, sample: str) -> ServedSample | None:
-        """One sample with its content, if it is known."""
+        """Return one sample with its content, if it exists."""
         if not is_text(sample):
             return None
         found = self._database.find(ServedSample, select(samples).where(samples.c.sample == sample))
         return found[0] if found else None
 
     def contents(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Contents by sample; those that were removed are left out."""
+        """Return contents by sample, without removed ones."""
         query = select(samples.c.sample, samples.c.content).where(
             samples.c.sample.in_(names), samples.c.content.is_not(None)
         )
@@ -45,50 +45,50 @@ class SampleStore:
             return {row.sample: row.content for row in connection.execute(query)}
 
     def about(self, sample: str) -> ServedSample | None:
-        """One sample without its content, which may be large, if it is known."""
+        """Return one sample without its content, which may be large, if it exists."""
         columns = [one for one in samples.c if one.name != "content"]
         query = select(*columns, null().label("content")).where(samples.c.sample == sample)
         found = self._database.find(ServedSample, query)
         return found[0] if found else None
 
     def array(self, sample: str) -> bytes | None:
-        """The content of a sample if it is an array."""
+        """Return the content of a sample if it is an array."""
         start = func.substr(samples.c.content, 1, len(_ARRAY)) == _ARRAY
         query = select(samples.c.content).where(samples.c.sample == sample, start)
         found = self._database.scalar(query)
         return None if found is None else bytes(found)
 
     def guesses(self, names: Sequence[str]) -> dict[str, int]:
-        """What was answered to each sample, without its content."""
+        """Return the prediction for each sample, without its content."""
         query = select(samples.c.sample, samples.c.guess).where(samples.c.sample.in_(names))
         with self._database.read() as connection:
             return {row.sample: row.guess for row in connection.execute(query)}
 
     def untaken_names(self) -> tuple[str, ...]:
-        """All samples that no turn has taken yet, oldest first, without their contents."""
+        """Return all samples that no turn has used yet, oldest first, without their contents."""
         query = select(samples.c.sample).where(_untaken()).order_by(samples.c.number)
         with self._database.read() as connection:
             return tuple(connection.scalars(query))
 
     def untaken_count(self) -> int:
-        """How many samples no turn has taken yet."""
+        """Count the samples that no turn has used yet."""
         return int(self._scalar(func.count()) or 0)
 
     def untaken_bytes(self) -> int:
-        """How large the contents are that no turn has taken yet."""
+        """Return the size of the contents that no turn has used yet."""
         return int(self._scalar(func.sum(samples.c.size)) or 0)
 
     def oldest_untaken(self) -> float | None:
-        """When the oldest sample came that no turn has taken yet."""
+        """Return when the oldest sample arrived that no turn has used yet."""
         oldest = self._scalar(func.min(samples.c.at))
         return None if oldest is None else float(oldest)
 
     def count(self) -> int:
-        """How many samples ever came, also those that were removed since."""
+        """Count all samples that ever arrived, including removed ones."""
         return int(self._database.scalar(select(func.max(samples.c.number))) or 0)
 
     def state(self, sample: str) -> SampleState | None:
-        """What became of a sample; None if it is not known."""
+        """Return the state of a sample; None if it is unknown."""
         if not is_text(sample):
             return None
         query = select(
@@ -111,24 +111,24 @@ class SampleStore:
     def clean(
         self, images: int, days: float, megabytes: float, saved_turn: int, audit_window: int = 200
     ) -> int:
-        """Remove the oldest contents that are beyond a limit and no longer needed.
+        """Remove the oldest contents that exceed a limit and are no longer needed.
 
-        Of a sample that was never asked about nothing is left. Samples that wait for the learner
-        are removed too, oldest first: a learner that stands still must not fill the disk.
+        Samples without a question are removed completely. Samples that wait for the learner are
+        removed too, oldest first: a stopped learner must not fill the disk.
 
         Parameters
         ----------
         images, days, megabytes
-            How many contents, of what age and what size together may stay.
+            Maximum number, age and total size of contents.
         saved_turn
-            Turn of the learner's last checkpoint: samples of later turns are still needed.
+            Turn of the learner's last checkpoint. Samples of later turns are still needed.
         audit_window
-            Newest settled audit questions, whose samples are still needed.
+            Number of newest settled audit questions whose samples are still needed.
 
         Returns
         -------
         int
-            Contents removed.
+            Number of removed contents.
         """
         oldest = self._database.clock() - days * 86_400
         with self._database.write() as connection:
@@ -137,7 +137,7 @@ class SampleStore:
             )
 
     def forget(self, sample: str, who: str) -> bool:
-        """Remove content, guess and answers of a sample for good; False if there is nothing."""
+        """Remove content, guess and answers of a sample for good; False if nothing exists."""
         if not is_text(sample):
             return False
         with self._database.write() as connection:
@@ -147,7 +147,7 @@ class SampleStore:
         return done
 
     def to_forget(self) -> tuple[str, ...]:
-        """Samples that the learner took and must still drop from its memory."""
+        """Return samples that the learner must still remove from its memory."""
         query = (
             select(samples.c.sample)
             .where(

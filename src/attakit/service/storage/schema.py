@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HEAD = "0006"  # the newest revision in `migrations/`
-_FIRST = "0001"  # of databases from before there were migrations
+_FIRST = "0001"  # of databases from before migrations existed
 _MIGRATIONS = Path(__file__).with_name("migrations")
-_MARKER = {"name": "schema", "value": 2}  # for versions without migrations, which refuse this value
+_MARKER = {"name": "schema", "value": 2}  # versions without migrations refuse this value
 
 
 def find_revision(connection: Connection) -> str | None:
-    """The revision of the tables; None if the database has none of ours."""
+    """Return the revision of the tables; None if the database has none of ours."""
     inspector = inspect(connection)
     if inspector.has_table(revisions.name):
         return connection.scalar(select(revisions.c.version_num))
@@ -42,9 +42,9 @@ def create_tables(connection: Connection) -> None:
 
 
 def find_migrations(found: str | None, name: str) -> list[Script]:
-    """The migrations after a revision, oldest first; `StateError` for a revision from elsewhere.
+    """Return the migrations after a revision, oldest first; `StateError` for an unknown one.
 
-    `name` is what an error calls the database.
+    `name` is the database's name in errors.
     """
     from alembic.script import ScriptDirectory  # noqa: PLC0415  as below
 
@@ -54,17 +54,17 @@ def find_migrations(found: str | None, name: str) -> list[Script]:
     if found not in known:
         raise StateError(
             f"Storage: {name} has tables that this version of attakit does not know (revision "
-            f"{found!r}, the newest known is {HEAD!r}). Install the version of attakit that made "
-            f"them, or a newer one; or use another folder or database."
+            f"{found!r}, the newest known is {HEAD!r}). Install the version of attakit that "
+            "created them, or a newer one. Or use another folder or database."
         )
     return oldest_first[known.index(found) :]
 
 
 def upgrade_tables(connection: Connection, migrations: Sequence[Script], name: str) -> None:
-    """Run migrations in the transaction of the connection, which no other writer may share.
+    """Run migrations in the connection's transaction, which no other writer may share.
 
-    On SQLite foreign keys must be off: a table is copied into a new one, and removing the old one
-    would remove what refers to it.
+    On SQLite, foreign keys must be off: a table is copied into a new one, and removing the old one
+    would remove rows that refer to it.
     """
     # Alembic takes 0.2 seconds to import, and only an upgrade needs it.
     from alembic.operations import Operations  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""When a question is closed, and with which label: by votes, or by how reliable people are."""
+"""When a question is closed, and with which label: by votes, or by people's reliability."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from attakit.service.storage.retention import asks_class
 from attakit.service.storage.rows import LabelRules
 from attakit.service.storage.tables import add_event, answers, leases, put_fact, questions
 
-ANNOTATORS = "annotators"  # the fact that holds how reliable each person is
-_NEWEST = 1000  # answers that the estimate is made from: people change, and it must not take long
+ANNOTATORS = "annotators"  # the fact that stores people's reliability
+_NEWEST = 1000  # newest answers used: people change, and it must be fast
 
 
 def is_due(rules: LabelRules, now: float) -> ColumnElement[bool]:
-    """Whether a question can be closed: decided long enough ago, or expired and not leased."""
+    """Select whether a question can be closed: decided long enough ago, or expired and unleased."""
     shown = exists().where(leases.c.question == questions.c.question, leases.c.until > now)
     ripe = questions.c.decided <= now - rules.settle_seconds
     stale = questions.c.at <= now - rules.expiry_seconds
@@ -29,7 +29,7 @@ def is_due(rules: LabelRules, now: float) -> ColumnElement[bool]:
 
 
 def settle_due(connection: Connection, rules: LabelRules, now: float) -> int:
-    """Close every question that is due, and return how many these are."""
+    """Close every question that is due, and return their number."""
     due = connection.execute(
         select(questions).where(is_due(rules, now)).order_by(questions.c.question)
     ).all()
@@ -56,7 +56,7 @@ def _settle(
 
 
 def _estimate(connection: Connection, rules: LabelRules) -> Consensus:
-    """What the newest answers say about samples and people, and keep it for the dashboard."""
+    """Estimate labels and reliability from the newest answers, and store it for the dashboard."""
     query = (
         select(answers.c.question, answers.c.annotator, answers.c.label)
         .join(questions, questions.c.question == answers.c.question)

@@ -1,4 +1,4 @@
-"""What SQLite needs: a write-ahead log, waiting for other writers, copies before an upgrade."""
+"""SQLite specifics: write-ahead log, waiting for other writers, copies before an upgrade."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _BACKUP = ".before-upgrade-from-"
 
 
 def make_file(path: str) -> None:
-    """SQLite would let everybody read a new file, and its journals have the mode of the file."""
-    if not path.startswith("file:"):  # an address for SQLite itself
-        with suppress(OSError):  # which SQLite meets again, and is then explained
+    """Create a private file. SQLite would make it world-readable, and journals copy its mode."""
+    if not path.startswith("file:"):  # a URI for SQLite itself
+        with suppress(OSError):  # SQLite fails in the same way, with an explanation
             make_private_file(Path(path))
 
 
 def set_up(raw: Any, _record: Any) -> None:
-    """Make a new connection one on which committed transactions survive a loss of power."""
-    raw.isolation_level = None  # transactions begin where we say, not at the first change
+    """Set up a connection whose committed transactions survive a power cut."""
+    raw.isolation_level = None  # transactions begin explicitly, not at the first change
     raw.execute(f"PRAGMA {_PATIENT}").close()
-    # While another connection does the same in a new file, SQLite refuses at once.
+    # SQLite fails at once if another connection does the same in a new file.
     _retry_while_busy(lambda: raw.execute("PRAGMA journal_mode = WAL").close())
     for setting in (
         "synchronous = FULL",
         "foreign_keys = ON",
-        "secure_delete = ON",  # what is forgotten is overwritten
+        "secure_delete = ON",  # forgotten data is overwritten
     ):
         raw.execute(f"PRAGMA {setting}").close()
 
@@ -60,12 +60,12 @@ def _retry_while_busy(attempt: Callable[[], object]) -> None:
 
 
 def _is_busy(error: BaseException | None) -> bool:
-    """Whether the database is locked: the lowest byte of the code says so, whatever the reason."""
+    """True if the database is locked. The lowest byte of the code says so, for any reason."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def begin(connection: Connection) -> None:
-    """Begin a transaction, of one writer at a time if it is made with the option `writes`."""
+    """Begin a transaction; with the option `writes`, one writer at a time."""
     if connection.get_execution_options().get("writes"):
         _begin_to_write(connection)
     else:
@@ -73,8 +73,11 @@ def begin(connection: Connection) -> None:
 
 
 def _begin_to_write(connection: Connection) -> None:
-    """Wait for other writers, and check often. SQLite itself checks less and less often, so that
-    one busy writer could keep another waiting for seconds."""
+    """Wait for other writers, and check often.
+
+    SQLite itself checks less and less often, so that one busy writer could block another for
+    seconds.
+    """
     connection.exec_driver_sql("PRAGMA busy_timeout = 0")
     try:
         _retry_while_busy(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"))
@@ -83,20 +86,20 @@ def _begin_to_write(connection: Connection) -> None:
 
 
 def raw_connection(connection: Connection) -> sqlite3.Connection:
-    """The connection of Python's own SQLite module, on which no transaction begins by itself."""
+    """Return the connection of Python's SQLite module, which begins no transaction implicitly."""
     raw = connection.connection.driver_connection
     assert isinstance(raw, sqlite3.Connection)
     return raw
 
 
 def _file(raw: sqlite3.Connection) -> Path:
-    """The file of a database, also if the URL says it in SQLite's own way."""
+    """Return the file of a database, also if the URL is in SQLite's own form."""
     return Path(raw.execute("PRAGMA database_list").fetchone()[2])
 
 
 @contextmanager
 def without_foreign_keys(connection: Connection) -> Iterator[None]:
-    """Let SQLite remove a table that others refer to; it changes this only between transactions."""
+    """Let SQLite remove a table that others refer to. It allows this only between transactions."""
     if connection.dialect.name != "sqlite":
         yield
         return
@@ -108,7 +111,7 @@ def without_foreign_keys(connection: Connection) -> Iterator[None]:
 
 
 def back_up(raw: sqlite3.Connection, revision: str) -> None:
-    """Copy a database to a file in the same folder, for its owner alone."""
+    """Copy a database to a private file in the same folder."""
     file = _file(raw)
     copy = file.with_name(f"{file.name}{_BACKUP}{revision}")
     try:
@@ -121,15 +124,15 @@ def back_up(raw: sqlite3.Connection, revision: str) -> None:
                 target.close()
     except (OSError, sqlite3.Error) as error:
         raise StateError(
-            f"Storage: the SQLite database {file} must be upgraded, and cannot be copied to "
+            f"Storage: the SQLite database {file} must be upgraded, but cannot be copied to "
             f"{copy.name} before ({error}). Nothing was changed. Free some space, or make its "
-            f"folder writable, and start again."
+            "folder writable, and start again."
         ) from error
     log.warning("the database is upgraded; a copy from before the upgrade is in %s", copy)
 
 
 def wipe(raw: sqlite3.Connection) -> None:
-    """Overwrite what was deleted in the journal too, and remove copies from before an upgrade."""
+    """Overwrite deleted data in the journal too, and remove copies from before an upgrade."""
     raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
     file = _file(raw)
     for copy in file.parent.glob(f"{glob.escape(file.name)}{_BACKUP}*"):

@@ -1,4 +1,4 @@
-"""Storage: all that a service remembers, in one database."""
+"""Storage: everything that a service stores, in one database."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class KeyValueStore:
         self._database = database
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of that name, or the default if it was never set."""
+        """Return the value with this name, or the default if it was never set."""
         query = select(facts.c.value).where(facts.c.name == name)
         with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
         return default if row is None else row.value
 
     def set(self, name: str, value: Any) -> None:
-        """Set a value, which must be one that JSON knows."""
+        """Set a value. It must be JSON."""
         with self._database.write() as connection:
             put_fact(connection, name, value)
 
     def change(self, name: str, change: Callable[[Any], Any]) -> Any:
-        """Replace a value by a function of it (None if it was never set), and return the new one.
+        """Replace a value by a function of it (None if never set), and return the new value.
 
-        No other process sets it meanwhile.
+        No other process can set it meanwhile.
         """
         with self._database.write() as connection:
             before = connection.scalar(select(facts.c.value).where(facts.c.name == name))
@@ -59,7 +59,7 @@ class KeyValueStore:
 
 
 class EventStore:
-    """Reads the log of everything that happened, and adds what the other stores do not."""
+    """Reads the event log, and adds events that other stores do not add."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -72,7 +72,7 @@ class EventStore:
     def recent(
         self, limit: int, kind: str | None = None, *, without: Sequence[str] = ()
     ) -> tuple[Event, ...]:
-        """The newest lines, newest first: of one kind, or of all but some."""
+        """Return the newest events, newest first: of one kind, or of all but some."""
         query = select(events).order_by(events.c.number.desc()).limit(limit)
         if kind is not None:
             query = query.where(events.c.kind == kind)
@@ -95,16 +95,16 @@ class Storage:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several machines can work on it: on PostgreSQL, not on a file of SQLite."""
+        """True if several machines can use it: with PostgreSQL, not with an SQLite file."""
         return not self._database.is_sqlite
 
     def claim(self, name: str) -> Claim:
-        """A role of that name, for one process of the deployment at a time."""
+        """Return a role with this name, for one process of the deployment at a time."""
         return Claim(self._database, name)
 
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
-        """Inside, no other process of the deployment is inside the same; wait for it."""
+        """Run the block in one process of the deployment at a time; others wait."""
         claim = self.claim(name)
         deadline = time.monotonic() + _PATIENCE
         try:
@@ -112,7 +112,7 @@ class Storage:
                 if time.monotonic() > deadline:
                     raise StateError(
                         f"Storage: another process has not finished {name!r} within "
-                        f"{_PATIENCE:.0f} s. Look at its log."
+                        f"{_PATIENCE:.0f} s. Check its log."
                     )
                 time.sleep(_POLL_SECONDS)
             yield
@@ -137,7 +137,7 @@ def open_storage(
     labels: LabelRules | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Storage:
-    """Open what a service remembers; the tables are made on first use.
+    """Open the storage of a service. Tables are created on first use.
 
     Parameters
     ----------
@@ -164,10 +164,11 @@ def open_storage(
 
 
 def make_service_folder(folder: Path) -> None:
-    """Make the folder of a service, for its user alone, or raise `SettingError`."""
+    """Create the private folder of a service, or raise `SettingError`."""
     try:
         make_private_folder(folder)
     except OSError as error:
         raise SettingError(
-            f"Storage: the folder {folder} cannot be made ({error.strerror}). Choose another one."
+            f"Storage: the folder {folder} cannot be created ({error.strerror}). "
+            f"Choose another one."
         ) from error

@@ -1,6 +1,6 @@
 """The tables of the database. Rows of the log (answers, promotions, gates, events) never change.
 
-A change of a table needs a migration in `migrations/` that changes existing databases alike.
+A change of a table needs a migration in `migrations/` that changes existing databases too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-# SQLite counts up by itself only for a plain INTEGER.
+# SQLite counts up automatically only for a plain INTEGER.
 RowNumber = BigInteger().with_variant(Integer, "sqlite")
 _LARGEST_NUMBER = 2**63 - 1
 
@@ -68,22 +68,22 @@ def _as_tuple(value: Any) -> Any:
 
 
 def counted(name: str) -> Column[int]:
-    """A primary key that the database counts up."""
+    """Return a primary key that the database counts up."""
     return Column(name, RowNumber, primary_key=True, autoincrement=True)
 
 
 def required(**kinds: Any) -> list[Column[Any]]:
-    """Columns that are never null, by name."""
+    """Return columns that are never null, by name."""
     return [Column(name, kind, nullable=False) for name, kind in kinds.items()]
 
 
 def optional(**kinds: Any) -> list[Column[Any]]:
-    """Columns that may be null, by name."""
+    """Return columns that may be null, by name."""
     return [Column(name, kind) for name, kind in kinds.items()]
 
 
 def is_text(value: str) -> bool:
-    """Whether both databases can keep a text: no zero character, no halves of characters.
+    """True if both databases can store a text: no zero character, no halves of characters.
 
     >>> is_text("cat"), is_text("c\\x00t"), is_text("\\ud800")
     (True, False, False)
@@ -98,7 +98,7 @@ def is_text(value: str) -> bool:
 
 
 def is_number(value: int) -> bool:
-    """Whether a number can be one that the database gave.
+    """True if a number can be one that the database assigned.
 
     >>> is_number(7), is_number(-1), is_number(10**30)
     (True, False, False)
@@ -106,7 +106,7 @@ def is_number(value: int) -> bool:
     return 0 <= value <= _LARGEST_NUMBER
 
 
-# Where Alembic keeps the revision of the tables, under a name that no other program uses.
+# Alembic's table for the revision, under a name that no other program uses.
 revisions = Table(
     "attakit_revision",
     metadata,
@@ -127,14 +127,14 @@ samples = Table(
     counted("number"),
     Column("sample", String, nullable=False, unique=True),
     *optional(content=LargeBinary),
-    *required(size=Integer),  # of the content, in bytes; 0 once it is removed
+    *required(size=Integer),  # of the content, in bytes; 0 if removed
     *required(version=Integer, guess=Integer, confidence=Float, entropy=Float),
     Column("at", Float, nullable=False, index=True),
-    Column("turn", Integer, index=True),  # of the learner that took it; null before
+    Column("turn", Integer, index=True),  # the learner's turn that used it; null before
     *optional(forgotten=Float),
-    *optional(forgotten_turn=Integer),  # of the learner that dropped it from its memory
+    *optional(forgotten_turn=Integer),  # the turn that removed it from the learner's memory
     *optional(caller_id=String, text=String, notes=JSON(none_as_null=True)),  # from the caller
-    sqlite_autoincrement=True,  # the number of a row that was removed is not given again
+    sqlite_autoincrement=True,  # the number of a removed row is never used again
 )
 
 questions = Table(
@@ -145,14 +145,14 @@ questions = Table(
     *required(turn=Integer, purpose=String, version=Integer, score=Float),
     *required(guesses=TuplesColumn, at=Float, state=String),
     *optional(label=Integer),
-    *required(wanted=Integer),  # people still to be asked
-    *optional(decided=Float),  # when the answer came that will count unless it is withdrawn
+    *required(wanted=Integer),  # people still to ask
+    *optional(decided=Float),  # when the answer arrived that counts unless withdrawn
     *optional(settled=Float),
-    *optional(taken=Integer),  # turn of the learner that took the outcome
-    *optional(source_guess=Integer, source_entropy=Float),  # of the source model; null of old
-    *optional(proposed=Integer),  # class of a yes/no question; -1 once it is forgotten
-    *optional(refunded=Boolean),  # of old "none of these", which were not paid for
-    *optional(weight=Float),  # how far to trust the label; null is an answer as usual
+    *optional(taken=Integer),  # turn of the learner that used the outcome
+    *optional(source_guess=Integer, source_entropy=Float),  # the source model's; null if old
+    *optional(proposed=Integer),  # class of a yes/no question; -1 if forgotten
+    *optional(refunded=Boolean),  # an old "none of these", which was not paid
+    *optional(weight=Float),  # how far to trust the label; null is a normal answer
     *optional(chances=TuplesColumn(none_as_null=True)),  # of each class, by several people
     UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
@@ -193,7 +193,7 @@ turns = Table(
         forgotten=TuplesColumn,
     ),
     *required(at=Float),
-    *optional(numbers=NumbersColumn),  # what came of it, for the dashboard; null before it is done
+    *optional(numbers=NumbersColumn),  # results for the dashboard; null until finished
 )
 
 versions = Table(
@@ -215,7 +215,7 @@ promotions = Table(
     "promotions",
     metadata,
     counted("promotion"),
-    Column("key", String, unique=True),  # of a promotion that may be asked for twice
+    Column("key", String, unique=True),  # of a promotion that may be requested twice
     Column("version", ForeignKey("versions.number"), nullable=False),
     *required(reason=String, who=String, at=Float),
 )
@@ -241,15 +241,15 @@ tokens = Table(
 
 
 def add_event(connection: Connection, at: float, kind: str, who: str, **details: Any) -> None:
-    """Add a line to the log, in the transaction of what it reports.
+    """Add a line to the log, in the transaction of the event.
 
-    Labels are never written here: they must be forgotten with their sample, and this log stays.
+    Never write labels here: they must be forgotten with their sample, but this log stays.
     """
     connection.execute(events.insert().values(at=at, kind=kind, who=who, details=details))
 
 
 def put_fact(connection: Connection, name: str, value: Any) -> None:
-    """Set a single value, which must be one that JSON knows."""
+    """Set a single value. It must be JSON."""
     same_name = facts.c.name == name
     changed = connection.execute(facts.update().where(same_name).values(value=value))
     if changed.rowcount == 0:

@@ -1,4 +1,4 @@
-"""TokenStore: who may do what. Tokens are shown once and kept as hashes."""
+"""TokenStore: who may do what. Tokens are shown once and stored as hashes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from attakit.service.storage.database import Database
 from attakit.service.storage.rows import Role, Token
 from attakit.service.storage.tables import add_event, tokens
 
-RESERVED = ("learner", "local", "service")  # who these are is known without a token
+RESERVED = ("learner", "local", "service")  # they are identified without a token
 _LONGEST = 64
 
 
 class TokenStore:
-    """Tokens by name; a name is used once, so that the log says who it was."""
+    """Tokens by name. A name is used only once, so that the log is unambiguous."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def create(self, name: str, role: Role, who: str = "local") -> str:
-        """Make a token and return it; it cannot be shown again."""
+        """Create a token and return it; it cannot be shown again."""
         _check_name(name)
         check_choice("Token", "role", role, get_args(Role))
-        # 256 random bits cannot be guessed, so a plain hash keeps them as well as a slow one.
+        # 256 random bits cannot be guessed, so a plain hash is as safe as a slow one.
         token = f"atk_{secrets.token_urlsafe(32)}"
         now = self._database.clock()
         with self._database.write() as connection:
@@ -43,20 +43,20 @@ class TokenStore:
         return token
 
     def valid(self) -> dict[str, tuple[str, Role]]:
-        """Name and role of each token that is not revoked, by the hash of the token.
+        """Return name and role of each valid token, by the hash of the token.
 
-        To look up a hash takes a time that says nothing about the token.
+        The time of a hash lookup reveals nothing about the token.
         """
         with self._database.read() as connection:
             rows = connection.execute(select(tokens).where(tokens.c.revoked.is_(None))).all()
         return {row.hash: (row.name, row.role) for row in rows}
 
     def check(self, token: str) -> tuple[str, Role] | None:
-        """Whose token it is and what they may do; None for no token of ours or a revoked one."""
+        """Return the owner and role of a token; None if it is unknown or revoked."""
         return self.valid().get(hash_token(token))
 
     def revoke(self, name: str, who: str = "local") -> None:
-        """Let a token count no more."""
+        """Revoke a token."""
         now = self._database.clock()
         with self._database.write() as connection:
             known = connection.scalars(select(tokens.c.name)).all()
@@ -67,7 +67,7 @@ class TokenStore:
                 add_event(connection, now, "token revoked", who, name=name)
 
     def all(self) -> tuple[Token, ...]:
-        """All tokens that ever were, without the tokens themselves."""
+        """Return all tokens ever created, without the tokens themselves."""
         query = select(tokens).order_by(tokens.c.created, tokens.c.name)
         return self._database.find(Token, query)
 
@@ -77,7 +77,7 @@ class TokenStore:
 
 
 def hash_token(token: str) -> str:
-    """Return what is kept of a token."""
+    """Return the hash that is stored instead of a token."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

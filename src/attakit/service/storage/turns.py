@@ -1,4 +1,4 @@
-"""TurnStore: what each turn of the learner depends on, and what came of it."""
+"""TurnStore: what each turn of the learner depends on, and its results."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from attakit.service.storage.tables import questions, samples, turns
 
 
 class TurnStore:
-    """The log from which the learner can be brought to the same state again."""
+    """The log from which the learner's state can be restored."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def plan(self, turn: Turn, passed: Sequence[str] = ()) -> None:
-        """Write a turn before it is taken, and mark what it takes; harmless if done twice.
+        """Write a turn before it starts, and mark what it uses. Safe to call twice.
 
-        `passed` are samples that waited too, and that no turn will take.
+        `passed` are waiting samples that no turn will use.
         """
         with self._database.write() as connection:
             if not _is_planned(connection, turn):
@@ -30,34 +30,34 @@ class TurnStore:
                 _take(connection, turn, passed)
 
     def after(self, number: int) -> tuple[Turn, ...]:
-        """All turns after that one, in order."""
+        """Return all turns after this one, in order."""
         query = select(turns).where(turns.c.number > number).order_by(turns.c.number)
         return self._database.find(Turn, query)
 
     def last(self) -> int:
-        """Number of the newest turn; -1 before the first."""
+        """Return the number of the newest turn; -1 before the first."""
         with self._database.read() as connection:
             return _last(connection)
 
     def finish(self, number: int, numbers: Mapping[str, float]) -> None:
-        """Keep what came of a turn, for the dashboard."""
+        """Store the results of a turn, for the dashboard."""
         with self._database.write() as connection:
             this = turns.c.number == number
             changed = connection.execute(turns.update().where(this).values(numbers=numbers))
             if changed.rowcount == 0:
                 raise StateError(
-                    f"Turns: turn {number} cannot be finished, it was never planned. "
-                    f"Plan it before it is taken."
+                    f"Turns: turn {number} cannot be finished because it was never planned. Plan "
+                    "it before you take it."
                 )
 
     def recent(self, limit: int) -> tuple[tuple[Turn, Mapping[str, float] | None], ...]:
-        """The newest turns with what came of them, newest first; None for one not finished."""
+        """Return the newest turns with their results, newest first; None for an unfinished one."""
         query = select(turns).order_by(turns.c.number.desc()).limit(limit)
         with self._database.read() as connection:
             return tuple((read_row(Turn, row), row.numbers) for row in connection.execute(query))
 
     def series(self, since: float, points: int) -> tuple[TurnNumbers, ...]:
-        """Finished turns since a time, oldest first; of many, evenly spaced ones and the newest."""
+        """Return finished turns since a time, oldest first: evenly spaced ones and the newest."""
         wanted = and_(turns.c.at >= since, turns.c.numbers.is_not(None))
         bounds = select(func.min(turns.c.number), func.max(turns.c.number)).where(wanted)
         with self._database.read() as connection:
@@ -76,15 +76,15 @@ def _last(connection: Connection) -> int:
 
 
 def _is_planned(connection: Connection, turn: Turn) -> bool:
-    """Whether this very turn was written before."""
+    """True if this very turn was written before."""
     row = connection.execute(select(turns).where(turns.c.number == turn.number)).one_or_none()
     if row is not None and replace(read_row(Turn, row), at=turn.at) == turn:
         return True
     expected = _last(connection) + 1
     if turn.number != expected:
         raise StateError(
-            f"Turns: turn {turn.number} cannot be planned, the next one is {expected}. "
-            f"Let only one learner work on a database."
+            f"Turns: turn {turn.number} cannot be planned because the next one is {expected}. Let "
+            "only one learner work on a database."
         )
     return False
 

@@ -1,4 +1,4 @@
-"""VersionStore: models that were saved, what they proved, and which one answers."""
+"""VersionStore: saved models, their gate results, and which one is served."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LEARNER = "learner"
 
 
 class VersionStore:
-    """Versions, gates and promotions; none of them is ever changed."""
+    """Versions, gates and promotions. None of them ever changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, version: Version) -> Version:
-        """Record a saved model; if one of the same turn is there, that one is returned."""
+        """Record a saved model; if one of the same turn exists, return that one."""
         with self._database.write() as connection:
             known = connection.execute(
                 _versions().where(versions.c.turn == version.turn)
@@ -33,21 +33,21 @@ class VersionStore:
             return _add(connection, version, self._database.clock())
 
     def next_number(self) -> int:
-        """Number that no version has yet."""
+        """Return a number that no version has yet."""
         with self._database.read() as connection:
             return _next_number(connection)
 
     def gate(self, number: int, gate: Gate) -> None:
-        """Record what a version proved; what was recorded first stays."""
+        """Record the gate's result for a version. The first record stays."""
         with self._database.write() as connection:
             _check_known(connection, number)
             _add_gate(connection, number, gate, self._database.clock())
 
     def pass_gate(self, number: int, gate: Gate, after: Promotion) -> Gate:
-        """Record that a version passed and let it answer, both or neither. Return what is recorded.
+        """Record that a version passed and serve it, both or neither. Return what is recorded.
 
-        `after` is the promotion that held while the version was judged. If another one holds now,
-        a person chose meanwhile, and the version is held back.
+        `after` is the promotion that was current while the version was judged. If another one is
+        current now, a person has chosen, and the version is held back.
         """
         now = self._database.clock()
         with self._database.write() as connection:
@@ -71,17 +71,17 @@ class VersionStore:
         key: str | None = None,
         after: Promotion | None = None,
     ) -> bool:
-        """Let a version answer from now on, and return whether it was promoted now.
+        """Serve a version from now on; returns True if it was promoted now.
 
         Parameters
         ----------
         number, reason, who
-            The version, one sentence for people, and who promotes it.
+            The version, one sentence for people, and the person or process that promotes it.
         key
-            A promotion with the key of an earlier one is left out: a turn that is taken again
-            must not undo what people chose since.
+            A promotion with the key of an earlier one is ignored: a repeated turn must not undo
+            what people chose since.
         after
-            A promotion that must still hold, else this one is left out.
+            A promotion that must still be current, otherwise this one is ignored.
         """
         now = self._database.clock()
         with self._database.write() as connection:
@@ -97,12 +97,12 @@ class VersionStore:
         return True
 
     def current(self) -> Promotion | None:
-        """The promotion that holds now, if there was any."""
+        """Return the current promotion, if there was any."""
         newest = self.promotions(limit=1)
         return newest[0] if newest else None
 
     def all(self) -> tuple[Version, ...]:
-        """All versions with their gates, oldest first. After months these may be many."""
+        """Return all versions with their gates, oldest first. After months there may be many."""
         return self._find(_versions().order_by(versions.c.number))
 
     def recent(self, limit: int) -> tuple[Version, ...]:
@@ -110,17 +110,17 @@ class VersionStore:
         return self._find(_versions().order_by(versions.c.number.desc()).limit(limit))
 
     def get(self, numbers: Iterable[int]) -> dict[int, Version]:
-        """Versions by number; those that are not known are left out."""
+        """Return versions by number, without unknown ones."""
         known = versions.c.number.in_([number for number in numbers if is_number(number)])
         return {one.number: one for one in self._find(_versions().where(known))}
 
     def of_turn(self, turn: int) -> Version | None:
-        """The version that a turn made, if it made one."""
+        """Return the version that a turn created, if any."""
         found = self._find(_versions().where(versions.c.turn == turn))
         return found[0] if found else None
 
     def known_files(self, files: Iterable[str]) -> tuple[str, ...]:
-        """Those of some files that belong to versions."""
+        """Return those of some files that belong to versions."""
         these = select(versions.c.file).where(versions.c.file.in_([*files]))
         with self._database.read() as connection:
             return tuple(connection.scalars(these))
@@ -158,8 +158,8 @@ def _add(connection: Connection, version: Version, now: float) -> Version:
     expected = _next_number(connection)
     if version.number != expected:
         raise StateError(
-            f"Versions: number {version.number} cannot be added, the next one is {expected}. "
-            f"Let only one learner work on a database."
+            f"Versions: number {version.number} cannot be added because the next one is "
+            f"{expected}. Let only one learner work on a database."
         )
     connection.execute(versions.insert().values(field_values(version, "gate")))
     details = {"version": version.number, "turn": version.turn, "weights": version.weights}

@@ -21,7 +21,7 @@ _FORM = f'Send "{NAME}": [{{"id": "…", "text": "…", "notes": {{"name": "valu
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a caller says about one input."""
+    """A caller's description of one input."""
 
     caller_id: str | None = None
     text: str | None = None
@@ -29,13 +29,13 @@ class About:
 
 
 def describe_about_field() -> dict[str, Any]:
-    """The field `about` of a form, for the OpenAPI description."""
+    """Return the field `about` of a form, for the OpenAPI description."""
     text = f"What you know about each file, as JSON. {_FORM}"
     return {"type": "string", "description": text, "example": '[{"id": "order 17"}]'}
 
 
 def describe_about(most: int) -> dict[str, Any]:
-    """The part `about` of a JSON request, for the OpenAPI description."""
+    """Return the part `about` of a JSON request, for the OpenAPI description."""
     texts = {"type": "string", "maxLength": LONGEST_NOTE}
     one = {
         "type": "object",
@@ -56,11 +56,11 @@ def read_about_field(text: str) -> tuple[About, ...]:
     try:
         return read_about(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise refuse(422, f"'{NAME}' is no JSON that can be read. {_FORM}") from error
+        raise refuse(422, f"'{NAME}' is not valid JSON. {_FORM}") from error
 
 
 def read_about(given: object) -> tuple[About, ...]:
-    """Read what is said about the inputs of a request, one entry for each.
+    """Read the descriptions of a request's inputs, one entry for each.
 
     >>> read_about([{"id": "order 17", "notes": {"machine": "B", "hours": 12}}])
     (About(caller_id='order 17', text=None, notes={'machine': 'B', 'hours': '12'}),)
@@ -71,7 +71,7 @@ def read_about(given: object) -> tuple[About, ...]:
 
 
 def check_count(about: tuple[About, ...], inputs: int) -> None:
-    """Refuse a request that says something about more or fewer inputs than it has."""
+    """Refuse a request with more or fewer descriptions than inputs."""
     if about and len(about) != inputs:
         raise refuse(
             422, f"'{NAME}' has {len(about)} entries for {inputs} inputs. Give one for each."
@@ -82,7 +82,7 @@ def _read_one(given: object) -> About:
     if given is None:
         return About()
     if not isinstance(given, dict) or not given.keys() <= _KEYS:
-        raise refuse(422, f"An entry of '{NAME}' has an id, a text and notes, and only that.")
+        raise refuse(422, f"An entry of '{NAME}' may only have an id, a text and notes.")
     return About(
         caller_id=_read_text(given.get("id"), "id", LONGEST_ID),
         text=_read_text(given.get("text"), "text", LONGEST_TEXT),

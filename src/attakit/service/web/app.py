@@ -61,10 +61,10 @@ _ROUTERS = (
     metrics,
 )
 _DESCRIPTION = (
-    "A classifier that answers at once, asks people about the few samples worth asking, learns "
-    'from their answers, and promotes what has proven itself. Errors are `{"error": "…"}`.'
+    "A classifier that answers at once, asks people about a few useful samples, learns from "
+    'their answers, and promotes versions that prove themselves. Errors are `{"error": "…"}`.'
 )
-_SHARES = 4  # a client may hold this part of the memory for bodies
+_SHARES = 4  # one client may hold this fraction of the memory for bodies
 _PREDICTING = 64  # large requests that are decoded or wait for the model at the same time
 _TOGETHER = 32  # small requests that are answered together at most
 
@@ -77,9 +77,9 @@ def create_app(
     clock: Callable[[], float] = time.time,
     learning: Callable[[], bool] = lambda: True,
 ) -> FastAPI:
-    """Put a service behind HTTP. The caller closes storage and predictor after the app has ended.
+    """Build the ASGI app of a service. The caller closes storage and predictor afterwards.
 
-    `clock` returns the time of day, `learning` whether the learner is alive.
+    `clock` returns the time of day; `learning` returns True if the learner is alive.
     """
     state = _make_state(storage, predictor, settings, clock, learning)
     app = FastAPI(
@@ -112,7 +112,7 @@ def create_app(
 
 def _body_limits(server: ServerTable) -> BodyLimits:
     largest = round(server.request_megabytes * 1e6)
-    # A limit below the largest request would reject that request for ever.
+    # A limit below the largest request would always reject that request.
     held = max(round(server.held_megabytes * 1e6), largest)
     return BodyLimits(
         upload=largest,
@@ -174,7 +174,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     workers: list[Worker] = [service.overview, service.writer, watch]
     if url := service.settings.labels.webhook:
         storage = service.storage
-        sender = storage.claim("webhook")  # one of the servers sends
+        sender = storage.claim("webhook")  # only one of the servers sends
         workers.append(Webhook(url, storage.questions, storage.key_values, role=sender))
     for worker in workers:
         worker.start()

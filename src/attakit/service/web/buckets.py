@@ -15,9 +15,9 @@ _BURST_SECONDS = 10.0  # a bucket fills up in this time
 class TokenBuckets:
     """A token bucket for each client: a rate limit that allows short bursts.
 
-    The library `limits` has windows but no token bucket. A window makes a client wait until its
-    whole burst has expired, where a bucket asks for the time of one request. It also keeps one
-    entry per request and any number of clients.
+    The library `limits` has windows but no token bucket. With a window, a client waits until its
+    whole burst has expired; with a bucket, only for the time of one request. A window also stores
+    one entry per request, for any number of clients.
 
     Parameters
     ----------

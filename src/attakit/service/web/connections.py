@@ -1,7 +1,7 @@
-"""Limits of connections: how many there are, how long a head may be, and how long all may take.
+"""Connection limits: how many, how long the head of a request may be, and timeouts.
 
-uvicorn has settings for none of this except the number of connections, and there it refuses the
-next request of anybody. Here a connection that no known caller uses makes room for a new one.
+uvicorn can only limit the number of connections, and then refuses the next request of any client.
+Here a connection without a known caller makes room for a new one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LONGEST_HEAD = 64_000  # bytes of an address and its headers
 CALLER = "caller"  # who sent a request, in the state of its scope
-CONNECTION = "connection"  # what was found out about its connection
+CONNECTION = "connection"  # what is known about its connection
 _SWEEP_SECONDS = 1.0
 
 
@@ -55,12 +55,12 @@ class Connections:
         return True
 
     def used(self, one: BoundedProtocol) -> None:
-        """Note that a connection has just been of use."""
+        """Record that a connection was just used."""
         if one in self._open:
             self._open.move_to_end(one)
 
     def remove(self, one: BoundedProtocol) -> None:
-        """Forget a connection that is closed."""
+        """Remove a closed connection."""
         self._open.pop(one, None)
 
     def _make_room(self) -> bool:
@@ -74,7 +74,7 @@ class Connections:
         return False
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close connections that have taken too long. One timer for all costs requests nothing."""
+        """Close connections that took too long. One timer for all costs requests nothing."""
         now = loop.time()
         for one in [one for one in self._open if one.is_late(now)]:
             self.remove(one)
@@ -97,20 +97,20 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, config: BoundedConfig, *arguments: Any, **options: Any) -> None:
         super().__init__(config, *arguments, **options)
         self.bounds = config.bounds
-        self._since = self.loop.time()  # it has waited for a head, or for a reader, since then
-        self._unused = 0  # bytes that have not led to a head, a body or an end yet
+        self._since = self.loop.time()  # since when it waits for a head, or for a reader
+        self._unused = 0  # bytes that are not yet part of a head, a body or an end
         self._head = 0  # bytes of the head, or of the trailers after a body
         self._stalled = False
         self._notes: dict[str, Any] = {}
 
     @property
     def has_known_caller(self) -> bool:
-        """Whether a caller with a valid token waits for a response."""
+        """True if a caller with a valid token waits for a response."""
         waiting = self.cycle is not None and not self.cycle.response_complete
         return waiting and self.cycle.scope["state"].get(CALLER) is not None
 
     def is_late(self, now: float) -> bool:
-        """Whether the client has taken too long to send a head, or to read a response."""
+        """True if the client took too long to send a head or to read a response."""
         if self._stalled or self.transport.get_write_buffer_size():
             return now - self._since > self.bounds.stalled_seconds
         waiting = self.cycle is None or self.cycle.response_complete

@@ -1,4 +1,4 @@
-"""/v1/samples/N/content: what people see of a sample that is no picture, and what is said of it."""
+"""/v1/samples/N/content: the content of a sample that is not a picture, and its notes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from attakit.service.web.state import AppState, Service
 
 router = APIRouter(tags=["samples"])
 
-_DIGITS = 6  # that people can use
+_DIGITS = 6  # enough for people
 
 
 @router.get("/v1/samples/{sample}/content", responses=documented(404), summary="A sample's content")
 def show_content(sample: SampleName, service: Service, _caller: Labelling) -> ContentBody:
-    """The numbers or the text of a sample, and what its sender said about it."""
+    """Return the numbers or the text of a sample, and its sender's notes."""
     return content_of(service, find_sample(service, sample))
 
 
 def content_of(service: AppState, served: ServedSample) -> ContentBody:
-    """What people see of a sample; numbers are rounded to six figures."""
+    """Return what people see of a sample; numbers are rounded to six digits."""
     table = service.settings.input
     return ContentBody(
         sample=served.sample,
@@ -38,7 +38,7 @@ def content_of(service: AppState, served: ServedSample) -> ContentBody:
 
 
 def _numbers(service: AppState, served: ServedSample) -> list[list[float]] | None:
-    """The numbers of an array as rows of its last axis; None if it is no array, or gone."""
+    """Return an array as rows of its last axis; None if it is not an array, or gone."""
     if service.settings.input.kind != "array" or served.content is None:
         return None
     array = service.inputs.read_stored_array(served.content)

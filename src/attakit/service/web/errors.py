@@ -20,21 +20,21 @@ from attakit.errors import LabelError, StateError, StreamError, UnknownQuestion
 log = logging.getLogger(__name__)
 
 _WORDS = {
-    404: "There is nothing at this address. See /docs for what there is.",
-    405: "This address does not take this method. See /docs for the methods it takes.",
+    404: "There is nothing at this address. See /docs for the list of addresses.",
+    405: "This address does not support this method. See /docs for its methods.",
 }
 _FOR_PROGRAMS = ("/v1/", "/metrics", "/healthz", "/readyz", "/openapi.json", "/static/")
 _DESCRIPTIONS = {
     400: "The request cannot be read",
-    401: "No token, or one that is not known",
+    401: "No token, or an unknown one",
     403: "The token's role does not allow this, or the request comes from another site",
-    404: "There is no such thing",
-    409: "What is asked for no longer fits the state of things",
+    404: "Not found",
+    409: "The request does not fit the current state",
     413: "The request is too large",
-    415: "The content type is not understood",
-    422: "The request is understood, but a value in it is wrong",
-    429: "Too many requests; the header Retry-After says how many seconds to wait",
-    503: "The service is starting or busy; the header Retry-After says how many seconds to wait",
+    415: "The content type is not supported",
+    422: "A value in the request is wrong",
+    429: "Too many requests; wait for the seconds in the header Retry-After",
+    503: "The service is starting or busy; wait for the seconds in the header Retry-After",
 }
 
 
@@ -68,9 +68,7 @@ def unexpected(error: Exception, where: str) -> JSONResponse:
     """Log an unexpected error, and return a response with the number of its log line."""
     number = secrets.token_hex(4)
     log.error("unexpected error", exc_info=error, extra={"id": number, "where": where})
-    return problem(
-        500, f"Something went wrong in the server. It is logged as {number}; tell the operator."
-    )
+    return problem(500, f"Internal error, logged as {number}. Give this number to the operator.")
 
 
 def install(app: FastAPI, page: Callable[[int, str], Response]) -> None:
@@ -100,7 +98,7 @@ def _refused_handler(page: Callable[[int, str], Response]) -> Any:
 
 
 def _is_person(request: Request) -> bool:
-    """Whether a browser will show the response."""
+    """True if a browser will show the response."""
     accepts = "text/html" in request.headers.get("accept", "")
     return accepts and not request.url.path.startswith(_FOR_PROGRAMS)
 
@@ -109,7 +107,7 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place = ".".join(str(step) for step in first["loc"])
-    return problem(422, f"{place}: {first['msg']}. See /docs for what this address takes.")
+    return problem(422, f"{place}: {first['msg']}. See /docs for this address.")
 
 
 def _sentence_handler(status: int) -> Any:
@@ -120,7 +118,7 @@ def _sentence_handler(status: int) -> Any:
 
 
 async def _unavailable(_request: Request, error: Exception) -> JSONResponse:
-    # The error names the database's address, which clients must not see.
+    # The error contains the database's address, which clients must not see.
     log.error("the storage cannot be used: %s", error)
     sentence = "The service cannot use its storage now. Try again; the log says why."
     return problem(503, sentence, {"Retry-After": "1"})

@@ -1,4 +1,4 @@
-"""Example images of each class, for people who label."""
+"""Example images of each class, for annotators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 class Examples:
-    """Images in a folder with one subfolder per class, named as the class.
+    """Images in a folder with one subfolder per class. The subfolder has the name of the class.
 
     Parameters
     ----------
@@ -38,17 +38,17 @@ class Examples:
         self._files = [_find_examples(folder, name) for name in classes]
         if folder is not None and not any(self._files):
             raise SettingError(
-                f"labelling.examples: {folder} has no images in subfolders that are named as the "
-                f"classes, such as {folder / classes[0]}. Make one subfolder per class."
+                f"labelling.examples: {folder} has no images in subfolders with the names of the "
+                f"classes, such as {folder / classes[0]}. Create one subfolder per class."
             )
 
     @property
     def counts(self) -> list[int]:
-        """How many examples each class has."""
+        """Return how many examples each class has."""
         return [len(files) for files in self._files]
 
     def picture(self, label: int, place: int, pixels: int) -> bytes | None:
-        """An example as a PNG file; None if there is no such, or it cannot be read."""
+        """Return an example as a PNG file; None if it does not exist or cannot be read."""
         if label >= len(self._files) or place >= len(self._files[label]):
             return None
         try:

@@ -1,4 +1,4 @@
-"""Questions as files for other labelling tools, and the answers that come back."""
+"""Export questions to files for other labelling tools, and import the answers."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def export(
     _caller: Administrating,
     form: FormatQuery = "jsonl",
     everything: Annotated[
-        bool, Query(description="Closed questions and their answers too, not open ones alone")
+        bool, Query(description="Also export closed questions and their answers")
     ] = False,
 ) -> Response:
-    """JSON lines, a table, or tasks for Label Studio."""
+    """Export JSON lines, a table, or tasks for Label Studio."""
     pieces = questions_in_pieces(
         service.storage, form, classes=service.settings.classes, everything=everything
     )
@@ -81,11 +81,11 @@ def export(
 async def take(
     request: Request, service: Service, caller: Administrating, form: FormatQuery = "jsonl"
 ) -> ImportBody:
-    """Each line is taken as a whole or not at all; the same file twice changes nothing."""
+    """Import each line completely or not at all. The same file twice changes nothing."""
     try:
         text = (await request.body()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise refuse(422, "The file is no text in UTF-8. Save it with that encoding.") from error
+        raise refuse(422, "The file is not UTF-8 text. Save it with that encoding.") from error
     return await run_in_threadpool(_take, service, text, form, caller.name)
 
 

@@ -1,4 +1,4 @@
-"""/v1/guide: instructions for people who label, and example images of each class."""
+"""/v1/guide: labelling instructions, and example images of each class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Place = Annotated[int, PathPart(ge=0, le=2**31 - 1)]
 
 @router.get("", responses=documented(), summary="How to label")
 def read_guide(service: Service, _caller: Labelling) -> GuideBody:
-    """Instructions from the settings, and the addresses of example images by class."""
+    """Return the instructions from the settings, and the addresses of example images by class."""
     classes, counts = service.settings.classes, service.examples.counts
     return GuideBody(
         instructions=service.settings.labelling.instructions.strip(),
@@ -47,7 +47,7 @@ def read_guide(service: Service, _caller: Labelling) -> GuideBody:
     summary="An example image",
 )
 def show_example(label: Place, place: Place, service: Service, _caller: Labelling) -> Response:
-    """A PNG file of an example of a class."""
+    """Return an example of a class as a PNG file."""
     picture = service.examples.picture(label, place, service.settings.server.pixels)
     if picture is None:
         raise refuse(404, "There is no such example, or it cannot be read. See /v1/guide.")

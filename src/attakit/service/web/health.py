@@ -1,4 +1,4 @@
-"""Health: what is wrong with the storage right now, kept in memory, since it cannot be stored."""
+"""Health: current problems of the storage, kept in memory because they cannot be stored."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from attakit.errors import StateError
 
 _SLOW_SECONDS = 3.0  # the database has a problem if it takes longer to answer
 _SLOW = (
-    "The database has not answered for some seconds. Predictions continue; answers wait or are "
-    "refused. Look whether another program locks it."
+    "The database has not answered for some seconds. Predictions continue. Answers wait or are "
+    "refused. Check whether another program locks it."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that does not work since a time of day; `text` is for operators."""
+    """Something that has failed since a time of day; `text` is for operators."""
 
     what: str
     text: str
@@ -28,9 +28,9 @@ class Fault:
 
 
 class Health:
-    """The faults of the storage that last at present, and how often something failed.
+    """The current faults of the storage, and counts of failures.
 
-    Several threads may use it. `clock` returns the time of day, `ticks` monotonic seconds.
+    It is thread-safe. `clock` returns the time of day, `ticks` monotonic seconds.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Health:
         self.failures: Counter[str] = Counter()
 
     def fail(self, what: str, text: str) -> None:
-        """Record that something failed. Its first failure says since when."""
+        """Record a failure. The first failure sets the start time."""
         with self._lock:
             self.failures[what] += 1
             known = self._faults.get(what)
@@ -68,14 +68,14 @@ class Health:
             return self._faults.pop(what, None)
 
     def ask(self) -> None:
-        """Record that the database is asked now; `answered` says that it has answered."""
+        """Record that the database is asked now, until `answered` is called."""
         self._asked = self._ticks()
 
     def answered(self) -> None:
         self._asked = None
 
     def faults(self) -> list[Fault]:
-        """What does not work now, newest first."""
+        """Return the current faults, newest first."""
         asked = self._asked
         with self._lock:
             found = sorted(self._faults.values(), key=lambda fault: fault.since, reverse=True)
@@ -85,13 +85,13 @@ class Health:
         return found
 
     def problems(self) -> list[str]:
-        """What does not work now, in sentences."""
+        """Return the current faults as sentences."""
         return [fault.text for fault in self.faults()]
 
     def complete(self, read: Callable[[], StatusBody]) -> StatusBody:
-        """Return a status with the present faults as alarms.
+        """Return a status with the current faults as alarms.
 
-        If the database cannot be read, it is the last status that could be.
+        If the database cannot be read, it is the last status that was read.
         """
         try:
             self._last = read()

@@ -1,4 +1,4 @@
-"""/v1/audit, /v1/people and /v1/events: accuracy by class, who answers, and what happened."""
+"""/v1/audit, /v1/people and /v1/events: accuracy by class, annotators, and events."""
 
 from __future__ import annotations
 
@@ -23,20 +23,23 @@ from attakit.service.web.state import AppState, Service
 
 router = APIRouter(prefix="/v1", tags=["operation"])
 
-_ANSWERS = 5000  # newest votes that the list of people is made from
+_ANSWERS = 5000  # newest votes that the list of people is based on
 _QUIET = ("question", "answer", "undo", "settled", "version")  # there are thousands of these
 
 
 @router.get("/audit", responses=documented(), summary="Accuracy by class")
 def audit(service: Service, _caller: Labelling) -> AuditBody:
-    """What was answered to the newest audit samples, and what people said: by class, and as a
-    confusion matrix. The source model is judged on the same samples."""
+    """Compare predictions with people's answers on the newest audit samples.
+
+    The result is by class and as a confusion matrix. The source model is judged on the same
+    samples.
+    """
     return audit_body(service)
 
 
 @router.get("/people", responses=documented(), summary="Who answers")
 def people(service: Service, _caller: Labelling) -> People:
-    """Answers of each person among the newest 5,000, and how often they agree with others."""
+    """Count each person's answers among the newest 5,000, and how often they agree with others."""
     found = service.storage.questions.people(_ANSWERS)
     return People(people=[PersonBody(**field_values(one)) for one in found])
 
@@ -47,13 +50,13 @@ def events(
     _caller: Labelling,
     limit: Annotated[int, Query(ge=1, le=500, description="How many at most")] = 50,
 ) -> Events:
-    """Promotions, verdicts of the gate, alarms, pauses, tokens and removals, newest first."""
+    """Return promotions, gate results, alarms, pauses, tokens and removals, newest first."""
     found = service.storage.events.recent(limit, without=_QUIET)
     return Events(events=[_event(one) for one in found])
 
 
 def audit_body(service: AppState) -> AuditBody:
-    """The audit of a service, as the dashboard shows it."""
+    """Return the audit of a service, as shown on the dashboard."""
     window = service.settings.gate.audit_window
     questions = service.storage.questions.audited(window)
     guesses = service.storage.samples.guesses([one.sample for one in questions])
@@ -88,7 +91,7 @@ def _event(event: Event) -> EventBody:
 
 
 def _sentence(event: Event) -> str:
-    """An event in one sentence."""
+    """Describe an event in one sentence."""
     details = event.details
     texts: dict[str, Any] = {
         "promotion": f"Version {details.get('version')} answers. {details.get('reason', '')}",
@@ -98,9 +101,9 @@ def _sentence(event: Event) -> str:
         "paused": "Learning was paused.",
         "resumed": "Learning was resumed.",
         "forgotten": f"Sample {details.get('sample')} was forgotten.",
-        "token": f"A token with the role {details.get('role')} was made for {details.get('name')}.",
+        "token": f"{details.get('name')} got a token with the role {details.get('role')}.",
         "token revoked": f"The token of {details.get('name')} was revoked.",
-        "learner died": f"The learner ended with code {details.get('code')} and was started again.",
+        "learner died": f"The learner ended with code {details.get('code')} and was restarted.",
     }
     known = texts.get(event.kind)
     return str(known).strip() if known else ", ".join(f"{k}: {v}" for k, v in details.items())

@@ -1,4 +1,4 @@
-"""KnownTokens: the tokens in memory, so that no request waits for the database."""
+"""KnownTokens: valid tokens in memory, so that no request waits for the database."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from attakit.service.storage.tokens import TokenStore, hash_token
 
 log = logging.getLogger(__name__)
 
-FRESH_SECONDS = 1.0  # a revoked token still works for this time
-_NEW_SECONDS = 0.1  # a new one is not known for this time
+FRESH_SECONDS = 1.0  # a revoked token works for this time
+_NEW_SECONDS = 0.1  # a new token is unknown for this time
 _PATIENCE = 0.5  # seconds that a request waits for a slow database
 _RETRY_SECONDS = 5.0
 
@@ -34,8 +34,8 @@ class _Snapshot:
 class KnownTokens:
     """A copy of the valid tokens, at most a second old while the database answers.
 
-    While it does not, the last copy counts, so that predictions continue. `ticks` returns
-    monotonic seconds. `also` reads what else must be as new as the tokens.
+    If it does not answer, the last copy counts, so that predictions continue. `ticks` returns
+    monotonic seconds. `also` reads other data that must be as fresh as the tokens.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class KnownTokens:
             if self._copy is None:
                 raise
             self._retry_at = self._ticks() + _RETRY_SECONDS
-            log.error("the tokens cannot be read, the last known ones count: %s", error)
+            log.error("cannot read the tokens, using the last known ones: %s", error)
             return
-        # As old as the moment before it was read, even if reading took long.
+        # Its age counts from before the read, even if reading took long.
         self._copy = copied
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Limits: requests per client, and the size and the duration of request bodies."""
+"""Limits: requests per client, and the size and duration of request bodies."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class ByteLimit:
         self._held: Counter[str] = Counter()
 
     def free(self, client: str) -> int:
-        """The bytes that a client may still take."""
+        """Return the bytes that a client may still use."""
         return min(self._free, self._share - self._held[client])
 
     def take(self, client: str, count: int) -> bool:
-        """Reserve bytes, and return whether there were enough."""
+        """Reserve bytes; returns True if there were enough."""
         if count > self.free(client):
             return False
         self._free -= count
@@ -76,11 +76,12 @@ class BodyLimits:
 
 
 class Limits:
-    """Middleware that identifies callers, and rejects what is too frequent, large or slow.
+    """Middleware that identifies callers, and rejects requests beyond the limits.
 
-    The caller is known before anything of a body is read. No body of an unknown caller is read,
-    except the short forms of the log-in page, so nobody without a token can use up the memory for
-    bodies. `known` are the buckets of callers with a token, `unknown` those of other addresses.
+    The caller is identified before any part of a body is read. Bodies of unknown callers are not
+    read, except the short forms of the log-in page. So clients without a token cannot use up the
+    memory for bodies. `known` are the buckets of callers with a token, `unknown` those of other
+    addresses.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Limits:
             body.close()
 
     async def _identify(self, scope: Scope) -> Caller | None:
-        """Write into the scope who sent the request, or why it must not be answered."""
+        """Store in the scope who sent the request, or why it must not be answered."""
         state = scope.setdefault("state", {})
         try:
             state[CALLER] = await self.guard.identify(HTTPConnection(scope))
@@ -134,7 +135,7 @@ class Limits:
             raise refuse(429, sentence, retry_after=seconds)
 
     def _body(self, scope: Scope, receive: Receive, client: str, caller: Caller | None) -> _Body:
-        # Forms need no limit together: they are as many as connections at most.
+        # Forms need no common limit: there are at most as many as connections.
         is_form = scope["path"] in _FORMS
         if caller is None and not is_form:
             refusal = scope["state"].get(REFUSAL) or refuse(401, NEEDS_TOKEN)
@@ -152,10 +153,10 @@ class Limits:
 
 
 class _Body:
-    """A request body that is cut off where it becomes too large or too slow.
+    """A request body that is cut off if it is too large or too slow.
 
-    Its bytes count for `client`, if that is given. It is not read at all if there is an error
-    `refusal` to raise instead.
+    Its bytes count for `client`, if given. If there is an error `refusal` to raise, it is not read
+    at all.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class _Body:
         self._size = 0  # received bytes, in memory until the answer is sent
 
     async def receive(self) -> Message:
-        if self._complete:  # the app waits for the client to leave
+        if self._complete:  # the app waits for the client to disconnect
             return await self._receive()
         if self._refusal is not None:
             raise self._refusal
@@ -211,16 +212,16 @@ class _Body:
     def _too_slow(self) -> HTTPException:
         limits = self._limits
         sentence = (
-            f"The body came too slowly: it may take {limits.seconds:g} s, and a second more for "
-            f"each {limits.rate / 1000:g} kB. Send it again, or in smaller parts."
+            f"The body arrived too slowly. It may take {limits.seconds:g} s, and one more second "
+            f"for each {limits.rate / 1000:g} kB. Send it again, or in smaller parts."
         )
         return HTTPException(408, sentence, headers={"Connection": "close"})
 
 
 def _client(scope: Scope, caller: Caller | None) -> str:
-    """Return whose requests are counted together: those of a token, or else of an address."""
+    """Return the key for counting requests: the token, or else the address."""
     address = scope["client"][0] if scope.get("client") else "unknown"
-    # People on this machine choose their names themselves.
+    # Local users choose their own names.
     return address if caller is None or caller.by == "local" else f"token {caller.name}"
 
 

@@ -17,7 +17,7 @@ _LOG_IN = "Log in with a token, or connect directly."
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only.
+    """True if an address can be reached from this machine only.
 
     >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -31,11 +31,10 @@ def is_loopback(host: str) -> bool:
 
 
 def check_local(request: HTTPConnection) -> None:
-    """Reject a request unless the user of this server sent it, on this machine and directly.
+    """Reject a request unless this server's user sent it directly, on this machine.
 
-    A proxy may hide itself. So the user who opened the connection counts too, where the system
-    says who it is: a proxy has a user of its own. By default nginx also speaks HTTP 1.0, as no
-    browser does.
+    A proxy may hide itself. So the connection's user counts too, if the system reports it: a proxy
+    runs as another user. By default nginx also uses HTTP 1.0, unlike any browser.
     """
     if not _is_direct(request):
         raise refuse(
@@ -56,7 +55,7 @@ def check_local(request: HTTPConnection) -> None:
 def check_origin(request: HTTPConnection) -> None:
     """Reject a request that a page of another site sent."""
     origin = request.headers.get("origin")
-    # Compared as text, so that a value that is no address is foreign too.
+    # Compared as text, so that an invalid address counts as foreign too.
     own = {f"{scheme}://{request.headers.get('host')}" for scheme in ("http", "https")}
     if (origin is not None and origin not in own) or request.headers.get("sec-fetch-site") in (
         "cross-site",
@@ -66,7 +65,7 @@ def check_origin(request: HTTPConnection) -> None:
 
 
 def _is_direct(request: HTTPConnection) -> bool:
-    """Whether a request came from this user; through a proxy it could come from anybody."""
+    """True if a request came from this user. Through a proxy it could come from anyone."""
     peer = request.client.host if request.client else ""
     names = request.headers.keys()
     proxied = any(name in _PROXY_HEADERS or name.startswith("x-forwarded-") for name in names)
@@ -75,9 +74,9 @@ def _is_direct(request: HTTPConnection) -> bool:
 
 
 def _is_foreign(request: HTTPConnection) -> bool:
-    """Whether another user opened the connection. It is looked up once for each connection."""
+    """True if another user opened the connection. It is checked once per connection."""
     notes = request.scope["state"].get(CONNECTION)
-    if notes is None:  # of a web server that keeps none
+    if notes is None:  # the web server stores none
         return False
     if "foreign" not in notes:
         notes["foreign"] = is_other_user(request.scope["client"], request.scope["server"])

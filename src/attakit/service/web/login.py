@@ -28,7 +28,7 @@ LoginForm = Annotated[dict[str, str], Depends(read_form)]
 
 
 def visitor_of(request: Request) -> Caller | None:
-    """Return the visitor of a page; None if nobody is logged in."""
+    """Return the visitor of a page; None without a log-in."""
     return find_caller(request.scope)
 
 

@@ -1,7 +1,7 @@
-"""Read large JSON objects without stopping the other threads of the process.
+"""Read large JSON objects without blocking the other threads of the process.
 
-`json.loads` holds Python's global lock until it has read everything. Here the elements of lists
-are read one by one, and other threads run in between.
+`json.loads` holds Python's global lock until it has read everything. Here the elements of lists are
+read one by one, and other threads run in between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class TooManyElements(Exception):
 
 
 def count_elements(body: bytes) -> int:
-    """Return a number that the values in a JSON text do not exceed, without reading them.
+    """Return an upper bound of the number of values in a JSON text, without reading them.
 
     >>> count_elements(b'{"arrays": [[1, 2], [3, 4]]}')
     7
@@ -28,7 +28,7 @@ def count_elements(body: bytes) -> int:
 
 
 def read_json(body: bytes, most: int) -> Any:
-    """Return the content of a JSON text; raise `ValueError` or `RecursionError` if it is none.
+    """Return the content of a JSON text; raise `ValueError` or `RecursionError` if it is invalid.
 
     Raise `TooManyElements` if a list directly in the object has more than `most` elements.
 
@@ -75,7 +75,7 @@ class _Reader:
     def _read_member(self, content: dict[str, Any], most: int) -> None:
         name = self.read_value()
         if not isinstance(name, str) or name in content:
-            raise ValueError(f"{name!r} is no name, or there twice")
+            raise ValueError(f"{name!r} is not a name, or occurs twice")
         self.expect(":")
         content[name] = self._read_list(most) if self.next() == "[" else self.read_value()
 

@@ -42,7 +42,7 @@ class Metrics:
         self.traffic = Traffic()
         self._requests = Counter(
             "attakit_requests",
-            "Requests by what came of them",
+            "Requests by outcome",
             ("method", "route", "status"),
             registry=registry,
         )
@@ -53,7 +53,7 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._inputs = Counter("attakit_inputs", "Inputs that were answered", registry=registry)
+        self._inputs = Counter("attakit_inputs", "Answered inputs", registry=registry)
         self._batch = Histogram(
             "attakit_batch_size", "Inputs of a forward pass", buckets=_SIZES, registry=registry
         )
@@ -72,7 +72,7 @@ class Metrics:
         self._batch.observe(size)
 
     def include_status(self, overview: Overview) -> None:
-        """Add the numbers of the status, read from the database on each request for metrics."""
+        """Add the numbers of the status, read from the database for each request of the metrics."""
         self.registry.register(_StatusCollector(overview))
 
     def include_storage(self, health: Health, waiting: Callable[[], int]) -> None:
@@ -95,10 +95,10 @@ class _StorageCollector(Collector):
         for what in ("samples", "folder", "database"):
             failures.add_metric([what], self._health.failures[what])
         yield failures
-        words = "Samples that are answered and not stored yet"
+        words = "Answered samples that are not stored yet"
         yield GaugeMetricFamily("attakit_samples_waiting", words, value=self._waiting())
         faults = len(self._health.faults())
-        yield GaugeMetricFamily("attakit_storage_faults", "Faults that last now", value=faults)
+        yield GaugeMetricFamily("attakit_storage_faults", "Current faults", value=faults)
 
 
 class _StatusCollector(Collector):
@@ -106,12 +106,12 @@ class _StatusCollector(Collector):
         self._overview = overview
 
     def describe(self) -> Iterable[Metric]:
-        return []  # so that registering does not read the database
+        return []  # so that registration does not read the database
 
     def collect(self) -> Iterable[Metric]:
         try:
             status = self._overview.status()
-        except StateError:  # the other numbers are worth having
+        except StateError:  # the other numbers are still useful
             return
         labels = status.labels
         questions = GaugeMetricFamily("attakit_questions", "Questions by state", labels=("state",))
@@ -119,15 +119,15 @@ class _StatusCollector(Collector):
             questions.add_metric([state], getattr(labels, state))
         yield questions
         gauges = {
-            "attakit_questions_asked": ("Questions put so far", labels.asked),
-            "attakit_budget_left": ("Questions that may be put; absent: no limit", labels.left),
-            "attakit_version": ("Version that answers", status.answering),
+            "attakit_questions_asked": ("Questions asked so far", labels.asked),
+            "attakit_budget_left": ("Questions left in the budget; absent: no limit", labels.left),
+            "attakit_version": ("Served version", status.answering),
             "attakit_turn": ("Newest turn of the learner", status.turn),
-            "attakit_waiting": ("Samples the learner has not looked at", status.waiting),
+            "attakit_waiting": ("Samples that the learner has not seen", status.waiting),
             "attakit_learning": ("1 while the learner works", status.learning == "running"),
             "attakit_alarms": ("Newest alarms", len(status.alarms)),
             "attakit_last_alarm_seconds": (
-                "When the newest alarm was",
+                "Time of the newest alarm",
                 status.alarms[0].at if status.alarms else None,
             ),
         }
@@ -146,5 +146,5 @@ class _StatusCollector(Collector):
     summary="Numbers for Prometheus",
 )
 def metrics(request: Request, _caller: Known) -> Response:
-    """Requests, latencies, batch sizes, questions, budget, version and alarms."""
+    """Return requests, latencies, batch sizes, questions, budget, version and alarms."""
     return Response(request.app.state.service.metrics.text(), media_type=CONTENT_TYPE_LATEST)

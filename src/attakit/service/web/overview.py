@@ -33,17 +33,16 @@ from attakit.settings.service import ServiceLabelsTable, ServiceSettings
 _CACHE_SECONDS = 1.0
 _MINUTE = 60.0
 _ALARMS = 20
-_GATES = 100  # newest gates among which to search one that measured the agreement
+_GATES = 100  # newest gates to search for a measured agreement
 
 NamedNumbers = Mapping[str, float]
 
 
 class Overview(Worker):
-    """Numbers for the dashboard, and a thread that refreshes them without delaying a request.
+    """Numbers for the dashboard, and a thread that refreshes them without delaying requests.
 
-    `learning` returns whether the learner is alive, `answering` the number of the version that
-    answers, if any, `traffic` how requests fared. `clock` returns the time of day, `ticks`
-    monotonic seconds.
+    `learning` returns True if the learner is alive, `answering` the served version, if any, and
+    `traffic` the recent requests. `clock` returns the time of day, `ticks` monotonic seconds.
     """
 
     def __init__(
@@ -69,9 +68,9 @@ class Overview(Worker):
         self._lock = Lock()
         self._served: deque[tuple[float, int]] = deque()
         self._cached: tuple[float, StatusBody] | None = None
-        self._latest: StatusBody | None = None  # also after a change, which drops the cached one
+        self._latest: StatusBody | None = None  # kept after a change, which drops the cached one
         self._changes = 0
-        self._full = False  # whether the queue for the learner has reached its limit
+        self._full = False  # True if the learner's queue has reached its limit
 
     def count_served(self, count: int) -> None:
         """Record that a number of inputs were answered now."""
@@ -81,41 +80,41 @@ class Overview(Worker):
             self._drop_old()
 
     def may_keep(self) -> bool:
-        """Whether a sample that comes now is stored for the learner.
+        """True if a sample that arrives now is stored for the learner.
 
-        Nothing is stored while learning is paused or the queue for the learner is full. Otherwise
-        the database would grow without limit while the learner is down.
+        Nothing is stored while learning is paused or the learner's queue is full. Otherwise the
+        database would grow without limit while the learner is down.
         """
         status = self._recent()
         return not self._full and status.learning != "paused"
 
     def may_ask(self) -> bool:
-        """Whether the budget allows a question about a stored sample."""
+        """True if the budget allows a question about a stored sample."""
         return self._recent().labels.left != 0
 
     def changed(self) -> None:
-        """Refresh at the next call: somebody just changed something and expects to see it."""
+        """Refresh at the next call, because a user has changed something and expects to see it."""
         with self._lock:
             self._changes += 1
             self._cached = None
 
     def status(self) -> StatusBody:
-        """The numbers at the top of the dashboard, at most a second old."""
+        """Return the numbers at the top of the dashboard, at most a second old."""
         cached = self._cached
         if cached is None or self._is_old(cached):
             return self._refresh()
         return cached[1]
 
     def learner_runs(self) -> bool:
-        """Whether the learner process exists, paused or not."""
+        """True if the learner process exists, paused or not."""
         return self._learning()
 
     def run_once(self) -> None:
-        """Refresh the status, if it is old; requests call `wake` when they find it so."""
+        """Refresh the status if it is old. Requests call `wake` when they see an old one."""
         self.status()
 
     def series(self, points: int, seconds: float | None = None) -> SeriesBody:
-        """Turns of the last `seconds`, oldest first, or the newest ones; alarms and changes."""
+        """Return the turns of the last `seconds`, or the newest; alarms and changes."""
         if seconds is None:
             newest = reversed(self._storage.turns.recent(points))
             turns = [_turn(one.number, one.at, numbers) for one, numbers in newest]
@@ -126,9 +125,9 @@ class Overview(Worker):
         return SeriesBody(turns=turns, alarms=[*self._alarms(_ALARMS), *changes])
 
     def _recent(self) -> StatusBody:
-        """The status without waiting for the database; the thread refreshes an old one.
+        """Return the status without waiting for the database; the thread refreshes an old one.
 
-        Predictions need it, and continue with the latest one while the database cannot be read.
+        Predictions need it, and use the latest one while the database cannot be read.
         """
         cached = self._cached
         if cached is None:
@@ -147,7 +146,7 @@ class Overview(Worker):
         self._latest = status = self._read_status()
         self._full = self._is_full(status.waiting)
         with self._lock:
-            if self._changes == changes:  # else something changed while it was read
+            if self._changes == changes:  # otherwise something changed during the read
                 self._cached = (now, status)
         return status
 
@@ -189,7 +188,7 @@ class Overview(Worker):
         return next((numbers for _, numbers in recent if numbers is not None), {})
 
     def _agreement(self) -> float | None:
-        """The agreement that the newest gate measured."""
+        """Return the agreement that the newest gate measured."""
         newest_first = self._storage.versions.recent(_GATES)
         gates = [one.gate.numbers for one in newest_first if one.gate]
         measured = [_finite(numbers.get("trust")) for numbers in gates]
@@ -212,7 +211,7 @@ def labels_body(counts: QuestionCounts, table: ServiceLabelsTable) -> LabelsBody
     """Count the questions by state, and compute the budget that is left.
 
     A question without an answer costs nothing in the end. The learner's ledger computes the same
-    from its log of turns, which is behind these counts between two turns.
+    from its log of turns. Between two turns it is behind these counts.
 
     >>> counts = QuestionCounts(asked=5, open=1, answered=2, skipped=2)
     >>> labels_body(counts, ServiceLabelsTable(budget=10)).left
@@ -276,7 +275,7 @@ def _source_accuracy(numbers: NamedNumbers) -> SourceAccuracy | None:
 
 
 def _annotators(found: Mapping[str, tuple[float, int]]) -> list[AnnotatorBody]:
-    """How reliable each person is, those with the most answers first."""
+    """Return how reliable each person is, most answers first."""
     people = [
         AnnotatorBody(name=name, accuracy=accuracy, answers=answers)
         for name, (accuracy, answers) in found.items()

@@ -1,4 +1,4 @@
-"""The pages people see: dashboard, labelling, log-in and the reference of the interface."""
+"""The web pages: dashboard, labelling, log-in and the API reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attakit.service.web.reference import read_reference
 from attakit.service.web.security import Caller
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_TITLES = {401: "Please log in", 403: "Not from here", 404: "Nothing here"}
+_TITLES = {401: "Please log in", 403: "Not allowed", 404: "Not found"}
 _READ = ["GET", "HEAD"]  # HEAD: for programs that monitor the site
 _FOREVER = "public, max-age=31536000, immutable"
 
@@ -27,7 +27,7 @@ _FOREVER = "public, max-age=31536000, immutable"
 class Pages:
     """Templates and static files of the package, read once.
 
-    The address of a static file changes with its content, so browsers may cache it for ever.
+    The address of a static file changes with its content, so browsers may cache it forever.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Pages:
         return shown.render(visitor=visitor, static=f"/static/{self.mark}", **values)
 
     def file(self, mark: str, name: str) -> Response:
-        """Return a static file, or 404; an old address gives the new file, without caching."""
+        """Return a static file, or 404. An old address returns the new file, without caching."""
         if name not in self.files:
             return Response("There is no such file.", 404, media_type="text/plain")
         caching = _FOREVER if mark == self.mark else "no-cache"
@@ -72,8 +72,8 @@ def pages_router(
 ) -> APIRouter:
     """Return the router of the pages.
 
-    `visitor_of` returns the visitor of a request, or None if nobody is logged in. `description`
-    returns the OpenAPI description, which /docs shows.
+    `visitor_of` returns the visitor of a request, or None without a log-in. `description` returns
+    the OpenAPI description for /docs.
     """
     shown = pages or Pages()
     router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -84,7 +84,7 @@ def pages_router(
         if visitor is None:
             return RedirectResponse(f"/login?next={quote(request.url.path)}", 303)
         if visitor.role == "predict":
-            wrong = "This token may only ask for predictions. Use one for labelling."
+            wrong = "This token is for predictions only. Use one for labelling."
             return login_page(shown, wrong=wrong, status=403)
         return html(shown.render(template, visitor, here=request.url.path))
 
@@ -100,7 +100,7 @@ def pages_router(
     def login(request: Request) -> Response:
         following = request.query_params.get("next", "/")
         visitor = visitor_of(request)
-        if visitor is not None and visitor.open:  # there is nothing to log in with
+        if visitor is not None and visitor.open:  # there is nothing to log in to
             return RedirectResponse(local_path(following), 303)
         return login_page(shown, following=following)
 
@@ -121,14 +121,14 @@ def pages_router(
 def login_page(
     pages: Pages, *, following: str = "/", wrong: str = "", status: int = 200
 ) -> Response:
-    """Return the page that asks for a token, with a sentence if the last one was wrong."""
+    """Return the page that asks for a token, with an error if the last one was wrong."""
     text = pages.render("login.html", None, here="/login", next=local_path(following), wrong=wrong)
     return html(text, status)
 
 
 def error_page(pages: Pages, status: int, sentence: str) -> Response:
     """Return the page that shows an error."""
-    title = _TITLES.get(status, "That did not work")
+    title = _TITLES.get(status, "Something went wrong")
     text = pages.render(
         "error.html", None, here="/login", title=title, status=status, text=sentence
     )
@@ -159,5 +159,5 @@ def mark_code(text: str) -> Markup:
 
 
 def html(text: str, status: int = 200) -> HTMLResponse:
-    """Return a page that no browser caches, since it may contain the session's CSRF token."""
+    """Return an uncached page, because it may contain the session's CSRF token."""
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})

@@ -1,4 +1,4 @@
-"""Which user of this machine has opened a connection."""
+"""Find out which user of this machine opened a connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Address = tuple[str, int]
 
 
 def is_other_user(client: Address, server: Address, folder: Path = Path("/proc/net")) -> bool:
-    """Whether another user of this machine has opened a connection; False if that is not known.
+    """True if another user of this machine opened a connection; False if unknown.
 
     Only Linux lists the users of connections.
     """
@@ -30,7 +30,7 @@ def is_other_user(client: Address, server: Address, folder: Path = Path("/proc/n
 
 
 def _encode(address: Address) -> str:
-    """Return an address as the kernel writes it: words of four bytes, each the wrong way round."""
+    """Return an address in the kernel's format: words of four bytes, each reversed."""
     packed = ip_address(address[0]).packed
     words = [packed[start : start + 4][::-1].hex() for start in range(0, len(packed), 4)]
     return f"{''.join(words).upper()}:{address[1]:04X}"

@@ -20,25 +20,24 @@ from attakit.service.web.uploads import Upload, read_upload
 
 router = APIRouter(tags=["predictions"])
 
-_QUEUE = 256  # requests that may wait; further ones get status 503
+_QUEUE = 256  # requests that may wait; more get status 503
 _SMALL = 64_000  # bytes; a larger request could make others wait for its decoding
 
 
 @router.post(
     "/v1/predict",
     responses={200: {"model": Predictions}, **documented(415)},
-    summary="Ask the model about one or many inputs",
+    summary="Predict one or many inputs",
 )
 async def predict(request: Request, service: Service, _caller: Predicting) -> Response:
     """Classify images, arrays or texts. The answer never waits for learning.
 
-    Send image files as multipart `files`, or JSON with `images` (base64), or JSON with `arrays`
-    (nested numbers) or `texts` where the model takes those. With `about`, a list with an entry per
-    input, you may send an `id` of your own, a `text` and `notes`: people who label see them. A
-    sample may be put up for labelling later.
+    Send image files as multipart `files`, or JSON with `images` (base64). For models that take
+    them, send JSON with `arrays` (nested numbers) or `texts`. The list `about` may contain your own
+    `id`, a `text` and `notes` for each input. Annotators see them. A sample may be labelled later.
     """
     if service.gathering.waiting > _QUEUE:
-        raise refuse(503, "Too many requests wait already. Try again in a moment.", retry_after=1)
+        raise refuse(503, "Too many requests are waiting. Try again in a moment.", retry_after=1)
     most = service.settings.server.inputs_per_request
     upload = await read_upload(request, most, _most_values(service))
     return Response(await _answer(service, request, upload), media_type="application/json")
@@ -57,6 +56,6 @@ async def _answer(service: AppState, request: Request, upload: Upload) -> bytes:
 
 
 def _most_values(service: AppState) -> int:
-    """A number that the values of one input do not exceed; commas in a text look like values."""
+    """Return an upper bound of the values of one input; commas in a text look like values."""
     is_text = service.settings.input.kind == "text"
     return LONGEST if is_text else math.prod(service.inputs.shape)

@@ -20,8 +20,8 @@ from attakit.service.web.state import AppState
 from attakit.service.web.uploads import Upload
 
 _TOO_LARGE = (
-    "The model gives no finite numbers for an input: its values are too large. Scale the inputs as "
-    "those the model was trained on."
+    "The model gives no finite numbers for an input because its values are too large. Scale the "
+    "inputs like the training data of the model."
 )
 
 
@@ -103,7 +103,7 @@ def _describe(
 
 
 def _with_about(served: list[ServedSample], upload: Upload) -> list[ServedSample]:
-    """Samples with what their sender says of them; a text that is the input itself is shown."""
+    """Add the sender's descriptions to samples; a text input is shown as it is."""
     if upload.texts:
         texts = zip(served, upload.texts, strict=True)
         served = [replace(one, text=text) for one, text in texts]
@@ -126,7 +126,7 @@ def _keep(service: AppState, served: Sequence[ServedSample]) -> set[str]:
 
 
 def is_drawn(sample: str, share: float) -> bool:
-    """Whether a sample belongs to the share that is stored. Its random name decides.
+    """True if a sample belongs to the stored share. Its random name decides.
 
     >>> is_drawn("7fffffff00", 0.5), is_drawn("8000000000", 0.5), is_drawn("ffffffff00", 1.0)
     (True, False, True)
@@ -139,7 +139,7 @@ def _encode(
     rows: Sequence[tuple[ServedSample, Sequence[float]]],
     asked: Container[str],
 ) -> bytes:
-    """Encode a `Predictions` body; validating it would cost more than predicting."""
+    """Encode a `Predictions` body. Validating it would take longer than predicting."""
     predictions = [
         {
             "sample": one.sample,

@@ -1,4 +1,4 @@
-"""/v1/questions: lease one, answer it, take the answer back, give the question back."""
+"""/v1/questions: lease a question, answer it, undo the answer, or release the question."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ router = APIRouter(prefix="/v1/questions", tags=["questions"])
 
 _SHOWN_TEXT = 200  # characters
 _NOTHING = (
-    f"There is nothing to ask now, or you hold {MOST_LEASES} questions already, which is as many "
-    f"as one person may"
+    f"There is no question now, or you hold {MOST_LEASES} questions already, the maximum per person"
 )
 
 
@@ -41,7 +40,7 @@ def recent(
     _caller: Labelling,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many at most")] = 50,
 ) -> Questions:
-    """Newest first, with who answered what and when, and which answers count."""
+    """Newest first, with all answers, their times, and which ones count."""
     found = service.storage.questions.recent(limit)
     return Questions(questions=[_question(service, one) for one in found])
 
@@ -52,7 +51,7 @@ def mine(
     caller: Labelling,
     limit: Annotated[int, Query(ge=1, le=200, description="How many at most")] = 30,
 ) -> OwnAnswers:
-    """Newest first, with the key by which an answer that is not final can be taken back."""
+    """Newest first, with the key for undoing an answer that is not final."""
     found = service.storage.questions.given_by(caller.name, limit)
     return OwnAnswers(answers=[_own(service, one) for one in found])
 
@@ -66,21 +65,23 @@ def mine(
 def lease(
     service: Service, caller: Labelling, body: LeaseRequest | None = None
 ) -> LeaseBody | Response:
-    """The oldest open question that is not leased to somebody else; the same again until it is
-    answered, given back, or the lease runs out. With `besides` you hold several."""
+    """Lease the oldest open question that is not leased to another person.
+
+    You get the same question until it is answered or released, or until the lease expires. With
+    `besides` you hold several.
+    """
     besides = () if body is None else body.besides
     found = service.storage.questions.lease(caller.name, besides)
     return Response(status_code=204) if found is None else _lease(service, found)
 
 
-@router.post("/undo", responses=documented(409), summary="Take back your last answer")
+@router.post("/undo", responses=documented(409), summary="Undo your last answer")
 def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
-    """Possible until the answer counts, some seconds after it was given; the question is yours
-    again."""
+    """Undo an answer that is not final yet. Its question is leased to you again."""
     found = service.storage.questions.undo(caller.name, body.key, body.besides, answer=body.answer)
     if found is None:
         raise refuse(
-            409, "You gave no answer that can still be taken back. Continue with the next."
+            409, "You have no answer that can still be undone. Continue with the next question."
         )
     service.overview.changed()
     return _lease(service, found)
@@ -90,11 +91,10 @@ def undo(body: UndoRequest, service: Service, caller: Labelling) -> LeaseBody:
 def answer(
     question: QuestionNumber, body: NewAnswer, service: Service, caller: Labelling
 ) -> OutcomeBody:
-    """Say which class it is, or yes or no if one is proposed. Posting the same key twice is
-    harmless.
+    """Send the class, or yes or no if one is proposed. Posting the same key twice is harmless.
 
-    The outcome is "repeated" for a key that was posted before, "late" after the question was
-    closed, and "conflict" if another answer counts already.
+    The outcome is "repeated" for a key that was posted before, "late" if the question is closed,
+    and "conflict" if another answer counts already.
     """
     outcome = service.storage.questions.answer(
         question,
@@ -109,9 +109,9 @@ def answer(
     return OutcomeBody(outcome=outcome)
 
 
-@router.post("/{question}/release", responses=documented(404), summary="Give a question back")
+@router.post("/{question}/release", responses=documented(404), summary="Release a question")
 def release(question: QuestionNumber, service: Service, caller: Labelling) -> DoneBody:
-    """Let somebody else have it."""
+    """Release a question, so that another person can answer it."""
     service.storage.questions.release(question, caller.name)
     return DoneBody()
 
@@ -152,7 +152,7 @@ def _image(service: AppState, sample: str) -> str | None:
 
 
 def _content(service: AppState, sample: str) -> ContentBody | None:
-    """What there is to show of a sample, other than a picture."""
+    """Return what to show of a sample, other than a picture."""
     served = service.storage.samples.get(sample)
     body = None if served is None else content_of(service, served)
     if body is None or (body.kind == "image" and not (body.id or body.text or body.notes)):

@@ -1,4 +1,4 @@
-"""What requests hold: bodies, and parts of addresses."""
+"""Contents of requests: bodies, and parts of addresses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from attakit.queries import AnswerKind
 from attakit.service.storage.asking import MOST_LEASES
 from attakit.service.storage.tables import is_text
 
-# What a client chooses itself is plain text that any database takes.
+# Text that the client chooses must be plain text that any database accepts.
 Key = Annotated[
     str,
     Field(
         pattern=r"^[A-Za-z0-9_.:-]{1,100}$",
-        description="Chosen by the client, new for each answer: posting twice is harmless",
+        description="Chosen by the client, new for each answer. Posting twice is harmless",
         examples=["7d1f2c"],
     ),
 ]
@@ -27,42 +27,42 @@ VersionNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Number of a
 
 def _storable(text: str) -> str:
     if not is_text(text):
-        raise ValueError("a comment has no zero character and no half characters")
+        raise ValueError("a comment must have no zero character and no half characters")
     return text
 
 
 class RequestBody(BaseModel):
-    """A request: unknown keys are errors, and so is `true` where a number is meant."""
+    """A request. Unknown keys are errors, and so is `true` instead of a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class NewAnswer(RequestBody):
-    """Which class it is; yes or no, if one is proposed; that you cannot say, or that it is none."""
+    """A class; yes or no, if one is proposed; "skip"; or "none" of the classes."""
 
     key: Key
     kind: AnswerKind = "label"
     label: int | None = Field(default=None, ge=0, le=2**31 - 1, description="Number of a class")
     comment: Annotated[str, AfterValidator(_storable)] | None = Field(
-        None, max_length=1000, description="For other people"
+        None, max_length=1000, description="A comment for your team"
     )
-    flag: bool = Field(False, description="Somebody should look at it")
+    flag: bool = Field(False, description="A colleague should look at it")
 
 
 class LeaseRequest(RequestBody):
-    """Which questions a page holds already."""
+    """Questions that a page already holds."""
 
     besides: list[Annotated[int, Field(ge=1, le=2**31 - 1)]] = Field(
         default=[],
         max_length=20,
-        description=f"Questions you hold and keep: you get another one, {MOST_LEASES} in all",
+        description=f"Questions you hold and keep. You get one more, up to {MOST_LEASES}",
     )
 
 
 class UndoRequest(LeaseRequest):
     key: Key
     answer: Key | None = Field(
-        None, description="Key of the answer that is meant; if not given, your newest"
+        None, description="Key of the answer to undo; by default your newest"
     )
 
 

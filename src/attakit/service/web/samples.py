@@ -1,4 +1,4 @@
-"""/v1/samples: what became of a sample; its picture; forgetting it. And /v1/classes."""
+"""/v1/samples: state of a sample; its picture; forgetting it. And /v1/classes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ASKED: dict[str, AskedState] = {
 }
 
 
-@router.get("/v1/samples/{sample}", responses=documented(404), summary="What became of a sample")
+@router.get("/v1/samples/{sample}", responses=documented(404), summary="State of a sample")
 def read_sample(sample: SampleName, service: Service, _caller: Known) -> SampleBody:
-    """Return what was answered, and whether people are asked about it."""
+    """Return the prediction, and whether people are asked about it."""
     served = find_sample(service, sample)
     state = service.storage.samples.state(sample) or "undecided"
     forgotten = state == "forgotten"
@@ -52,18 +52,21 @@ def read_sample(sample: SampleName, service: Service, _caller: Known) -> SampleB
     summary="The picture of a sample",
 )
 def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
-    """A PNG file, made from the pixels that were sent."""
+    """Return a PNG file, made from the pixels that were sent."""
     content = find_sample(service, sample).content
     picture = service.inputs.picture(content) if content else None
     if picture is None:
-        raise refuse(404, "This sample has no picture, or it is no longer kept.")
+        raise refuse(404, "This sample has no picture, or it is no longer stored.")
     return Response(picture, media_type="image/png")
 
 
 @router.delete(
     "/v1/samples/{sample}",
     responses={
-        202: {"model": DoneBody, "description": "The learner does not run; the rest is done."},
+        202: {
+            "model": DoneBody,
+            "description": "The learner is not running; everything else is done.",
+        },
         **documented(404),
     },
     summary="Forget a sample",
@@ -71,10 +74,10 @@ def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
 def forget(
     sample: SampleName, service: Service, caller: Administrating, response: Response
 ) -> DoneBody:
-    """Remove its image, its answers and the anchor made of it; the log keeps that it was done.
+    """Delete its image, its answers and its anchor. The log records that it was done.
 
-    What models learned from it stays in their weights. A learner that does not run drops the
-    anchor when it is started again: then the answer is 202.
+    What models learned from it stays in their weights. If the learner is not running, it removes
+    the anchor at its next start, and the response is 202.
     """
     if not service.writer.flush():
         raise refuse(503, "Samples are still being written. Try again.", retry_after=1)
@@ -88,12 +91,12 @@ def forget(
 
 @router.get("/v1/classes", responses=documented(), summary="Names of the classes, by number")
 async def classes(service: Service, _caller: Known) -> Classes:
-    """The classes the model knows."""
+    """Return the classes that the model knows."""
     return Classes(classes=list(service.settings.classes))
 
 
 def find_sample(service: AppState, sample: str) -> ServedSample:
-    """A sample that is stored, or is about to be; 404 if it is not known."""
+    """Return a sample that is stored, or is about to be; 404 if it is unknown."""
     served = service.writer.find(sample) or service.storage.samples.get(sample)
     if served is None:
         raise _unknown()
@@ -101,4 +104,4 @@ def find_sample(service: AppState, sample: str) -> ServedSample:
 
 
 def _unknown() -> Exception:
-    return refuse(404, "No sample has this name, or it is no longer kept. Check the name.")
+    return refuse(404, "No sample has this name, or it is no longer stored. Check the name.")

@@ -30,7 +30,7 @@ ANNOTATOR_HEADER = "X-Annotator"
 REFUSAL = "refusal"  # the error of a request that must not be answered, in the state of its scope
 NEEDS_TOKEN = "This needs a token: send 'Authorization: Bearer TOKEN', or log in."
 
-_UNKNOWN_TOKEN = "The token is not known or was revoked. Ask for a new one."
+_UNKNOWN_TOKEN = "The token is unknown or was revoked. Ask for a new one."
 _LONGEST_NAME = 60
 
 
@@ -45,20 +45,20 @@ class Caller:
 
     @property
     def open(self) -> bool:
-        """Whether there is no log-in, so that people enter their names themselves."""
+        """True without a log-in, so that people enter their names themselves."""
         return self.csrf is None
 
 
 class Guard:
     """Identifies callers, by a token or a session.
 
-    An `is_open` server also lets the user whose server it is do everything without a token. Then a
-    request must come from that user on this machine without a proxy, because behind a proxy it
-    could come from anywhere. Its host must be this machine, so that no web page elsewhere can reach
-    the server under its own name (DNS rebinding).
+    On an `is_open` server, the user who runs it may do everything without a token. Then a request
+    must come from that user, on this machine and without a proxy, because behind a proxy it could
+    come from anywhere. Its host must be this machine, so that no other web page can reach the
+    server under its own name (DNS rebinding).
 
-    `shared` says that other servers use the same database and count wrong tokens together with this
-    one. `clock` returns the time of day for sessions, `ticks` monotonic seconds for limits.
+    `shared` means that other servers use the same database and count wrong tokens together. `clock`
+    returns the time of day for sessions, `ticks` monotonic seconds for limits.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class Guard:
         return visitor
 
     def forget(self) -> None:
-        """Forget the tokens, so that a change counts at once."""
+        """Forget the tokens, so that a change takes effect at once."""
         self._tokens.forget()
 
     async def log_in(self, token: str, address: str) -> str:
         """Return the cookie of a new session; raise for a wrong token.
 
-        Only wrong tokens are limited: what others send from an address keeps nobody out.
+        Only wrong tokens are limited, so that other clients at an address cannot lock people out.
         """
         await self._tokens.update(token.strip())
         found = self._tokens.find(token.strip())
@@ -147,7 +147,7 @@ def allow(*roles: Role) -> Callable[..., Any]:
         if caller.role not in allowed:
             raise refuse(
                 403,
-                f"The role {caller.role!r} does not allow this; it takes "
+                f"The role {caller.role!r} does not allow this. It needs "
                 f"{' or '.join(sorted(allowed))}. Use another token.",
             )
         return caller
@@ -155,7 +155,7 @@ def allow(*roles: Role) -> Callable[..., Any]:
     return check
 
 
-_BEARER = HTTPBearer(auto_error=False, description="A token made with `attakit token`")
+_BEARER = HTTPBearer(auto_error=False, description="A token created with `attakit token`")
 _SESSION = APIKeyCookie(name=COOKIE, auto_error=False, description="Set by the log-in page")
 
 Predicting = Annotated[Caller, Depends(allow("predict"))]
@@ -165,7 +165,7 @@ Known = Annotated[Caller, Depends(allow("predict", "label"))]
 
 
 def _annotator(request: HTTPConnection) -> str:
-    """Return the name that a local annotator gives; several people may label on one machine."""
+    """Return the name that a local annotator gives. Several people may label on one machine."""
     name = unquote(request.headers.get(ANNOTATOR_HEADER, "")).strip()
     fits = 0 < len(name) <= _LONGEST_NAME and name.isprintable()
     return f"local:{name}" if fits else "local"

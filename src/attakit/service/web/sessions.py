@@ -75,7 +75,7 @@ class Sessions:
         return self._sign("csrf", session.number)
 
     def is_csrf(self, session: Session, token: str) -> bool:
-        """Whether a page sent the right token."""
+        """True if a page sent the right token."""
         return hmac.compare_digest(token.encode(), self.csrf(session).encode())
 
     def end(self, session: Session) -> None:
@@ -89,7 +89,7 @@ class Sessions:
         self._ended = self._key_values.change(_ENDED, add)
 
     def refresh(self) -> None:
-        """Read which sessions were ended on other servers."""
+        """Read which sessions have ended on other servers."""
         self._ended = dict(self._key_values.get(_ENDED, {}))
 
     def _sign(self, purpose: str, text: str) -> str:

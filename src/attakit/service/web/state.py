@@ -1,4 +1,4 @@
-"""AppState: the objects that endpoints use; `create_app` makes them once."""
+"""AppState: the objects that endpoints use. `create_app` creates them once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AppState:
 
 
 def app_state(request: Request) -> AppState:
-    """Return the state of the app that a request came to."""
+    """Return the state of the app that received a request."""
     state = request.app.state.service
     assert isinstance(state, AppState)
     return state

@@ -19,35 +19,35 @@ _NOT_READY: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/v1/status", responses=documented(), summary="How the service is doing")
+@router.get("/v1/status", responses=documented(), summary="State of the service")
 def status(service: Service, _caller: Labelling) -> StatusBody:
-    """Throughput, labels, accuracy with its interval, alarms."""
+    """Return throughput, labels, accuracy with its interval, and alarms."""
     return service.health.complete(service.overview.status)
 
 
-@router.get("/v1/series", responses=documented(), summary="Numbers along time")
+@router.get("/v1/series", responses=documented(), summary="Numbers over time")
 def series(
     service: Service,
     _caller: Labelling,
-    points: Annotated[int, Query(ge=1, le=2000, description="How many turns at most")] = 200,
+    points: Annotated[int, Query(ge=1, le=2000, description="Maximum number of turns")] = 200,
     seconds: Annotated[
         float | None,
-        Query(gt=0, le=1e10, description="How far back; if not given, the newest turns"),
+        Query(gt=0, le=1e10, description="Length of the period; by default the newest turns"),
     ] = None,
 ) -> SeriesBody:
-    """Entropy, drift, labels and accuracy for turns of the learner, oldest first."""
+    """Return entropy, drift, labels and accuracy of the learner's turns, oldest first."""
     return service.overview.series(points, seconds)
 
 
-@router.get("/healthz", summary="Whether the server runs")
+@router.get("/healthz", summary="Check that the server is running")
 async def healthy() -> HealthBody:
-    """It does, if this is answered."""
+    """If this responds, the server is running."""
     return HealthBody(status="ok")
 
 
-@router.get("/readyz", responses=_NOT_READY, summary="Whether predictions can be answered")
+@router.get("/readyz", responses=_NOT_READY, summary="Check that the server can predict")
 async def ready(service: Service) -> HealthBody:
-    """A model is loaded. `degraded`: predictions are answered, but something cannot be stored."""
+    """A model is loaded. `degraded`: predictions work, but something cannot be stored."""
     if not service.predictor.ready:
         raise refuse(503, "No model is loaded yet. Try again in a moment.", retry_after=1)
     problems = service.health.problems()

@@ -1,4 +1,4 @@
-"""StorageWatch: a thread that looks whether folder and database can still be written."""
+"""StorageWatch: a thread that checks that folder and database are writable."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from attakit.service.worker import Worker
 
 log = logging.getLogger(__name__)
 
-PAUSE = 5.0  # seconds between two looks
+PAUSE = 5.0  # seconds between two checks
 _PROBE = ".probe"
-_SIZE = 65_536  # bytes; a full disk may still have room for a few
+_SIZE = 65_536  # bytes; a full disk may have room for a few
 _CHECKED = "storage_checked"
 _DATABASE = (
-    "The database cannot be written. Predictions continue and samples wait in memory; answers are "
+    "The database is not writable. Predictions continue and samples wait in memory. Answers are "
     "refused. The log says why."
 )
 _FOLDER = (
-    "The folder of the service cannot be written: {reason}. Predictions continue, but neither "
+    "The folder of the service is not writable: {reason}. Predictions continue, but neither "
     "versions nor checkpoints can be saved. Free space, or make the folder writable."
 )
 
@@ -31,8 +31,8 @@ _FOLDER = (
 class StorageWatch(Worker):
     """Writes to folder and database every few seconds, and reports what fails to `health`.
 
-    A request would notice it too late, or not at all: predictions never wait for the storage. When
-    a fault is over, it becomes an alarm in the log of events.
+    Requests would notice it too late, or not at all, because predictions never wait for the
+    storage. When a fault ends, it becomes an alarm in the event log.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class StorageWatch(Worker):
         self._clock = clock
 
     def run_once(self) -> None:
-        """Look at the folder, then at the database."""
+        """Check the folder, then the database."""
         self._try("folder", self._write_file)
         self._health.ask()
         try:
@@ -79,7 +79,7 @@ class StorageWatch(Worker):
         self._storage.key_values.set(_CHECKED, self._clock())
 
     def _record(self, fault: Fault) -> None:
-        """Write down a fault that is over, for those who look later."""
+        """Record a fault that has ended, for people who look later."""
         seconds = max(0.0, self._clock() - fault.since)
         text = f"This is over, after {seconds:.0f} s: {fault.text}"
         log.info("the %s can be written again", fault.what)

@@ -1,4 +1,4 @@
-"""How quickly and how well requests for predictions were answered in the last minutes."""
+"""Statistics of prediction requests in the last minutes: counts, errors and latency."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SERVER_ERROR, _CLIENT_ERROR = 500, 400
 
 
 class Traffic:
-    """The newest requests for predictions of this server.
+    """The newest prediction requests to this server.
 
     Parameters
     ----------
     clock
-        Monotonic seconds.
+        Function that returns monotonic seconds.
 
     Examples
     --------
@@ -40,12 +40,12 @@ class Traffic:
         self._noted: deque[tuple[float, int, float]] = deque(maxlen=_MOST)
 
     def note(self, status: int, seconds: float) -> None:
-        """Record a request that was answered now with a status, after some seconds."""
+        """Record a request that was answered now, with its status and duration."""
         with self._lock:
             self._noted.append((self._clock(), status, seconds))
 
     def body(self) -> TrafficBody:
-        """Counts, and how long requests took that were answered with a prediction."""
+        """Return counts, and the latency of successful predictions."""
         with self._lock:
             oldest = self._clock() - SECONDS
             while self._noted and self._noted[0][0] < oldest:

@@ -36,9 +36,9 @@ _NAMES = "'images', 'arrays' or 'texts'"
 
 _SHORT = 100_000  # bytes; longer JSON is read in another thread
 _READING = CapacityLimiter(2)  # more threads would keep the event loop from running
-_OTHERS = 100  # values beside the numbers of an input
+_OTHERS = 100  # values other than the numbers of an input
 
-# A single grey point, as a PNG file.
+# A single grey pixel, as a PNG file.
 _EXAMPLE = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
 )
@@ -46,7 +46,7 @@ _EXAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The inputs of a request: bytes of files, nested lists or texts; and what is said of them."""
+    """The inputs of a request: bytes of files, nested lists or texts; and their descriptions."""
 
     files: Sequence[bytes] = ()
     arrays: Sequence[object] = ()
@@ -66,7 +66,7 @@ async def read_upload(request: Request, most: int, numbers: int) -> Upload:
     elif kind == "application/json":
         upload = await _read_body(await request.body(), most, numbers)
     else:
-        raise refuse(415, f"The content type {kind[:100]!r} is not understood. {_FORMS}")
+        raise refuse(415, f"The content type {kind[:100]!r} is not supported. {_FORMS}")
     count = len(upload.files) + len(upload.arrays) + len(upload.texts)
     if count == 0:
         raise refuse(422, f"The request holds no inputs. {_FORMS}")
@@ -125,7 +125,7 @@ async def _read_files(request: Request, most: int) -> Upload:
         raise refuse(
             400, f"The form cannot be read: {error.message.rstrip('.')}. {_FORMS}"
         ) from error
-    except (KeyError, ValueError) as error:  # a head without boundary, or one that is garbage
+    except (KeyError, ValueError) as error:  # a header without boundary, or garbage
         raise refuse(400, f"The form cannot be read. {_FORMS}") from error
     parts = form.multi_items()
     try:
@@ -143,7 +143,8 @@ async def _read_files(request: Request, most: int) -> Upload:
 
 
 async def _read_body(body: bytes, most: int, numbers: int) -> Upload:
-    # Counted first, since reading takes far longer. An array has at most as many lists as numbers.
+    # Counted first, because reading takes far longer. An array has at most as many lists as
+    # numbers.
     if count_elements(body) > most * (2 * numbers + _OTHERS):
         raise _too_many(most)
     if len(body) <= _SHORT:
@@ -157,9 +158,9 @@ def _read_json(body: bytes, most: int) -> Upload:
     except TooManyElements as error:
         raise _too_many(most) from error
     except (ValueError, RecursionError) as error:
-        raise refuse(400, "The request is no JSON that can be read. Check its form.") from error
+        raise refuse(400, "The request is not valid JSON. Check its syntax.") from error
     if not isinstance(content, dict) or len(content.keys() - {ABOUT}) != 1:
-        raise refuse(422, f"The JSON must hold {_NAMES}, and only that and '{ABOUT}'. {_FORMS}")
+        raise refuse(422, f"The JSON may only have {_NAMES} and '{ABOUT}'. {_FORMS}")
     about = read_about(content.pop(ABOUT)) if ABOUT in content else ()
     ((name, values),) = content.items()
     if name not in _KINDS or not isinstance(values, list):
@@ -183,7 +184,7 @@ def _from_base64(value: object) -> bytes:
             raise TypeError
         return base64.b64decode(value.encode("ascii"), validate=True)
     except (TypeError, UnicodeEncodeError, binascii.Error) as error:
-        raise refuse(422, "An image is no base64 text. Encode the bytes of its file.") from error
+        raise refuse(422, "An image is not base64 text. Encode the bytes of its file.") from error
 
 
 def _too_many(most: int) -> Exception:

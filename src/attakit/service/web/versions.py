@@ -1,4 +1,4 @@
-"""/v1/versions: the models that were saved, and which one answers. And /v1/learning."""
+"""/v1/versions: saved models, and which one is served. And /v1/learning."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ _FILE = "application/octet-stream"
 
 @router.get("/v1/versions", responses=documented(), summary="Versions, newest first")
 def versions(service: Service, _caller: Labelling) -> Versions:
-    """What each had to prove, whether it did, and which one answers. The newest thousand, and
-    those that answered."""
+    """Return each version's gate result, and which version is served.
+
+    The list has the newest thousand, and all that were ever served.
+    """
     current = service.storage.versions.current()
     promoted = {one.version for one in service.storage.versions.promotions(_LISTED)}
     newest = {one.number: one for one in service.storage.versions.recent(_LISTED)}
@@ -52,15 +54,15 @@ def versions(service: Service, _caller: Labelling) -> Versions:
 
 
 @router.post(
-    "/v1/versions/{number}/promote", responses=documented(404, 409), summary="Let a version answer"
+    "/v1/versions/{number}/promote", responses=documented(404, 409), summary="Serve a version"
 )
 def promote(number: VersionNumber, service: Service, caller: Administrating) -> DoneBody:
-    """Roll back (or forward) to any version whose weights are kept."""
+    """Roll back (or forward) to any version whose weights are stored."""
     known = service.storage.versions.get([number])
     if number not in known:
-        raise refuse(404, "No version has this number. See /v1/versions for those there are.")
+        raise refuse(404, "No version has this number. See /v1/versions for the list.")
     if not _is_kept(known[number], _kept_files(service)):
-        raise refuse(409, "The weights of this version are no longer kept. Choose a newer one.")
+        raise refuse(409, "The weights of this version are no longer stored. Choose a newer one.")
     service.storage.versions.promote(number, f"Chosen by {caller.name}.", caller.name)
     service.overview.changed()
     return DoneBody()
@@ -76,12 +78,12 @@ def promote(number: VersionNumber, service: Service, caller: Administrating) -> 
     summary="Download a version",
 )
 def download(number: VersionNumber, service: Service, _caller: Administrating) -> Response:
-    """All weights of a version as a safetensors file, with classes and inputs in its header.
+    """Download all weights of a version as a safetensors file, with classes and inputs.
 
     `attakit export` writes other formats."""
     known = service.storage.versions.get([number])
     if number not in known:
-        raise refuse(404, "No version has this number. See /v1/versions for those there are.")
+        raise refuse(404, "No version has this number. See /v1/versions for the list.")
     try:
         model, facts = stored_model(service.settings, service.storage, known[number])
     except StateError as error:
@@ -96,7 +98,7 @@ def download(number: VersionNumber, service: Service, _caller: Administrating) -
 
 @router.post("/v1/learning", responses=documented(), summary="Pause or resume learning")
 def learning(body: LearningRequest, service: Service, caller: Administrating) -> LearningBody:
-    """While it is paused, predictions continue, no question is put, and the model stays."""
+    """While learning is paused, predictions continue, no question is asked, and the model stays."""
     service.storage.key_values.set("paused", body.paused)
     service.storage.events.add("paused" if body.paused else "resumed", caller.name)
     service.overview.changed()

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 _CAPACITY = 20_000
 _BYTES = 256_000_000
 _BATCH = 500
-_GATHER_SECONDS = 0.1  # a transaction costs as much as a request, so it is for many samples
+_GATHER_SECONDS = 0.1  # a transaction costs as much as a request, so it is shared by many samples
 _RETRY_PAUSES = (0.1, 0.5, 2.0)
 _SAMPLES = "samples"
 _WAITING = (
@@ -60,7 +60,7 @@ class SampleWriter(Worker):
         self._capacity_bytes = capacity_bytes
         self._gather_seconds = gather_seconds
         self._changed = threading.Condition()
-        self._hurry = threading.Event()  # ends the time to gather
+        self._hurry = threading.Event()  # ends the gathering time
         self._waiting: dict[str, ServedSample] = {}  # in order
         self._bytes = 0
 
@@ -74,7 +74,7 @@ class SampleWriter(Worker):
             )
             if self._stopping.is_set() or not fits:
                 return False
-            if not self._waiting:  # else the thread gathers or writes already
+            if not self._waiting:  # otherwise the thread gathers or writes already
                 self._changed.notify_all()
             self._waiting.update((one.sample, one) for one in served)
             self._bytes += size
@@ -94,7 +94,7 @@ class SampleWriter(Worker):
             return len(self._waiting)
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until the samples in the queue are written, and return whether they are."""
+        """Wait until the samples in the queue are written; returns True if they are."""
         with self._changed:
             wanted = set(self._waiting)
             self._hurry.set()
@@ -103,7 +103,7 @@ class SampleWriter(Worker):
     def end(self) -> None:
         """Accept no more samples, and end the thread once the queue is empty."""
         with self._changed:
-            self.failures = 0  # the last samples get all attempts, whatever happened before
+            self.failures = 0  # the last samples get all attempts
             super().end()
             self._hurry.set()
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""WrongTokens: a limit on attempts to log in, which all servers of a deployment count together."""
+"""WrongTokens: a limit on log-in attempts that all servers of a deployment share."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _NAME = "wrong_tokens"
 _PER_MINUTE = 10
 _BURST = 5
 _RATE = _PER_MINUTE / 60
-_ADDRESSES = 1000  # newest ones that are remembered together
-_SHARED_PER_MINUTE = 600  # attempts that one server reports: the database must not be flooded
+_ADDRESSES = 1000  # newest addresses that are remembered
+_SHARED_PER_MINUTE = 600  # attempts that one server reports, so that it does not flood the database
 _ALL = "all"
 
 
 class WrongTokens:
-    """Counts wrong tokens by address: here, and if servers share a database, there as well.
+    """Counts wrong tokens by address: locally, and in the database if servers share one.
 
     An attempt reaches the database only if this server alone would allow it.
 
     Parameters
     ----------
     key_values
-        Where servers share the counts; None for one server, which needs no database for it.
+        Where servers share the counts; None for a single server, which needs no database for it.
     clock, ticks
         Functions that return the time of day, which servers share, and monotonic seconds.
 
@@ -58,9 +58,9 @@ class WrongTokens:
         return float(counts[address][2])
 
     def _count(self, counts: dict[str, Any], address: str) -> dict[str, Any]:
-        """Return for each address its level, the time, and the seconds that it must wait.
+        """Return for each address its level, the time, and the seconds to wait.
 
-        The level rises by one with an attempt that is allowed, and falls with time.
+        The level rises by one with each allowed attempt, and falls with time.
         """
         now = self._clock()
         before, at, _ = counts.pop(address, (0.0, now, 0.0))

@@ -1,4 +1,4 @@
-"""The tables as they were when a row of `facts` told their schema, and Alembic was not used."""
+"""The tables from the time before Alembic, when a row of `facts` held their schema."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _required(**kinds: Any) -> list[Column[Any]]:
 
 
 def upgrade(op: Operations) -> None:
-    """Make all tables, and note the schema as the first versions of attakit look for it."""
+    """Create all tables, and record the schema where the first attakit versions look for it."""
     _make_samples(op)
     _make_questions(op)
     _make_versions(op)

@@ -1,7 +1,7 @@
-"""Questions keep what the source model said about their sample when they were put.
+"""Questions store the source model's prediction for their sample.
 
-The gate compares it with what people say, also after the content of the sample is gone. Of older
-questions it is not known.
+The gate compares it with what people say, even after the content of the sample is gone. For older
+questions it is unknown.
 """
 
 from __future__ import annotations
@@ -14,6 +14,6 @@ down_revision = "0002"
 
 
 def upgrade(op: Operations) -> None:
-    """Add two columns that may be empty."""
+    """Add two nullable columns."""
     op.add_column("questions", Column("source_guess", Integer))
     op.add_column("questions", Column("source_entropy", Float))

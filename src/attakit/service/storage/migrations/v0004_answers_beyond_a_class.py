@@ -1,7 +1,7 @@
-"""Questions may propose a class, answers carry a comment, and samples what their sender said.
+"""Questions may propose a class, answers carry a comment, samples their sender's notes.
 
-Until now "none of these" was refunded, and from now on it is paid for. Old ones are marked, so that
-a learner that replays its log finds the same budget.
+Before, "none of these" was refunded; now it is paid. Old ones are marked, so that a learner that
+replays its log finds the same budget.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ down_revision = "0003"
 
 
 def upgrade(op: Operations) -> None:
-    """Add columns that may be empty, and mark what was refunded."""
+    """Add nullable columns, and mark what was refunded."""
     op.add_column("questions", Column("proposed", Integer))
     op.add_column("questions", Column("refunded", Boolean))
     op.add_column("answers", Column("comment", String))

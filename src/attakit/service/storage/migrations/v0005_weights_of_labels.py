@@ -1,4 +1,4 @@
-"""Labels that several people agreed on keep how far they can be trusted."""
+"""Labels that several people agreed on store how far they can be trusted."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0004"
 
 
 def upgrade(op: Operations) -> None:
-    """Add a column that may be empty."""
+    """Add a nullable column."""
     op.add_column("questions", Column("weight", Float))
