@@ -28,8 +28,11 @@ class Faults:
     def of_storage(self) -> dict[str, Fault]:
         """The faults that the database of the service can have."""
         on_file = self._service.database is None
+        disk = self._service.disk
         return {
-            "nothing can be written": self._full_disk,
+            **({} if disk is None else {"full disk": disk.full}),
+            "files that cannot grow": self._no_growth,
+            "read-only folder": self._read_only_folder,
             "locked database": self._locked_file if on_file else self._locked_server,
             "vanished database": self._moved_file if on_file else self._refusing_server,
         }
@@ -58,8 +61,19 @@ class Faults:
             thread.join()
 
     @contextmanager
-    def _full_disk(self) -> Iterator[None]:
-        """Server and learner can write to no file, as on a full disk, without filling one."""
+    def _read_only_folder(self) -> Iterator[None]:
+        """No file can be made or deleted. Files that are open can still be written."""
+        live = self._service.live
+        folders = [live, *(path for path in live.iterdir() if path.is_dir())]
+        for folder in folders:
+            folder.chmod(0o500)
+        yield
+        for folder in folders:
+            folder.chmod(0o700)
+
+    @contextmanager
+    def _no_growth(self) -> Iterator[None]:
+        """Server and learner can make no file longer, as under a quota."""
         processes = self._service.pids
         before = [resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in processes]
         for pid, (_, most) in zip(processes, before, strict=True):

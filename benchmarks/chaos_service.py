@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -18,29 +16,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from points_service import SERVICE, PointsService, draw_points
+from small_disk import SmallDisk
 
 from attakit.client import Client
-from attakit.client.bodies import StatusBody
+from attakit.client.dashboard_bodies import StatusBody
 from attakit.errors import ServiceError
 
-CLASSES = ("left", "right", "up")
-CENTRES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
-MODEL = """
-from torch import nn
-from attakit.nn import seeded
-
-def build():
-    with seeded(0, "model of chaos"):
-        return nn.Sequential(nn.Linear(2, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
-"""
-SERVICE = """
-folder = "live"
-classes = ["left", "right", "up"]
-[model]
-name = "model_of_chaos:build"
-[input]
-kind = "array"
-shape = [2]
+TABLES = """
 [labels]
 budget = 5000
 per_1000 = 200
@@ -53,82 +36,84 @@ niceness = 0
 [server]
 unknown_per_minute = 60000
 """
+# Python imports this module before all others. The file says by how much the clock is wrong.
+CLOCK = """
+import time
+from pathlib import Path
+
+_wall, _file, _last = time.time, Path(__file__).with_name("clock"), [0.0, 0.0]
+
+def _shifted():
+    ticks = time.monotonic()
+    if ticks > _last[0] + 0.2:
+        _last[:] = [ticks, float(_file.read_text() or 0)]
+    return _wall() + _last[1]
+
+time.time = _shifted
+"""
+_DISK_MEGABYTES = 200
+_DROP_CAPABILITY, _IGNORE_MODES = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
 
 
-class ChaosService:
-    """Starts `attakit serve` in a folder, talks to it with its first token, and kills it."""
+def obey_modes() -> None:
+    """Let root obey the modes of files, as other users do, in what this process runs next."""
+    ctypes.CDLL(None).prctl(_DROP_CAPABILITY, _IGNORE_MODES, 0, 0, 0)
+
+
+class ChaosService(PointsService):
+    """A service with tokens, on a small disk of its own if we may mount one."""
 
     def __init__(self, folder: Path, database: str | None) -> None:
-        self.folder = folder
-        self.live = folder / "live"
+        super().__init__(folder, SERVICE + TABLES)
         self.database = database
-        self.address = ""
         self.token: str | None = None
         self.kills = 0
-        self._process: subprocess.Popen[str] | None = None
-        (folder / "model_of_chaos.py").write_text(MODEL)
-        (folder / "service.toml").write_text(SERVICE)
+        self.live.mkdir(mode=0o700)
+        self.disk: SmallDisk | None = None
+        with suppress(OSError):
+            self.disk = SmallDisk.mount(self.live, _DISK_MEGABYTES)
+        (folder / "sitecustomize.py").write_text(CLOCK)
+        self.set_clock(0.0)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+    def __exit__(self, *exception: object) -> None:
+        super().__exit__(*exception)
+        if self.disk is not None:
+            self.disk.close()
 
     @property
     def pids(self) -> list[int]:
         """The server and its children."""
-        assert self._process is not None
-        own = self._process.pid
+        own = self.running.pid
         children = Path(f"/proc/{own}/task/{own}/children").read_text().split()
         return [own, *map(int, children)]
 
+    def set_clock(self, seconds: float) -> None:
+        """Let the clock of server and learner be wrong."""
+        new = self.folder / "clock.new"
+        new.write_text(str(seconds))
+        new.rename(self.folder / "clock")
+
     def start(self) -> None:
-        command = [sys.executable, "-m", "attakit", "serve", "service.toml", "--port", "0"]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        paths = [str(self.folder), os.environ.get("PYTHONPATH", "")]
+        environment = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         if self.database is not None:
             environment["ATTAKIT_DATABASE"] = self.database
-        with (self.folder / "log.txt").open("a") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=environment,
-            )
-        assert self._process.stdout is not None
+        self.launch(environment, prepare=obey_modes)
         greeted = False
-        for line in self._process.stdout:
+        while not (greeted and self.token):
+            line = self.line()
             greeted |= "Stop it with" in line
-            if found := re.match(r"Serving on (\S+)", line):
-                self.address = found[1]
             if found := re.search(r"#token=(\S+)", line):  # of a first start, after the greeting
                 self.token = found[1]
-            if greeted and self.token is not None:
-                return
-        sys.exit((self.folder / "log.txt").read_text()[-2000:])
-
-    def stop(self) -> None:
-        assert self._process is not None
-        self._process.terminate()
-        self._process.wait(120)
 
     def kill_server(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
+        super().kill_server()
         self.kills += 1
 
     def kill_learner(self) -> bool:
-        """Kill the learner; False if there is none."""
-        with suppress(OSError, ValueError):
-            os.kill(int((self.live / "learner.lock").read_text()), signal.SIGKILL)
-            self.kills += 1
-            return True
-        return False
+        killed = super().kill_learner()
+        self.kills += killed
+        return killed
 
     def client(self, **options: Any) -> Client:
         return Client(self.address, token=self.token, **options)
@@ -141,6 +126,14 @@ class ChaosService:
         with urllib.request.urlopen(f"{self.address}/readyz", timeout=30) as response:
             content: dict[str, Any] = json.load(response)
         return content
+
+    def storage_faults(self) -> float:
+        """What /metrics says about faults of the storage."""
+        head = {"Authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.address}/metrics", headers=head)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            found = re.search(r"^attakit_storage_faults (\S+)", response.read().decode(), re.M)
+        return float(found[1]) if found else 0.0
 
     def predict_seconds(self) -> float:
         """Seconds of one prediction, which must be answered."""
@@ -177,10 +170,8 @@ class People:
 
     def _send(self) -> None:
         while not self._stop.wait(0.2):
-            kinds = self._draw.integers(3, size=10)
-            points = CENTRES[kinds] + self._draw.normal(size=(10, 2))
             with suppress(ServiceError), self._service.client(pauses=()) as client:
-                client.predict(list(points))
+                client.predict(draw_points(self._draw))
 
     def _answer(self) -> None:
         while not self._stop.wait(0.05):
@@ -193,7 +184,7 @@ class People:
             if lease is None:
                 return
             key = f"{lease.question}-{time.monotonic_ns()}"
-            self._pending = (lease.question, lease.question % len(CLASSES), key)
+            self._pending = (lease.question, lease.question % 3, key)
         question, label, key = self._pending
         try:
             outcome = client.answer(question, label=label, key=key)

@@ -5,8 +5,10 @@ import subprocess
 import sys
 import time
 
+from points_service import MODEL, MODEL_FILE
+
 from attakit.client import Client
-from live_service import METHODS, MODEL, PATIENCE, SERVICE
+from live_service import PATIENCE, tables_of
 
 
 class Process:
@@ -55,9 +57,8 @@ class Deployment:
     def __init__(self, folder, database, *, budget, method="simatta"):
         self._folder = folder
         self._started = []
-        (folder / "model_of_this_test.py").write_text(MODEL)
-        tables = SERVICE.format(database=database, method=METHODS[method])
-        tables = tables.replace("budget = 100_000", f"budget = {budget}\nper_1000 = 300")
+        (folder / MODEL_FILE).write_text(MODEL)
+        tables = tables_of(database, method, budget=f"{budget}\nper_1000 = 300")
         self.file = folder / "service.toml"
         self.file.write_text('files = "database"\n' + tables)
 

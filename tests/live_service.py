@@ -1,39 +1,19 @@
 """A small service in a process of its own, for tests that kill it."""
 
-import os
-import signal
-import subprocess
-import sys
 import time
 
-import numpy as np
+from points_service import SERVICE, PointsService, draw_points
 
 from attakit.client import Client
 from attakit.errors import ServiceError
 from attakit.randomness import generator
 from attakit.service.learner.leading import LOCK_FILE
 
-MODEL = """
-from torch import nn
-from attakit.nn import seeded
-
-def build():
-    with seeded(0, "model of a test"):
-        return nn.Sequential(nn.Linear(2, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
-"""
-SERVICE = """
-folder = "live"
-database = "{database}"
-classes = ["left", "right", "up"]
-[model]
-name = "model_of_this_test:build"
-[input]
-kind = "array"
-shape = [2]
+TABLES = """
 [method]
 {method}
 [labels]
-budget = 100_000
+budget = {budget}
 audit_share = 0.3
 settle_seconds = 0.0
 [learning]
@@ -56,72 +36,37 @@ selector = { name = "incremental", cluster_growth = 2, inits = 1 }
 trainer = { max_updates = 5 }""",
     "anchor_head": "",  # the default
 }
-CENTRES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
 PATIENCE = 300.0
 
 
-class LiveService:
-    """Starts `attakit serve` in a folder, talks to it, and kills it."""
+def tables_of(database, method="simatta", budget="100_000"):
+    """The settings of a service that people answer at once."""
+    tables = SERVICE + TABLES.format(method=METHODS[method], budget=budget)
+    return f'database = "{database}"\n' + tables
+
+
+class LiveService(PointsService):
+    """A service that anybody on this machine may use."""
 
     def __init__(self, folder, database, method="simatta"):
-        self.folder = folder
-        (folder / "model_of_this_test.py").write_text(MODEL)
-        (folder / "service.toml").write_text(
-            SERVICE.format(database=database, method=METHODS[method])
-        )
-        self.process = None
-        self.address = None
+        super().__init__(folder, tables_of(database, method))
         self.sent = 0
         self.learner = ""  # process number of the last one seen
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_exception):
-        if self.process is not None and self.process.poll() is None:
-            self.kill_server()
-
     def start(self):
-        with (self.folder / "log.txt").open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "attakit", "serve", "service.toml", "--port", "0"],
-                cwd=self.folder,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-            )
-        line = self.process.stdout.readline()
-        assert line.startswith("Serving on "), (self.folder / "log.txt").read_text()[-3000:]
-        self.address = line.removeprefix("Serving on ").strip()
+        self.launch()
+        assert self.line().startswith("Serving on ")
 
     def client(self, name="Ada"):
         return Client(self.address, annotator=name, pauses=())
 
-    def send(self, client, count=10):
-        """Send points whose classes are known by where they lie."""
-        draw = generator(0, "points of a test", self.sent)
+    def send(self, client):
         self.sent += 1
-        points = CENTRES[draw.integers(3, size=count)] + draw.normal(size=(count, 2))
-        return client.predict(list(points))
-
-    def kill_server(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-    def kill_learner(self):
-        """Kill the learner, if one is at work."""
-        pid = (self.folder / "live" / LOCK_FILE).read_text()
-        if pid:
-            try:
-                os.kill(int(pid), signal.SIGKILL)
-            except ProcessLookupError:
-                return
+        return client.predict(points_of(self.sent))
 
     def wait_for_learner(self):
         """Until a learner of this server has begun: it replays its log, or looks for work."""
-        lock = self.folder / "live" / LOCK_FILE
+        lock = self.live / LOCK_FILE
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             if lock.exists() and (pid := lock.read_text()) and pid != self.learner:
@@ -129,12 +74,6 @@ class LiveService:
                 return
             time.sleep(0.05)
         raise AssertionError("no learner came to work")
-
-    def stop(self):
-        self.process.terminate()
-        code = self.process.wait(PATIENCE)
-        self.process.stdout.close()
-        return code
 
     def wait_until(self, holds):
         """Ask for the status until something holds of it."""
@@ -146,6 +85,11 @@ class LiveService:
                     return
                 time.sleep(0.1)
         raise AssertionError(f"never came true; the last status was {status}")
+
+
+def points_of(number):
+    """The points of a request."""
+    return draw_points(generator(0, "points of a test", number))
 
 
 def label_of(question):

@@ -77,6 +77,12 @@ def wait_until_shown(page, question):
     page.locator(f"#desk[data-question='{question}']").wait_for()
 
 
+def press(page, key, *, shows):
+    """Press a key, and wait until the labelling page shows the question that follows."""
+    page.keyboard.press(key)
+    wait_until_shown(page, shows)
+
+
 def picture(name):
     file = BytesIO()
     seed = int(name[1:])

@@ -159,8 +159,11 @@ class Answer:
 
     def teaches(self, classes: int) -> bool:
         """True if a classifier can learn from it: not if it is a skip or excludes all classes."""
-        is_outside = len(set(self.excluded)) == classes
-        return self.says_something and self.weight > 0 and not is_outside
+        return self.says_something and self.weight > 0 and not self.is_outside(classes)
+
+    def is_outside(self, classes: int) -> bool:
+        """True if it says that the sample is of none of the classes."""
+        return len(set(self.excluded)) == classes
 
     @property
     def is_plain(self) -> bool:

@@ -12,13 +12,12 @@ import pytest
 
 from attakit.client import Client
 from attakit.errors import ServiceError, SettingError
-from attakit.randomness import generator
 from attakit.service.ray_serve import serve_on_ray
 from attakit.service.storage import LabelRules, open_storage
 from attakit.settings.load import load_service
 from attakit.settings.service import ServiceSettings
 from deployment import Deployment, leader, wait_for
-from live_service import CENTRES, answer_some
+from live_service import answer_some, points_of
 
 LONGEST_OUTAGE = 15.0  # seconds, on a machine that may be busy
 
@@ -71,12 +70,10 @@ class Visitor:
         self.refused_since, self.longest_outage = None, 0.0
 
     def visit(self):
-        draw = generator(0, "points of a test", self.sent)
         self.sent += 1
-        points = CENTRES[draw.integers(3, size=10)] + draw.normal(size=(10, 2))
         began = time.monotonic()
         try:
-            self.client.predict(list(points))
+            self.client.predict(points_of(self.sent))
         except ServiceError:
             self.refused_since = self.refused_since or began
             return

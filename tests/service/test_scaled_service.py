@@ -5,10 +5,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from attakit.randomness import generator
 from attakit.service.storage import LabelRules, open_storage
 from deployment import Deployment, address_of, client_of, leader, wait_for
-from live_service import CENTRES, answer_some, label_of
+from live_service import answer_some, label_of, points_of
 
 BUDGET = 30
 
@@ -33,10 +32,8 @@ class People:
         while not until():
             assert time.monotonic() < deadline
             for client in self.clients:
-                draw = generator(0, "points of a test", self.sent)
                 self.sent += 1
-                points = CENTRES[draw.integers(3, size=10)] + draw.normal(size=(10, 2))
-                client.predict(list(points))
+                client.predict(points_of(self.sent))
                 answer_some(client, self.accepted, self.seen)
             time.sleep(0.05)
 

@@ -189,10 +189,39 @@ def test_labels_alone_need_no_targets():
     assert waiting.resolve([Answer.yes(query, "me")]).targets is None
 
 
-def test_what_belongs_to_no_class_is_dropped():
+def none_of_these(query):
+    return Answer(query, None, "me", excluded=(0, 1))
+
+
+def test_what_belongs_to_no_class_is_not_learned_from_and_stays_covered():
     waiting = Waiting()
+    first, _ = waiting.hold(rows("a", "b"), step=3)
+
+    resolved = waiting.resolve([none_of_these(first)])
+
+    assert len(resolved) == 0
+    assert waiting.rows.samples == ("a", "b")
+    assert (waiting.outside, waiting.open_samples) == (1, {"b"})
+    waiting.forget(["a"])
+    assert (waiting.outside, waiting.rows.samples) == (0, ("b",))
+
+
+def test_what_belongs_to_no_class_is_saved_and_never_answered_twice():
+    waiting, loaded = Waiting(), Waiting()
     (query,) = waiting.hold(rows("a"), step=3)
+    waiting.resolve([none_of_these(query)])
 
-    resolved = waiting.resolve([Answer(query, None, "me", excluded=(0, 1))])
+    loaded.load_state_dict(waiting.state_dict())
 
-    assert (len(resolved), len(waiting)) == (0, 0)
+    assert (loaded.outside, loaded.rows.samples) == (1, ("a",))
+    assert loaded.resolve([answer(query, 1)]) is None
+
+
+def test_only_the_newest_samples_of_no_class_are_kept():
+    waiting = Waiting()
+    names = [chr(number) for number in range(65, 65 + 120)]
+    for query in waiting.hold(rows(*names), step=0):
+        waiting.resolve([none_of_these(query)])
+
+    assert waiting.outside == 100
+    assert waiting.rows.samples == tuple(names[20:])

@@ -7,19 +7,21 @@
 """
 
 from attakit.client.bodies import (
-    AccuracyBody,
-    AlarmBody,
     ContentBody,
     GuessBody,
-    LabelsBody,
     LeaseBody,
     OwnAnswerBody,
     PredictionBody,
     SampleBody,
+)
+from attakit.client.client import Client
+from attakit.client.dashboard_bodies import (
+    AccuracyBody,
+    AlarmBody,
+    LabelsBody,
     StatusBody,
     VersionBody,
 )
-from attakit.client.client import Client
 
 __all__ = [
     "AccuracyBody",

@@ -27,10 +27,8 @@ from attakit.client.bodies import (
     Predictions,
     ResponseBody,
     SampleBody,
-    StatusBody,
-    VersionBody,
-    Versions,
 )
+from attakit.client.dashboard_bodies import StatusBody, VersionBody, Versions
 from attakit.errors import MissingExtra, ServiceError
 from attakit.queries import AnswerOutcome
 

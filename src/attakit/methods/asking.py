@@ -43,6 +43,8 @@ class AskingMethod(BaseMethod, Asks):
     """
 
     stateful: ClassVar[tuple[str, ...]] = ("model", "waiting", "rate")
+    # Whether `learn` uses chances of classes; else it gets the likeliest class with a weight.
+    learns_soft: ClassVar[bool] = True
     question: QuestionKind = "class"
 
     def __init__(

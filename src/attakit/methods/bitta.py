@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -103,6 +103,7 @@ class BiTTA(AskingMethod):
         "wrong",
         "learn_count",
     )
+    learns_soft: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from attakit.records import LabelledRows
 from attakit.store.stored_rows import StoredRows
+from attakit.store.waiting import Waiting
 
 
 class Latest(StoredRows):
@@ -46,10 +47,9 @@ class Latest(StoredRows):
         """Record that the method has adapted to the batch."""
         self._is_new = False
 
-    def waits_for(self, asked: StoredRows) -> bool:
+    def waits_for(self, asked: Waiting) -> bool:
         """True if a question about a sample of the batch is still open."""
-        open_questions = set(asked.rows.samples) if len(asked) else set()
-        return len(self) > 0 and not open_questions.isdisjoint(self.rows.samples)
+        return len(self) > 0 and not asked.open_samples.isdisjoint(self.rows.samples)
 
     def state_dict(self) -> dict[str, Any]:
         rows = None if self._rows is None else self._rows.state_dict()

@@ -1,4 +1,4 @@
-"""Waiting: samples with an open question."""
+"""Waiting: samples asked about and not yet answered, and those of none of the classes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from attakit.records import UNKNOWN, Batch, LabelledRows, Prediction, Selection
 from attakit.store.stored_rows import StoredRows
 from attakit.targets import Targets
 
+_MOST_OUTSIDE = 100  # samples of none of the classes; older ones make room
+
 
 class Waiting(StoredRows):
     """Stores the inputs of samples in question until their answer, skip or expiry.
 
     A waiting sample counts as covered. Otherwise a slow annotator would be asked about the same
-    cluster again and again.
+    cluster again and again. So does a sample that is of none of the classes, long after its answer.
+    No classifier can learn from it, but a selector need not spend labels on others like it.
 
     Examples
     --------
@@ -35,7 +38,18 @@ class Waiting(StoredRows):
 
     def __init__(self) -> None:
         super().__init__()
-        self._queries: list[Query] = []
+        self._queries: list[Query | None] = []  # None: answered, of none of the classes
+
+    @property
+    def open_samples(self) -> set[SampleId]:
+        """The samples whose questions are open."""
+        pairs = zip(self.rows.samples, self._queries, strict=True) if len(self) else ()
+        return {sample for sample, query in pairs if query is not None}
+
+    @property
+    def outside(self) -> int:
+        """How many samples are kept because they are of none of the classes."""
+        return self._queries.count(None)
 
     def hold(
         self, rows: LabelledRows, step: int, proposals: Mapping[SampleId, int] | None = None
@@ -67,9 +81,9 @@ class Waiting(StoredRows):
         """Remove and return what was answered. Skipped and unknown samples are dropped.
 
         Rows have `targets` if an answer is more than a label. A sample that is of none of the
-        classes is dropped too: no classifier can learn that.
+        classes is not among them.
         """
-        given = {answer.query: answer for answer in answers}
+        given: dict[Query | None, Answer] = {answer.query: answer for answer in answers}
         if self._rows is None or given.keys().isdisjoint(self._queries):
             return None
         classes = self._rows.logits.shape[1]
@@ -79,8 +93,19 @@ class Waiting(StoredRows):
             if query in given and given[query].teaches(classes)
         ]
         rows = self._rows.take([place for place, _ in useful])
+        self._queries = [
+            None if query in given and given[query].is_outside(classes) else query
+            for query in self._queries
+        ]
         self._keep([place for place in range(len(self)) if self._queries[place] not in given])
+        self._keep_newest_outside()
         return _with_answers(rows, [answer for _, answer in useful])
+
+    def _keep_newest_outside(self) -> None:
+        outside = [place for place, query in enumerate(self._queries) if query is None]
+        gone = set(outside[:-_MOST_OUTSIDE])
+        if gone:
+            self._keep([place for place in range(len(self)) if place not in gone])
 
     def _keep(self, places: list[int]) -> None:
         super()._keep(places)
@@ -88,12 +113,14 @@ class Waiting(StoredRows):
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "queries": [query.packed() for query in self._queries],
+            "queries": [None if query is None else query.packed() for query in self._queries],
             "rows": None if self._rows is None else self._rows.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._queries = [Query.unpacked(packed) for packed in state["queries"]]
+        self._queries = [
+            None if packed is None else Query.unpacked(packed) for packed in state["queries"]
+        ]
         self._rows = LabelledRows.from_state(state["rows"])
 
 

@@ -64,7 +64,8 @@ def test_an_upgrade_keeps_every_row(first, open_database):
     assert after.pop(revisions.name) == [{"version_num": schema.HEAD}]
     for row in before["questions"]:
         del row["copy"]
-        row |= {"source_guess": None, "source_entropy": None, "proposed": None, "weight": None}
+        row |= {"source_guess": None, "source_entropy": None, "proposed": None}
+        row |= {"weight": None, "chances": None}
         row["refunded"] = True if row["state"] == "none" else None
         row["purpose"] = REPEATS.get(row["question"], row["purpose"])
     for row in before["answers"]:

@@ -105,9 +105,23 @@ def test_the_method_learns_as_much_as_the_label_weighs(weighing, clock):
     assert answer.weight < 0.7
 
 
+def test_a_method_that_can_learns_how_likely_each_class_is(weighing, clock):
+    learn_people(weighing, clock)
+    (one,) = settle(weighing, clock, {"Bob": 2, "Eve": 0})
+    answer = to_answer(one, classes=4, soft=True)
+    assert (answer.kind, answer.weight) == ("soft", 1.0)
+    assert sum(answer.chances) == pytest.approx(1.0)
+    assert answer.chances[2] > answer.chances[0] > answer.chances[1]
+
+
+def test_a_question_of_one_person_has_a_class_for_every_method(storage, clock):
+    (one,) = settle(storage, clock, {"Ada": 1})
+    assert to_answer(one, classes=4, soft=True).label == 1
+
+
 def test_a_weight_is_forgotten_with_its_sample(weighing, clock):
     (one,) = settle(weighing, clock, {"Ada": 1, "Bob": 1})
     weighing.turns.plan(turn(0, settled=(one.question,)))
     weighing.samples.forget(one.sample, "admin")
     (gone,) = weighing.questions.get([one.question])
-    assert (gone.label, gone.weight) == (None, None)
+    assert (gone.label, gone.weight, gone.chances) == (None, None, None)

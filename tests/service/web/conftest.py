@@ -23,7 +23,7 @@ from attakit.service.storage import (
 )
 from attakit.service.web import create_app
 from attakit.settings.service import ServiceSettings
-from live_site import DESKTOP, open_site
+from live_site import DESKTOP, open_site, wait_until_shown
 
 CLASSES = ("cat", "dog", "owl")
 
@@ -234,6 +234,18 @@ def visit(chromium, site):
     for context in opened:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture
+def labelling_page(visit):
+    """Opens the labelling page, and waits until it shows a question."""
+
+    def open_page(question, *words, **options):
+        page = visit("/label", *words, **options)
+        wait_until_shown(page, question)
+        return page
+
+    return open_page
 
 
 def note(complaints, message):

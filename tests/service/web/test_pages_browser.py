@@ -7,7 +7,7 @@ import time
 import pytest
 
 from attakit.service.storage.rows import Gate, Version
-from live_site import PHONE, wait_until_shown
+from live_site import PHONE, press, wait_until_shown
 
 pytestmark = pytest.mark.browser
 
@@ -54,24 +54,18 @@ def test_on_a_slow_connection_no_answer_is_counted_twice(site, visit, monkeypatc
     assert page.locator("#answered").text_content() == "4"
 
 
-def test_answers_are_undone_skipped_and_refused_by_keyboard(site, visit):
+def test_answers_are_undone_skipped_and_refused_by_keyboard(site, labelling_page):
     first, second, third = site.ask(3)
-    page = visit("/label")
-    wait_until_shown(page, first)
+    page = labelling_page(first)
 
-    page.keyboard.press("4")
-    wait_until_shown(page, second)
+    press(page, "4", shows=second)
     site.wait_for(first, ("label", 3))
-    page.keyboard.press("u")
-    wait_until_shown(page, first)
+    press(page, "u", shows=first)
     site.wait_for(first)
-    page.keyboard.press("Space")
-    wait_until_shown(page, second)
-    page.keyboard.press("n")
-    wait_until_shown(page, third)
+    press(page, "Space", shows=second)
+    press(page, "n", shows=third)
     page.keyboard.press("2")
-    page.keyboard.press("Backspace")
-    wait_until_shown(page, third)
+    press(page, "Backspace", shows=third)
     page.keyboard.press("5")
 
     site.wait_for(first, ("skip", None))
@@ -79,27 +73,22 @@ def test_answers_are_undone_skipped_and_refused_by_keyboard(site, visit):
     site.wait_for(third, ("label", 4))
 
 
-def test_one_key_says_yes_and_one_says_no(site, visit):
+def test_one_key_says_yes_and_one_says_no(site, labelling_page):
     first, second, third = site.ask(3, proposed=2)
     (fourth,) = site.ask(1, start=3)
-    page = visit("/label")
-    wait_until_shown(page, first)
+    page = labelling_page(first)
     assert page.locator("#yes-no-title").text_content() == "Is this “cat”?"
     assert page.locator("#guessing, #all, #none").evaluate_all(
         "all => all.every((one) => one.hidden)"
     )
 
     page.keyboard.press("1")  # the key of a class, which is not asked for
-    page.keyboard.press("y")
-    wait_until_shown(page, second)
-    page.keyboard.press("n")
-    wait_until_shown(page, third)
-    page.keyboard.press("u")
-    wait_until_shown(page, second)
+    press(page, "y", shows=second)
+    press(page, "n", shows=third)
+    press(page, "u", shows=second)
     page.locator("#no").click()
     wait_until_shown(page, third)
-    page.keyboard.press("Space")
-    wait_until_shown(page, fourth)
+    press(page, "Space", shows=fourth)
     page.keyboard.press("n")  # here it is "none of these"
 
     site.wait_for(first, ("label", 2))
@@ -108,11 +97,10 @@ def test_one_key_says_yes_and_one_says_no(site, visit):
     site.wait_for(fourth, ("none", None))
 
 
-def test_an_answer_that_counts_already_is_not_undone(start_site, visit):
+def test_an_answer_that_counts_already_is_not_undone(start_site, labelling_page):
     site = start_site(settle_seconds=0.0)
     (question,) = site.ask(1)
-    page = visit("/label", at=site)
-    wait_until_shown(page, question)
+    page = labelling_page(question, at=site)
     page.keyboard.press("1")
     site.wait_for(question, ("label", 0))
     page.wait_for_function(NOTHING_KEPT)  # the page has heard that its answer was taken
@@ -124,18 +112,16 @@ def test_an_answer_that_counts_already_is_not_undone(start_site, visit):
     assert site.said(question) == [("label", 0)]
 
 
-def test_buttons_and_tab_answer_too(site, visit):
+def test_buttons_and_tab_answer_too(site, labelling_page):
     first, second, third = site.ask(3)
-    page = visit("/label")
-    wait_until_shown(page, first)
+    page = labelling_page(first)
 
     page.locator("#classes button", has_text="elk").click()
     wait_until_shown(page, second)
     page.locator("#guesses button").first.focus()
     page.keyboard.press("Tab")
     focused = page.evaluate("document.activeElement.matches('#guesses :focus-visible')")
-    page.keyboard.press("Enter")
-    wait_until_shown(page, third)
+    press(page, "Enter", shows=third)
 
     assert focused
     site.wait_for(first, ("label", 4))
@@ -177,11 +163,12 @@ def test_two_people_at_once_never_see_the_same_question(site, visit):
     assert {n for n in numbers if who[n].endswith("ada")} == set(seen["ada"])
 
 
-def test_a_question_stays_with_who_looks_at_it_and_goes_on_when_they_leave(start_site, visit):
+def test_a_question_stays_with_who_looks_at_it_and_goes_on_when_they_leave(
+    start_site, visit, labelling_page
+):
     site = start_site(lease_seconds=10.0)
     (question,) = site.ask(1)
-    ada = visit("/label", "ada", at=site)
-    wait_until_shown(ada, question)
+    ada = labelling_page(question, "ada", at=site)
     bob = visit("/label", "bob", at=site)
     bob.get_by_role("heading", name="Nothing for you right now").wait_for()
 
@@ -294,8 +281,7 @@ def test_a_person_logs_in_labels_and_logs_out(start_site, visit):
     page.keyboard.press("Enter")
     page.get_by_role("alert").filter(has_text="not known").wait_for()
     page.get_by_label("Token").fill(token)
-    page.keyboard.press("Enter")
-    wait_until_shown(page, question)
+    press(page, "Enter", shows=question)
     page.keyboard.press("3")
     site.wait_for(question, ("label", 2))
     assert site.storage.questions.answers(question)[0].annotator == "grace"
@@ -328,10 +314,9 @@ def test_pages_fit_a_phone_and_fingers(site, visit):
         assert sum(height < THUMB for height in heights) <= quiet, path
 
 
-def test_a_thumb_labels_on_a_phone(site, visit):
+def test_a_thumb_labels_on_a_phone(site, labelling_page):
     first, second = site.ask(2)
-    page = visit("/label", viewport=PHONE, has_touch=True, is_mobile=True)
-    wait_until_shown(page, first)
+    page = labelling_page(first, viewport=PHONE, has_touch=True, is_mobile=True)
 
     page.locator("#guesses button").first.tap()
     wait_until_shown(page, second)

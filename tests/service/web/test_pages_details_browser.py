@@ -133,10 +133,9 @@ def test_the_search_among_classes_fits_a_finger(start_site, visit):
     assert field.evaluate("each => parseFloat(getComputedStyle(each).fontSize)") >= 16
 
 
-def test_with_few_classes_there_is_nothing_to_search(site, visit):
+def test_with_few_classes_there_is_nothing_to_search(site, labelling_page):
     (question,) = site.ask(1)
-    page = visit("/label")
-    wait_until_shown(page, question)
+    page = labelling_page(question)
 
     page.keyboard.press("/")
 

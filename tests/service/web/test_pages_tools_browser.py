@@ -2,7 +2,7 @@
 
 import pytest
 
-from live_site import PHONE, wait_until_shown
+from live_site import PHONE, press, wait_until_shown
 
 pytestmark = pytest.mark.browser
 
@@ -14,10 +14,9 @@ def scale(page):
     return page.locator("#picture img").evaluate("one => one.getBoundingClientRect().width")
 
 
-def test_a_picture_is_zoomed_by_keys_and_the_next_one_is_whole_again(site, visit):
+def test_a_picture_is_zoomed_by_keys_and_the_next_one_is_whole_again(site, labelling_page):
     first, second = site.ask(2)
-    page = visit("/label")
-    wait_until_shown(page, first)
+    page = labelling_page(first)
     page.locator("#picture img.coarse").wait_for()
     whole = scale(page)
 
@@ -26,23 +25,20 @@ def test_a_picture_is_zoomed_by_keys_and_the_next_one_is_whole_again(site, visit
     page.locator("#picture").dblclick()
     page.wait_for_function(f"wanted => !({WIDER})(wanted)", arg=1.1 * whole)
     page.locator("#zoom-in").click()
-    page.keyboard.press("1")
-    wait_until_shown(page, second)
+    press(page, "1", shows=second)
     page.locator("#picture img.coarse").wait_for()
 
     assert scale(page) == pytest.approx(whole, rel=0.05)  # it grows a little as it comes
 
 
-def test_a_comment_and_a_flag_go_with_the_answer(site, visit):
+def test_a_comment_and_a_flag_go_with_the_answer(site, labelling_page):
     first, second = site.ask(2)
-    page = visit("/label")
-    wait_until_shown(page, first)
+    page = labelling_page(first)
     page.keyboard.press("!")
     page.keyboard.press(";")
     page.keyboard.type("Two 1s?")
     page.keyboard.press("Enter")
-    page.keyboard.press("1")
-    wait_until_shown(page, second)
+    press(page, "1", shows=second)
     assert page.locator("#flag").get_attribute("aria-pressed") == "false"
     page.keyboard.press("2")
 
@@ -67,17 +63,15 @@ def test_an_answer_is_changed_from_the_list(site, visit):
     rows.nth(1).get_by_role("button", name="Change").click()
 
     wait_until_shown(page, first)
-    page.keyboard.press("5")
-    wait_until_shown(page, third)
+    press(page, "5", shows=third)
     site.wait_for(first, ("label", 4))
     site.wait_for(second, ("label", 1))
 
 
-def test_an_answer_that_counts_is_final_in_the_list(start_site, visit):
+def test_an_answer_that_counts_is_final_in_the_list(start_site, labelling_page):
     site = start_site(settle_seconds=0.0)
     (question,) = site.ask(1)
-    page = visit("/label", at=site)
-    wait_until_shown(page, question)
+    page = labelling_page(question, at=site)
     page.keyboard.press("3")
     site.wait_for(question, ("label", 2))
     site.storage.questions.settle()
@@ -103,11 +97,12 @@ def test_the_guide_is_offered_if_there_is_one(start_site, site, visit):
     assert other.locator("#guide-button").is_hidden()
 
 
-def test_keys_are_on_all_buttons_also_where_a_class_is_called_like_its_key(start_site, visit):
+def test_keys_are_on_all_buttons_also_where_a_class_is_called_like_its_key(
+    start_site, labelling_page
+):
     site = start_site(classes=tuple("0123456789"))
     (question,) = site.ask(1)
-    page = visit("/label", at=site)
-    wait_until_shown(page, question)
+    page = labelling_page(question, at=site)
 
     assert page.locator("#classes kbd").all_text_contents() == list("0123456789")
     assert page.locator("#guesses kbd").all_text_contents() == ["3", "1", "0"]

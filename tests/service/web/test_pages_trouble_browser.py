@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from live_site import wait_until_shown
+from live_site import press, wait_until_shown
 
 pytestmark = pytest.mark.browser
 
@@ -46,10 +46,9 @@ def speak_for_the_server(route):
     route.fulfill(status=200, content_type="text/html", body="<h1>Welcome to our café</h1>")
 
 
-def test_answers_are_kept_while_the_connection_is_lost(site, visit):
+def test_answers_are_kept_while_the_connection_is_lost(site, labelling_page):
     numbers = site.ask(5)
-    page = visit("/label")
-    wait_until_shown(page, numbers[0])
+    page = labelling_page(numbers[0])
     page.wait_for_load_state("networkidle")
 
     page.context.set_offline(True)
@@ -80,8 +79,7 @@ def test_an_undo_of_an_answer_that_may_have_arrived_is_sent_after_it(site, visit
     page.locator("#connection", has_text="Offline, 1 answer kept").wait_for()
     assert site.said(first) == [("label", 0)]
 
-    page.keyboard.press("u")
-    wait_until_shown(page, first)
+    press(page, "u", shows=first)
     page.keyboard.press("2")
     mend()
 
@@ -126,8 +124,7 @@ def test_an_undo_that_is_sent_later_gives_no_other_question_away(site, visit):
     wait_until_shown(page, first)
     page.keyboard.press("1")
     page.locator("#connection", has_text="Offline, 1 answer kept").wait_for()
-    page.keyboard.press("u")
-    wait_until_shown(page, first)
+    press(page, "u", shows=first)
     mend()
     page.locator("#connection").wait_for(state="hidden")
 
@@ -171,8 +168,7 @@ def test_a_picture_that_comes_late_is_not_shown_with_the_next_question(site, vis
     late = []
     page = labelling(visit, site, "**/s0/image", lambda route: late.append(route))
     wait_until_shown(page, first)
-    page.keyboard.press("Space")
-    wait_until_shown(page, second)
+    press(page, "Space", shows=second)
     page.locator("#picture img[src$='s1/image']").wait_for()
 
     with page.expect_request_finished(lambda request: request.url.endswith("s0/image")):
@@ -200,24 +196,21 @@ def test_a_picture_that_did_not_come_is_asked_for_again(site, visit):
     assert len(tried) == 2
 
 
-def test_space_skips_also_after_a_click_on_a_button(site, visit):
+def test_space_skips_also_after_a_click_on_a_button(site, labelling_page):
     first, second, third = site.ask(3)
-    page = visit("/label")
-    wait_until_shown(page, first)
+    page = labelling_page(first)
     page.locator("#classes button", has_text="elk").click()
     wait_until_shown(page, second)
-    page.keyboard.press("1")
-    wait_until_shown(page, third)
+    press(page, "1", shows=third)
 
     page.keyboard.press("Space")
 
     site.wait_for(third, ("skip", None))
 
 
-def test_enter_that_is_held_down_answers_one_question(site, visit):
+def test_enter_that_is_held_down_answers_one_question(site, labelling_page):
     first, second, _ = site.ask(3)
-    page = visit("/label")
-    wait_until_shown(page, first)
+    page = labelling_page(first)
     page.locator("#guesses button").first.focus()
 
     for _ in range(3):
@@ -229,13 +222,11 @@ def test_enter_that_is_held_down_answers_one_question(site, visit):
     assert site.said(second) == []
 
 
-def test_skip_and_undo_work_with_caps_lock(site, visit):
+def test_skip_and_undo_work_with_caps_lock(site, labelling_page):
     first, second = site.ask(2)
-    page = visit("/label")
-    wait_until_shown(page, first)
+    page = labelling_page(first)
 
-    page.keyboard.press("N")
-    wait_until_shown(page, second)
+    press(page, "N", shows=second)
     site.wait_for(first, ("none", None))
     page.keyboard.press("U")
 

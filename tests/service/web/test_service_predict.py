@@ -1,8 +1,13 @@
 """POST /v1/predict: three forms of inputs, and what comes back."""
 
 import base64
+import json
 
 import pytest
+
+from attakit.service.web.about import About
+from attakit.service.web.predicting import answer_together
+from attakit.service.web.uploads import Upload
 
 
 def test_an_uploaded_image_is_answered(live, picture):
@@ -134,3 +139,23 @@ def test_only_the_share_of_inputs_that_is_kept_is_stored_and_may_be_asked_about(
     for one in told:
         known = live.client.get(f"/v1/samples/{one['sample']}").status_code
         assert known == (200 if one["sample"] in drawn else 404)
+
+
+def test_requests_that_are_answered_together_keep_their_own_samples_and_errors(arrays):
+    uploads = [
+        Upload(arrays=[[1, 2, 3, 4]], about=(About(caller_id="first"),)),
+        Upload(arrays=[[1, 2, 3]]),
+        Upload(arrays=[[0, 0, 0, 0], [4, 3, 2, 1]]),
+        Upload(arrays=[[3e38, -3e38, 3e38, -3e38]]),
+    ]
+
+    first, wrong, two, huge = answer_together(arrays.state, uploads)
+
+    alone = arrays.client.post("/v1/predict", json={"arrays": [[4, 3, 2, 1]]}).json()
+    (one,), (_, last) = json.loads(first)["predictions"], json.loads(two)["predictions"]
+    assert one["id"] == "first"
+    assert last["probabilities"] == pytest.approx(alone["predictions"][0]["probabilities"])
+    assert "shape" in str(wrong)
+    assert "no finite numbers" in str(huge)
+    assert arrays.state.writer.flush()
+    assert arrays.storage.samples.count() == 4

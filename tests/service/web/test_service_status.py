@@ -17,6 +17,7 @@ def test_the_status_counts_what_was_served_and_asked(live):
         "open": 3,
         "expired": 0,
         "skipped": 0,
+        "none": 0,
         "budget": 300,
         "left": 297,
     }

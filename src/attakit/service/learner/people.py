@@ -50,12 +50,18 @@ def sample_predictions(
 
 
 class People:
-    """Asks the questions of a turn, and returns exactly the outcomes that the turn names."""
+    """Asks the questions of a turn, and returns exactly the outcomes that the turn names.
 
-    def __init__(self, questions: QuestionStore, ledger: Ledger, classes: int) -> None:
+    `soft` says that the method learns from the chances of classes.
+    """
+
+    def __init__(
+        self, questions: QuestionStore, ledger: Ledger, classes: int, *, soft: bool = False
+    ) -> None:
         self._questions = questions
         self._ledger = ledger
         self._classes = classes
+        self._soft = soft
         self._turn = Turn(-1, (), 0)
         self._version = 0
         self._predictions: dict[SampleId, SamplePrediction] = {}
@@ -141,7 +147,7 @@ class People:
         wanted = [
             one for one in self._settled if one.purpose == purpose and one.state != "forgotten"
         ]
-        return tuple(to_answer(one, self._classes) for one in wanted)
+        return tuple(to_answer(one, self._classes, soft=self._soft) for one in wanted)
 
 
 def to_query(question: Question) -> Query:
@@ -149,16 +155,19 @@ def to_query(question: Question) -> Query:
     return Query(SampleId(question.sample), question.turn, question.proposed)
 
 
-def to_answer(question: Question, classes: int) -> Answer:
+def to_answer(question: Question, classes: int, *, soft: bool = False) -> Answer:
     """Turn the outcome of a question into an `Answer`.
 
     "None of these" excludes all classes that people can choose. No classifier learns from it, but a
-    person looked, so it is paid.
+    person looked, so it is paid. If the answers of several people were weighted, a `soft` answer
+    has a probability for each class. Otherwise it is the most likely class, with a weight.
     """
     query = to_query(question)
     if question.state == "no":
         return Answer.no(query, ANNOTATOR)
     if question.state == "none" and not question.refunded:
         return Answer(query, None, ANNOTATOR, excluded=tuple(range(classes)))
+    if soft and question.chances is not None:
+        return Answer(query, None, ANNOTATOR, chances=question.chances)
     weight = 1.0 if question.weight is None else question.weight
     return Answer(query, question.label, ANNOTATOR, weight=weight)

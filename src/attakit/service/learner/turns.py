@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from attakit.engine.loop import answer, learn
 from attakit.errors import ModelError, StreamError
 from attakit.label.budget import as_number
+from attakit.methods.asking import AskingMethod
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
 from attakit.protocols import ShowsModel
@@ -52,7 +53,8 @@ class TurnTaker:
         self._memory = memory
         self._files = files
         self._decode = decode
-        self._people = People(storage.questions, memory.ledger, len(settings.classes))
+        soft = isinstance(memory.method, AskingMethod) and memory.method.learns_soft
+        self._people = People(storage.questions, memory.ledger, len(settings.classes), soft=soft)
 
     def take(self, turn: Turn) -> dict[str, float]:
         """Take a turn, and return its numbers for the dashboard."""

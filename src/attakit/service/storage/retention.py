@@ -161,7 +161,8 @@ def forget_sample(connection: Connection, sample: str, who: str, now: float) -> 
     refunded = asked.where(questions.c.refunded.is_not(None))
     connection.execute(refunded.values(state="skipped", refunded=null()))  # the answer is gone
     connection.execute(asked.where(questions.c.state.in_(PAID_STATES)).values(state="forgotten"))
-    connection.execute(asked.values(label=null(), weight=null(), guesses=[], wanted=0))
+    connection.execute(asked.values(label=null(), weight=null(), chances=null()))
+    connection.execute(asked.values(guesses=[], wanted=0))
     # The proposed flag stays, because it determines the question's cost.
     connection.execute(asked.where(~asks_class()).values(proposed=FORGOTTEN_CLASS))
     connection.execute(asked.values(source_guess=null(), source_entropy=null()))

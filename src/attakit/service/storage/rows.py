@@ -75,6 +75,7 @@ class Question:
     proposed: int | None = None  # class of a yes/no question; None asks for the class
     refunded: bool | None = None  # a "none of these" from the time when it was refunded
     weight: float | None = None  # how far to trust the label; None is a normal answer
+    chances: tuple[float, ...] | None = None  # of each class, if several people were weighted
 
 
 @dataclass(frozen=True, slots=True)

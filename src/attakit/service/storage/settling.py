@@ -44,11 +44,13 @@ def _settle(
 ) -> None:
     choice = decide(rules, votes_on(connection, row.question), row.proposed).choice
     state, label = ("expired", None) if choice is None else (STATES[choice[0]], choice[1])
-    weight = None
+    weight, chances = None, None
     if rules.policy == "reliability" and state == "answered" and row.question in found.chances:
-        label, weight = weighted_class(found.chances[row.question])
+        chances = found.chances[row.question]
+        label, weight = weighted_class(chances)
     this = questions.update().where(questions.c.question == row.question)
-    connection.execute(this.values(state=state, label=label, weight=weight, settled=now, wanted=0))
+    connection.execute(this.values(state=state, label=label, weight=weight, chances=chances))
+    connection.execute(this.values(settled=now, wanted=0))
     connection.execute(leases.delete().where(leases.c.question == row.question))
     add_event(connection, now, "settled", "service", question=row.question, state=state)
 

@@ -153,6 +153,7 @@ questions = Table(
     *optional(proposed=Integer),  # class of a yes/no question; -1 if forgotten
     *optional(refunded=Boolean),  # an old "none of these", which was not paid
     *optional(weight=Float),  # how far to trust the label; null is a normal answer
+    *optional(chances=TuplesColumn(none_as_null=True)),  # of each class, by several people
     UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
 )

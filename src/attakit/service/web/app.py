@@ -30,6 +30,7 @@ from attakit.service.web import (
 )
 from attakit.service.web.buckets import TokenBuckets
 from attakit.service.web.examples import Examples
+from attakit.service.web.gathering import Gathering
 from attakit.service.web.health import Health
 from attakit.service.web.limits import BodyLimits, ByteLimit, Limits
 from attakit.service.web.login import login_router, visitor_of
@@ -37,6 +38,7 @@ from attakit.service.web.metrics import Metrics
 from attakit.service.web.observing import Observing
 from attakit.service.web.overview import Overview
 from attakit.service.web.pages import Pages, error_page, pages_router
+from attakit.service.web.predicting import answer_together
 from attakit.service.web.security import Guard
 from attakit.service.web.state import AppState
 from attakit.service.web.storage_watch import StorageWatch
@@ -63,7 +65,8 @@ _DESCRIPTION = (
     'their answers, and promotes versions that prove themselves. Errors are `{"error": "…"}`.'
 )
 _SHARES = 4  # one client may hold this fraction of the memory for bodies
-_PREDICTING = 64  # concurrent requests that are decoded or wait for the model
+_PREDICTING = 64  # large requests that are decoded or wait for the model at the same time
+_TOGETHER = 32  # small requests that are answered together at most
 
 
 def create_app(
@@ -140,7 +143,7 @@ def _make_state(
     measured.include_storage(health, lambda: writer.waiting)
     measured.include_status(overview)
     predictor.on_batch = measured.count_batch
-    return AppState(
+    state = AppState(
         storage=storage,
         predictor=predictor,
         settings=settings,
@@ -160,6 +163,8 @@ def _make_state(
         health=health,
         predicting=CapacityLimiter(_PREDICTING),
     )
+    state.gathering = Gathering(partial(answer_together, state), most=_TOGETHER)
+    return state
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
-from attakit.client.bodies import AlarmBody, StatusBody
+from attakit.client.dashboard_bodies import AlarmBody, StatusBody
 from attakit.errors import StateError
 
 _SLOW_SECONDS = 3.0  # the database has a problem if it takes longer to answer

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from attakit.client.bodies import (
+from attakit.client.dashboard_bodies import (
     AuditBody,
     ClassAccuracy,
     ConfusionCell,

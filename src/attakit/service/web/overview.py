@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from threading import Lock
 
-from attakit.client.bodies import (
+from attakit.client.dashboard_bodies import (
     AccuracyBody,
     AlarmBody,
     AnnotatorBody,
@@ -230,6 +230,7 @@ def labels_body(counts: QuestionCounts, table: ServiceLabelsTable) -> LabelsBody
         open=counts.open,
         expired=counts.expired,
         skipped=counts.skipped + counts.refunded,
+        none=counts.none - counts.refunded,
         budget=limit,
         left=None
         if limit is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from anyio import CapacityLimiter
@@ -14,15 +14,17 @@ from attakit.service.inputs import Inputs
 from attakit.service.predictor import Predictor
 from attakit.service.storage import Storage
 from attakit.service.web.examples import Examples
+from attakit.service.web.gathering import Gathering
 from attakit.service.web.health import Health
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.overview import Overview
 from attakit.service.web.security import Guard
+from attakit.service.web.uploads import Upload
 from attakit.service.web.writer import SampleWriter
 from attakit.settings.service import ServiceSettings
 
 
-@dataclass(frozen=True)
+@dataclass
 class AppState:
     """Everything that an endpoint may need."""
 
@@ -37,7 +39,8 @@ class AppState:
     metrics: Metrics
     examples: Examples
     health: Health
-    predicting: CapacityLimiter  # limits concurrent decoding and answering
+    predicting: CapacityLimiter  # limits the large requests that are answered at a time
+    gathering: Gathering[Upload, bytes] = field(init=False)  # answers the small ones together
 
 
 def app_state(request: Request) -> AppState:

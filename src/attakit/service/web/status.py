@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from attakit.client.bodies import HealthBody, Problem, SeriesBody, StatusBody
+from attakit.client.bodies import HealthBody, Problem
+from attakit.client.dashboard_bodies import SeriesBody, StatusBody
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Labelling
 from attakit.service.web.state import Service

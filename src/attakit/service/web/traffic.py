@@ -8,7 +8,7 @@ from collections.abc import Callable
 from statistics import quantiles
 from threading import Lock
 
-from attakit.client.bodies import TrafficBody
+from attakit.client.dashboard_bodies import TrafficBody
 
 SECONDS = 300.0
 _MOST = 20_000  # newest requests that are remembered

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from attakit.client.bodies import DoneBody, LearningBody, VersionBody, Versions
+from attakit.client.bodies import DoneBody
+from attakit.client.dashboard_bodies import LearningBody, VersionBody, Versions
 from attakit.errors import StateError
 from attakit.nn.export import export_model
 from attakit.service.blobs import open_blobs

@@ -68,7 +68,8 @@ function showServing({ version, answering, promoted_at: since }) {
 function showQuestions({ labels, agreement }) {
   find("#questions-open").replaceChildren(`${whole(labels.open)} `, make("small", {}, "open"));
   const trust = Number.isFinite(agreement) ? `. Where the source model is sure, people agree in ${percent(agreement)} of cases.` : "";
-  write(find("#questions-note"), labels.asked ? `${whole(labels.answered)} of ${whole(labels.asked)} answered${trust}` : "None was asked yet.");
+  const outside = labels.none ? ` (${whole(labels.none)} of no class)` : "";
+  write(find("#questions-note"), labels.asked ? `${whole(labels.answered)} of ${whole(labels.asked)} answered${outside}${trust}` : "None was asked yet.");
   write(find("#to-label"), labels.open ? `(${whole(labels.open)})` : "");
   document.querySelectorAll("[data-open-count]").forEach((badge) => {
     badge.hidden = !labels.open;

@@ -1,0 +1,91 @@
+"""Gathering: small requests that come at the same time are answered together, in one thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+
+Asked = TypeVar("Asked")
+Said = TypeVar("Said")
+
+_THREADS = 2  # one decodes while the model of the other computes
+
+
+class Gathering(Generic[Asked, Said]):
+    """Hands requests to a few threads, as many at a time as came since the last.
+
+    A thread for each request would cost more than the request itself: threads of Python take turns,
+    and every turn costs. A request that comes alone waits for nobody.
+
+    Parameters
+    ----------
+    answer
+        Answers several requests in a thread. An exception in the place of an answer is raised for
+        the one who asked.
+    most
+        The largest number of requests that are answered together.
+
+    Examples
+    --------
+    >>> numbers = Gathering(lambda asked: [2 * one for one in asked], most=8)
+    >>> async def ask_thrice():
+    ...     return await asyncio.gather(*(numbers.ask(one) for one in (1, 2, 3)))
+    >>> asyncio.run(ask_thrice())
+    [2, 4, 6]
+    """
+
+    def __init__(
+        self, answer: Callable[[Sequence[Asked]], Sequence[Said | Exception]], *, most: int
+    ) -> None:
+        self._answer = answer
+        self._most = most
+        self._threads = CapacityLimiter(_THREADS)
+        self._running = 0
+        self._waiting: deque[tuple[Asked, asyncio.Future[Said]]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that no thread has begun with."""
+        return len(self._waiting)
+
+    async def ask(self, asked: Asked) -> Said:
+        """Have a request answered."""
+        future: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
+        self._waiting.append((asked, future))
+        if self._running < _THREADS:
+            self._begin()
+        return await future
+
+    def _begin(self) -> None:
+        """Start a thread with all that waits."""
+        count = min(self._most, len(self._waiting))
+        together = [self._waiting.popleft() for _ in range(count)]
+        self._running += 1
+        task = asyncio.create_task(self._work(together))
+        self._tasks.add(task)  # the loop itself holds no reference
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, together: Sequence[tuple[Asked, asyncio.Future[Said]]]) -> None:
+        asked = [one for one, future in together if not future.done()]  # some clients have left
+        waiting = [future for _, future in together if not future.done()]
+        try:
+            work = to_thread.run_sync(self._answer, asked, limiter=self._threads)
+            answers: Sequence[Said | Exception] = await work if asked else ()
+        except Exception as error:
+            answers = [error] * len(asked)
+        finally:
+            self._running -= 1
+            if self._waiting:
+                self._begin()
+        for future, answer in zip(waiting, answers, strict=True):
+            if future.done():
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
