@@ -56,12 +56,6 @@ NOT_YET_CLEAN: tuple[str, ...] = (
     "benchmarks/leaderboard_page.py",
     "docs/anchor-head.md",
     "docs/leaderboard.md",
-    "src/attakit/build/",
-    "src/attakit/methods/",
-    "src/attakit/nn/",
-    "src/attakit/paper/",
-    "src/attakit/service/web/",
-    "src/attakit/testing/",
 )
 
 
