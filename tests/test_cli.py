@@ -3,6 +3,7 @@ import io
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def call(*arguments, given=None):
 def run_main(monkeypatch, capsys, *arguments):
     """Run a command as the program does; return exit code and standard error."""
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")  # the program sets it for its own process
     monkeypatch.setattr(sys, "argv", ["attakit", *[str(argument) for argument in arguments]])
     with pytest.raises(SystemExit) as caught:
         main()
@@ -76,6 +78,30 @@ def finished(work, quick_digits):
             f"report.folder=runs/{name}",
         )
     return work / "runs"
+
+
+PAGES = """
+import os, sys
+sys.argv = ["attakit", "--version"]
+from attakit.cli.program import main
+try:
+    main()
+except SystemExit:
+    print(os.environ["THP_MEM_ALLOC_ENABLE"])
+"""
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, "1"), ("0", "0")])
+def test_the_program_asks_for_large_pages_unless_told_not_to(monkeypatch, given, used):
+    monkeypatch.delenv("THP_MEM_ALLOC_ENABLE", raising=False)
+    if given is not None:
+        monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", given)
+
+    printed = subprocess.run(
+        [sys.executable, "-c", PAGES], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert printed.splitlines()[-1] == used
 
 
 def test_the_version_is_told():

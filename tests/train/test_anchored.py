@@ -6,6 +6,7 @@ import torch
 from attakit.errors import SettingError
 from attakit.records import LabelledRows
 from attakit.train.anchored import USUAL_PENALTY, ResidualHead
+from attakit.train.hedge import USUAL_HEDGE
 
 
 def anchors(count=40, classes=3, seed=0):
@@ -54,6 +55,36 @@ def test_a_penalty_that_is_given_stays():
     assert (head.penalty, head.chosen_at) == (0.5, 0)
 
 
+def test_the_hedge_follows_the_anchors_once_there_are_ten():
+    trusted, misled = ResidualHead(), ResidualHead()
+    rows = anchors()
+    right = torch.nn.functional.one_hot(rows.labels, 3).float()
+    random = torch.nn.functional.normalize(rows.logits, dim=1)  # features that say nothing
+
+    trusted.fit(replace(rows, features=random, logits=3 * right).take(range(9)))
+    assert trusted.hedge == USUAL_HEDGE
+    trusted.fit(replace(rows, features=random, logits=3 * right))
+    misled.fit(replace(rows, features=right, logits=3 * right.roll(1, dims=1)))
+    assert misled.hedge < USUAL_HEDGE < trusted.hedge
+
+
+def test_a_hedge_that_is_given_stays():
+    head = ResidualHead(hedge=0.5)
+    head.fit(anchors())
+    assert (head.hedge, head.hedged_at) == (0.5, 0)
+
+
+def test_a_state_without_a_hedge_keeps_the_usual_one():
+    head, other = ResidualHead(), ResidualHead()
+    head.fit(anchors())
+    old = {name: value for name, value in head.state_dict().items() if not name.startswith("hedge")}
+
+    other.load_state_dict(old)
+
+    assert other.hedge == USUAL_HEDGE
+    assert torch.equal(other.weights, head.weights)
+
+
 def test_refitting_leaves_no_trace_of_what_was_learned_before():
     rows = anchors()
     poisoned = replace(rows, labels=(rows.labels + 1) % 3)
@@ -63,11 +94,12 @@ def test_refitting_leaves_no_trace_of_what_was_learned_before():
     fresh.fit(rows.take(range(10)))
     assert torch.equal(head.weights, fresh.weights)
     assert (head.penalty, head.chosen_at) == (fresh.penalty, fresh.chosen_at)
+    assert (head.hedge, head.hedged_at) == (fresh.hedge, fresh.hedged_at)
     head.refit(rows.take([]))
     assert head.weights is None
 
 
-def test_saved_and_loaded_it_goes_on_bit_for_bit():
+def test_saved_and_loaded_it_continues_bit_for_bit():
     rows = anchors()
     head, other = ResidualHead(), ResidualHead()
     head.fit(rows.take(range(33)))
@@ -75,9 +107,16 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit():
     head.fit(rows)
     other.fit(rows)
     assert torch.equal(head.weights, other.weights)
+    assert head.hedge == other.hedge
 
 
 @pytest.mark.parametrize("penalty", ["soft", 0, -1.0])
 def test_a_wrong_penalty_is_refused(penalty):
     with pytest.raises(SettingError, match="penalty must be"):
         ResidualHead(penalty=penalty)
+
+
+@pytest.mark.parametrize("hedge", ["half", -0.1, 1.5])
+def test_a_wrong_hedge_is_refused(hedge):
+    with pytest.raises(SettingError, match="hedge must be"):
+        ResidualHead(hedge=hedge)

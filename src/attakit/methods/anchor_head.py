@@ -40,7 +40,7 @@ from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
 from attakit.store.recent import Recent
 from attakit.store.stored_rows import covered_rows
-from attakit.train.anchored import Penalty, ResidualHead
+from attakit.train.anchored import Hedge, Penalty, ResidualHead
 
 Layers = Sequence[str] | Literal["auto"]
 
@@ -76,11 +76,12 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     source_inputs
         Some hundred inputs that the model was trained on, for the card.
     layers
-        Names of layers whose inputs are features besides the penultimate ones, or "auto".
+        Names of layers whose inputs are features next to the penultimate ones, or "auto".
     penalty
         How strongly the head is held to the network's answer, or "auto" for cross-validation.
     hedge
-        Share of the network's own answer in the prediction, 0 to 1.
+        Share of the network's own answer in the prediction, 0 to 1. "auto" starts with 0.3 and
+        follows cross-validation on the labelled samples.
     smoothing
         How much a prediction leans towards those of similar samples. 0 switches it off.
     train_from
@@ -96,7 +97,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
         learned from as a class that is ruled out.
     seed
-        Of the clustering.
+        Seed of the clustering.
 
     Examples
     --------
@@ -136,7 +137,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         source_inputs: Tensor | None = None,
         layers: Layers = "auto",
         penalty: Penalty = "auto",
-        hedge: float = 0.3,
+        hedge: Hedge = "auto",
         smoothing: float = 0.7,
         train_from: int = 200,
         selector: Selector | None = None,
@@ -146,7 +147,6 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     ) -> None:
         selector = selector or CLUE(seed=seed)
         super().__init__(model, selector=selector, rate=rate, question=question)
-        check_range("AnchorHead", "hedge", hedge, at_least=0, at_most=1)
         check_range("AnchorHead", "smoothing", smoothing, at_least=0)
         check_count("AnchorHead", "train_from", train_from, at_least=0)
         self.network = NetworkState(self.model.model)
@@ -156,12 +156,11 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         assert self.model.stream is not None
         self.statistics = self.model.stream
         self.layers = None if layers == "auto" else views.layer_names(layers)
-        self.hedge = hedge
         self.smoothing = smoothing
         self.domain = DomainMean()
         self.recent = Recent(capacity=memory)
         self.anchors = Anchors()
-        self.head = ResidualHead(penalty=penalty)
+        self.head = ResidualHead(penalty=penalty, hedge=hedge)
         self.late = LateTraining(self.model, first=train_from, seed=seed)
 
     @staticmethod
@@ -182,7 +181,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
             self.layers or (),
             None if state is None else state.centre,
             self.head.weights,
-            self.hedge,
+            self.head.hedge,
         )
 
     @property
@@ -217,6 +216,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         numbers = {
             "anchors": float(len(self.anchors)),
             "penalty": self.head.penalty,
+            "hedge": self.head.hedge,
             "dimension": float(self.head.dimension),
         }
         return Training(1, {**numbers, **self.late.numbers})
@@ -238,8 +238,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     def _train_stages(self) -> None:
         """Train the last stages on all anchors if it is time, and use them if that helps."""
         if self.late.is_due(self.anchors):
-            rows, penalty = self.anchors.rows, self.head.penalty
-            self._put_stages(self.late.train(rows, penalty=penalty, hedge=self.hedge))
+            penalty, hedge = self.head.penalty, self.head.hedge
+            self._put_stages(self.late.train(self.anchors.rows, penalty=penalty, hedge=hedge))
 
     def _put_stages(self, trained: Trained | None) -> None:
         """Use other last stages; None for the source's."""
@@ -263,9 +263,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         old = self.recent.all(features, offsets)
         if drifted and len(domain.mean) == 1:
             old = features[:0], offsets[:0]
-        before, memory = (
-            self.head.chances(*rows, hedge=self.hedge) for rows in ((features, offsets), old)
-        )
+        before, memory = (self.head.chances(*rows) for rows in ((features, offsets), old))
         known = views.with_anchors(self.anchors, old[0], memory)
         own = smooth(before, features, known, strength=self.smoothing)
         if grouping is not None and bool(grouping.home.any()):

@@ -1,12 +1,12 @@
 """A small convex classifier on top of a frozen network's logits.
 
-The head is a multinomial logistic regression on features. The network's logits are its offset, so
-that without anchors, or with a very strong penalty, it answers exactly as the network does.
+The head is a multinomial logistic regression on features. The network's logits are its offset. So
+without anchors, or with a very strong penalty, it answers exactly like the network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from attakit.train.likelihood import Likelihood
 from attakit.train.newton import Array, DualProblem
 
 _TOLERANCE = 1e-6
-_APART = 1e-9  # by which copies of a row differ, so that each has coefficients of its own
+_APART = 1e-9  # copies of a row differ by this, so that each has its own coefficients
 _ROUGH = 3e-2  # for cross-validation, where only the comparison counts
 
 
@@ -32,7 +32,7 @@ def fit_head(features: Tensor, offsets: Tensor, targets: Targets, *, penalty: fl
     ----------
     features
         One row per labelled sample.
-    offsets
+    The network's logits for the same samples.
         The network's logits of the same samples.
     targets
         What people said about them.
@@ -61,17 +61,17 @@ def fit_coefficients(
     start: Tensor | None = None,
     tolerance: float = _TOLERANCE,
 ) -> Tensor:
-    """As `fit_head`, but return the weights as one coefficient per row and class.
+    """Like `fit_head`, but return the weights as one coefficient per row and class.
 
     Parameters
     ----------
     features, offsets, targets, penalty
         As in `fit_head`.
     start
-        Coefficients of the first rows to begin with, for example those of the last fit. They only
-        save time: the result does not depend on them, up to the tolerance.
+        Initial coefficients of the first rows, for example those of the last fit. They only save
+        time: the result does not depend on them, up to the tolerance.
     tolerance
-        Length of the slope in the weights at the end.
+        Length of the gradient in the weights at the end.
     """
     check_range("fit_head", "penalty", penalty, above=0)
     gram, fixed = _gram(features, offsets), _array(offsets)
@@ -85,7 +85,7 @@ def fit_coefficients(
 
 
 def weights_of(features: Tensor, coefficients: Tensor) -> Tensor:
-    """Weights of a head, the bias last, from coefficients of the rows that it was fitted to."""
+    """Return the weights of a head, the bias last, from coefficients of its rows."""
     bias = coefficients.sum(dim=0, keepdim=True)
     return torch.cat([features.detach().to(coefficients).T @ coefficients, bias])
 
@@ -99,22 +99,22 @@ def choose_penalty(
     others: Sequence[float],
     folds: int = 5,
 ) -> float:
-    """The penalty with the best likelihood of held-out anchors, by cross-validation.
+    """Return the penalty with the best likelihood of held-out anchors, by cross-validation.
 
-    Few anchors say little, and they are not a fair sample: people are asked about unsure ones. So
-    the usual penalty stays unless the best one beats it by more than two standard errors. Fold
-    numbers go round in the order of the rows, so the result depends on the arguments alone.
+    Few anchors say little, and they are not a fair sample: people are asked about uncertain ones.
+    So the usual penalty stays unless the best one beats it by more than two standard errors. Folds
+    follow the order of the rows, so the result depends only on the arguments.
 
     Parameters
     ----------
     features, offsets, targets
         As in `fit_head`.
     usual
-        The penalty to take where cross-validation does not clearly speak for another.
+        The penalty to use unless cross-validation clearly prefers another.
     others
         Penalties to compare it with.
     folds
-        Parts; each is held out once.
+        Number of folds; each is held out once.
 
     Examples
     --------
@@ -126,23 +126,49 @@ def choose_penalty(
     falling = sorted({usual, *others}, reverse=True)
     if len(features) < folds:
         return usual
-    gram, fixed, likelihood = _gram(features, offsets), _array(offsets), Likelihood.of(targets)
-    held_out = np.arange(len(fixed))[:, None] % folds == np.arange(folds)
-    several = np.repeat(fixed[:, None], folds, axis=1)
-    solution, losses = np.zeros_like(several), []
-    for penalty in falling:
-        problem = DualProblem(gram, several, likelihood.folded(held_out), penalty)
-        solution = problem.solve(solution, _ROUGH)
-        logits = (several + problem.times_gram(solution))[held_out]
-        losses.append(likelihood.losses(logits))
+    likelihood = Likelihood.of(targets)
+    found = held_out_logits(features, offsets, likelihood, falling, folds=folds)
+    losses = [likelihood.losses(logits) for logits in found]
     best = int(np.mean(losses, axis=1).argmin())
     gain = losses[falling.index(usual)] - losses[best]
     error = gain.std() / len(gain) ** 0.5
     return falling[best] if gain.mean() > 2 * error else usual
 
 
+def held_out_logits(
+    features: Tensor,
+    offsets: Tensor,
+    likelihood: Likelihood,
+    penalties: Sequence[float],
+    *,
+    folds: int = 5,
+) -> Iterator[Array]:
+    """Yield logits of anchors, for each penalty, by heads that were fitted without them.
+
+    Parameters
+    ----------
+    features, offsets
+        As in `fit_head`.
+    likelihood
+        What people said about the anchors.
+    penalties
+        The penalties to fit with. Each fit begins with the one before, so similar ones in a row
+        are quick.
+    folds
+        Parts; each is held out once.
+    """
+    gram, fixed = _gram(features, offsets), _array(offsets)
+    held_out = np.arange(len(fixed))[:, None] % folds == np.arange(folds)
+    several = np.repeat(fixed[:, None], folds, axis=1)
+    solution = np.zeros_like(several)
+    for penalty in penalties:
+        problem = DualProblem(gram, several, likelihood.folded(held_out), penalty)
+        solution = problem.solve(solution, _ROUGH)
+        yield (several + problem.times_gram(solution))[held_out]
+
+
 def _gram(features: Tensor, offsets: Tensor) -> Array:
-    """Inner products of the rows, each with a 1 for the bias."""
+    """Return the inner products of the rows, each with a 1 for the bias."""
     rows = _array(features)
     found: Array = rows @ rows.T + 1
     found[np.diag_indices_from(found)] *= 1 + _APART
