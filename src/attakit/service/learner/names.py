@@ -23,6 +23,10 @@ from attakit.service.learner.sequences import Counts, count_needed, log_e_value,
 # Less than for other proofs, since people who all share a code are rare. The e-value is against
 # every code at the same time, which costs honest people answers already.
 NAMES_CONFIDENCE = 2 / 3
+# There are 2 codes for three classes and 9 for four, but 44 for five and ever more. With many, a
+# code that follows the source model's confusions is improbable, and the proof takes honest people
+# too many answers.
+FEW_CLASSES = 4
 _FIRST_LOOK = 25  # answers; the next looks are after twice as many
 
 
