@@ -1,8 +1,8 @@
 """Evidence that people use the classes' own names, and not a wrong code.
 
 People with a code call every class by another class's name: every dog is a "cat", and so on. The
-source model agrees with such people more often after its classes are renamed in the same way, if
-it is right more often than it makes the very confusions of the code. So honest people must agree
+source model agrees with such people more often after its classes are renamed in the same way. This
+holds if it is right more often than it makes the code's own confusions. So honest people must agree
 with the source model more often than with every renamed one. To reject each renaming alone is
 enough: the true code would have to be among those rejected.
 """
