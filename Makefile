@@ -20,7 +20,7 @@ help:
 	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
 	@echo "make figures    repeat the paper's validation experiments on digits (a few minutes)"
 	@echo "make leaderboard  run all methods on digits, a table and texts, and write docs/leaderboard.md (hours)"
-	@echo "make wheel      build the wheel into dist/"
+	@echo "make wheel      build wheel and sdist into dist/ and check them"
 
 demo: $(VENV)/.run
 	$(BIN)/attakit demo
@@ -89,7 +89,9 @@ leaderboard: $(VENV)/.dev
 
 # The environment has the build tools already, so the build needs no second one.
 wheel: $(VENV)/.dev
-	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/twine check --strict dist/*
 
 clean:
 	rm -rf $(VENV) dist build site .cache

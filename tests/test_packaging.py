@@ -1,8 +1,10 @@
-"""The wheel: built without network, complete, and usable away from the repository."""
+"""Wheel and sdist: built without network, complete, and usable away from the repository."""
 
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from importlib.metadata import PackageNotFoundError, PathDistribution, requires
@@ -19,16 +21,23 @@ PACKAGE = ROOT / "src" / "attakit"
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory):
+def built(tmp_path_factory):
+    """A folder with an sdist, and the wheel that was made from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = ["-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr or done.stdout
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unpacked(built, tmp_path_factory):
     """A folder that holds what a user's site-packages would."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    built = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr or built.stdout
-    (wheel,) = folder.glob("*.whl")
+    folder = tmp_path_factory.mktemp("wheel") / "unpacked"
+    (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "unpacked")
-    return folder / "unpacked"
+        archive.extractall(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +88,39 @@ def test_the_wheel_says_what_it_is(distribution):
     assert distribution.metadata["License-Expression"] == "Apache-2.0"
     assert licences == {"LICENSE", "NOTICE"}
     assert "Adapt your model" in distribution.metadata.get_payload()
+
+
+def test_an_index_would_accept_both_files(built):
+    files = sorted(map(str, built.iterdir()))
+    command = [sys.executable, "-m", "twine", "--no-color", "check", "--strict", *files]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert checked.stdout.count("PASSED") == 2, checked.stdout + checked.stderr
+
+
+def test_the_sdist_has_licences_tests_docs_and_examples(built):
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+
+    assert {"LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "constraints.txt"} <= names
+    assert {"tests/test_packaging.py", "docs/index.md", "examples/images.py"} <= names
+
+
+def test_no_script_or_style_sheet_is_somebody_elses():
+    foreign = re.compile(r"@license|copyright|SPDX|\bMIT\b", re.IGNORECASE)
+    texts = [*PACKAGE.rglob("*.js"), *PACKAGE.rglob("*.css"), *ROOT.glob("docs/assets/*")]
+
+    assert len(texts) > 20
+    assert [path.name for path in texts if foreign.search(path.read_text(encoding="utf-8"))] == []
+    assert list(PACKAGE.rglob("*.woff*")) == []
+
+
+def test_the_newest_release_in_the_changelog_is_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[(.+?)\]", text, re.MULTILINE)
+
+    assert headings[:2] == ["Unreleased", __version__]
 
 
 def test_the_command_is_the_main_function(distribution):

@@ -171,7 +171,7 @@ def test_settings_of_folders_are_refused_for_the_digits(setting):
 
 @pytest.mark.parametrize("name", ["digits", "folders", "pacs"])
 def test_a_severity_is_refused_where_there_is_none(name):
-    with pytest.raises(SettingError, match=f"severity is for corrupted images; .*'{name}' has no"):
+    with pytest.raises(SettingError, match=f"severity is for corrupted images, .*'{name}' has no"):
         load_task(StreamTable(name=name, severity=3))
 
 

@@ -223,7 +223,7 @@ def test_the_seconds_of_a_round_leave_out_the_loading():
 def test_a_pool_must_hold_samples_with_names_of_their_own():
     with pytest.raises(StreamError, match="must hold samples"):
         Run(samples=ArraySamples(torch.zeros(0, 4), []))
-    with pytest.raises(StreamError, match="name of its own"):
+    with pytest.raises(StreamError, match="needs its own name"):
         Run(samples=Unlabelled(names=("s0", "s0")))
 
 

@@ -106,9 +106,7 @@ def test_unknown_choices_are_refused(resnet, which):
 
 
 def test_more_stages_than_there_are_is_refused_with_their_number():
-    with pytest.raises(
-        ModelError, match=r"SmallCNN has 5 stages, got last:6\. Take at most last:5"
-    ):
+    with pytest.raises(ModelError, match=r"SmallCNN has 5 stages, got last:6\. Use at most last:5"):
         trainable_parameters(Classifier(SmallCNN()), "last:6")
 
 
@@ -169,7 +167,7 @@ def test_a_norm_layer_on_its_own_is_no_block():
 
 
 def test_leaving_out_every_block_is_refused_with_advice():
-    with pytest.raises(ModelError, match=r"all norm layers of SmallCNN.*Leave out less than 1\.0"):
+    with pytest.raises(ModelError, match=r"all norm layers of SmallCNN.*Exclude less than 1\.0"):
         early_norm_parameters(Classifier(SmallCNN()), 1.0)
 
 

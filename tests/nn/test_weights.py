@@ -175,7 +175,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 def test_an_unknown_ending_is_refused(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"")
-    refused(build(), tmp_path / "model.onnx", r"'model.onnx' by its ending. Known.*\.safetensors")
+    refused(build(), tmp_path / "model.onnx", r"ending of 'model.onnx'. Known.*\.safetensors")
 
 
 @pytest.mark.parametrize("ending", [".safetensors", ".pt"])
@@ -217,7 +217,9 @@ def test_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
 
 def test_a_whole_pickled_model_is_refused_with_advice(source, tmp_path):
     torch.save(source, tmp_path / "model.pt")
-    refused(build(), tmp_path / "model.pt", r"holds more than tensors.*save model\.state_dict\(\)")
+    refused(
+        build(), tmp_path / "model.pt", r"holds more than tensors.*save only model\.state_dict\(\)"
+    )
 
 
 @pytest.mark.parametrize("content", [[1, 2], {}, {"epoch": 3}, {"a": torch.ones(1), "epoch": 3}])

@@ -1,4 +1,4 @@
-/* Makes elements. Text is always text: nothing that a person or a server wrote becomes markup. */
+/* Creates elements. Text from people or servers never becomes markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -22,7 +22,7 @@ export function draw(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Change the text only if it is another one, so that screen readers and selections are left in peace. */
+/** Change the text only if it differs, so that screen readers and selections are not disturbed. */
 export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -33,7 +33,7 @@ export function sharpen(image) {
   image.classList.toggle("coarse", Math.max(image.naturalWidth, image.naturalHeight) <= tiny);
 }
 
-/** Draw a part again only if what it shows has changed. */
+/** Redraw a part only if its content has changed. */
 export function onChange(render) {
   let before;
   return (data) => {

@@ -76,7 +76,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     source_inputs
         Some hundred inputs that the model was trained on, for the card.
     layers
-        Names of layers whose inputs are features besides the penultimate ones, or "auto".
+        Names of layers whose inputs are features next to the penultimate ones, or "auto".
     penalty
         How strongly the head is held to the network's answer, or "auto" for cross-validation.
     hedge
@@ -97,7 +97,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
         learned from as a class that is ruled out.
     seed
-        Of the clustering.
+        Seed of the clustering.
 
     Examples
     --------

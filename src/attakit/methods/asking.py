@@ -1,4 +1,4 @@
-"""What methods that ask for labels share: pace, choice, waiting for answers, and forgetting."""
+"""The base of methods that ask for labels: pace, choice, waiting for answers, forgetting."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from attakit.store.waiting import Waiting, waiting_rows
 class AskingMethod(BaseMethod, Asks):
     """Asks about samples that a selector chooses, within any allowance.
 
-    A subclass overrides `learn`, which begins with `self.waiting.resolve(answers)`. The rows that
-    it gets have `targets` where people said more than a class. `answer_loss` trains on any rows; a
-    method that can only use classes takes `rows.only_labelled()`. It names
-    `waiting` and `rate` in `stateful`. It may override `adapt` to adapt without labels, and
-    `respond` to choose among some samples of a batch only. Its `respond` calls `due`, then `ask`.
+    A subclass overrides `learn`, which begins with `self.waiting.resolve(answers)`. The returned
+    rows have `targets` if people said more than a class. `answer_loss` trains on any rows; a method
+    that can only use classes takes `rows.only_labelled()`. The subclass lists `waiting` and `rate`
+    in `stateful`. It may override `adapt` to adapt without labels, and `respond` to choose among
+    some samples of a batch only. Its `respond` calls `due`, then `ask`.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class AskingMethod(BaseMethod, Asks):
     selector
         Chooses which samples of a batch to ask about.
     rate
-        How many labels to ask for; it is copied. By default the budget is spread over the stream,
-        or 30 are asked for per 1,000 samples where its length is not known.
+        The label rate; it is copied. By default the budget is spread over the stream, or 30 labels
+        are asked for per 1,000 samples if its length is unknown.
     question
         What to ask: "class", or "yes_no" to ask whether the predicted class is right.
     """
@@ -69,7 +69,7 @@ class AskingMethod(BaseMethod, Asks):
         return replace(step, queries=queries, choice=choice)
 
     def due(self, batch: Batch, allowance: Allowance, *, drifted: bool = False) -> Allowance:
-        """Count a batch, and cut the allowance down to the labels that are due.
+        """Count a batch, and reduce the allowance to the labels that are due.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class AskingMethod(BaseMethod, Asks):
         allowance
             What the budget allows.
         drifted
-            Whether a new domain begins with the batch.
+            True if a new domain begins with the batch.
         """
         allowance = allowance.of(self.question)
         count = self.rate.due(len(batch), allowance, drifted=drifted)
@@ -89,16 +89,16 @@ class AskingMethod(BaseMethod, Asks):
     def ask(
         self, rows: LabelledRows, covered: Sequence[StoredRows], allowance: Allowance
     ) -> tuple[tuple[Query, ...], Choice]:
-        """Choose among rows, and keep the chosen ones until their answers come.
+        """Choose among rows, and store the chosen ones until their answers arrive.
 
         Parameters
         ----------
         rows
             The samples that may be asked about.
         covered
-            What need not be asked about again. The selector may give new weights to it.
+            What need not be asked about again. The selector may change its weights.
         allowance
-            How many questions are due and allowed, and of which classes.
+            How many questions are due and allowed, and for which classes.
         """
         candidates = rows.unlabelled()
         known = covered_rows(covered, like=candidates)
@@ -110,9 +110,9 @@ class AskingMethod(BaseMethod, Asks):
         return queries, Choice(candidates, known, selection)
 
     def proposals(self, candidates: Rows, allowance: Allowance) -> dict[SampleId, int]:
-        """The class to propose for each sample, the predicted one; no sample if none is proposed.
+        """Return the class to propose for each sample, the predicted one; empty for no proposals.
 
-        In a replay it is the one that was proposed before. People saw that question, and their
+        In a replay it is the class that was proposed before. People saw that question, and their
         answer must not be read as an answer to another one.
         """
         if isinstance(allowance.repeat, Mapping):
@@ -123,7 +123,7 @@ class AskingMethod(BaseMethod, Asks):
         return dict(zip(candidates.samples, candidates.logits.argmax(dim=1).tolist(), strict=True))
 
     def select(self, candidates: Rows, known: Rows, allowance: Allowance) -> Selection:
-        """Let the selector choose, and take what it chose from what is due."""
+        """Let the selector choose, and subtract its choice from what is due."""
         selection = select_allowed(self.selector, candidates, known, allowance, self.rate.step)
         self.rate.spend(len(selection.samples))
         return selection
@@ -137,6 +137,6 @@ class AskingMethod(BaseMethod, Asks):
 
 
 def checked_question(who: str, question: QuestionKind) -> QuestionKind:
-    """A kind of question; `SettingError` if there is no such kind."""
+    """Check a kind of question; `SettingError` if it does not exist."""
     check_choice(who, "question", question, get_args(QuestionKind))
     return question

@@ -1,4 +1,4 @@
-"""What every method shares: its own copy of the model, the frame of a step, and saving."""
+"""The base of all methods: a copy of the model, the frame of a step, and saving."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from attakit.records import Batch, Prediction, Step, Training
 
 
 class BaseMethod:
-    """Holds a copy of the model, answers with it, and saves what `stateful` names.
+    """Holds a copy of the model, answers with it, and saves what `stateful` lists.
 
-    A subclass overrides `adapt`. One that asks for labels derives from `AskingMethod` instead.
-    Everything that changes during a run must be named in `stateful`, the model first.
+    A subclass overrides `adapt`. A method that asks for labels derives from `AskingMethod` instead.
+    Everything that changes during a run must be listed in `stateful`, the model first.
 
     Parameters
     ----------
@@ -43,15 +43,15 @@ class BaseMethod:
 
     @property
     def next_step(self) -> int:
-        """The number that the next batch should have, if streams follow each other."""
+        """The number of the next batch, if streams follow each other."""
         return self.step_count + 1
 
     @property
     def adapted_model(self) -> nn.Module:
-        """The copy of the caller's own model, as it is now; its weights fit the original.
+        """The current copy of the caller's model. Its weights fit the original.
 
-        Blended statistics are frozen in it, so that it answers each sample by itself. Parameters
-        are those of the method, and go on with it. Copy the model to keep it as it is.
+        Blended statistics are frozen in it, so that it answers each sample alone. The parameters
+        are shared with the method and change with it. Copy the model to keep it.
         """
         model: nn.Module = self.model.model
         if self.model.stream is None:
@@ -61,7 +61,7 @@ class BaseMethod:
         return frozen
 
     def place(self, inputs: Tensor) -> Tensor:
-        """Bring a batch to the model's device, once."""
+        """Move a batch to the model's device, once."""
         return place(inputs, self.model.device)
 
     def predict(self, inputs: Tensor) -> Prediction:
@@ -69,7 +69,7 @@ class BaseMethod:
         return self.answer(self.model, self.place(inputs))
 
     def answer(self, model: Classifier, inputs: Tensor) -> Prediction:
-        """One forward pass without gradients; an empty batch gets an empty answer."""
+        """Run one forward pass without gradients; an empty batch gets an empty answer."""
         with torch.no_grad():
             if len(inputs):
                 prediction: Prediction = model(inputs)
@@ -78,7 +78,7 @@ class BaseMethod:
             return Prediction(blank.logits[:0], blank.features[:0])
 
     def step(self, batch: Batch, allowance: Allowance) -> Step:
-        """Bring the batch to the model's device, then answer it and adapt to it."""
+        """Move the batch to the model's device, then answer it and adapt to it."""
         self.step_count = batch.step
         batch = replace(batch, inputs=self.place(batch.inputs))
         if len(batch) == 0:
@@ -86,24 +86,24 @@ class BaseMethod:
         return self.respond(batch, allowance)
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
-        """Answer a batch that is in place and not empty. Here without any question."""
+        """Answer a batch that is on the device and not empty. The base asks no questions."""
         del allowance
         return self.adapt(batch.inputs)
 
     def adapt(self, inputs: Tensor) -> Step:
-        """Answer inputs and adapt to them without labels. Here without adapting."""
+        """Answer inputs and adapt to them without labels. The base does not adapt."""
         return Step(self.predict(inputs))
 
     def learn(self, answers: Sequence[Answer]) -> Training:
-        """Learn from labels. Here nothing, because the method asks for none."""
+        """Learn from labels. The base ignores them."""
         del answers
         return Training()
 
     def after_update(self) -> None:
-        """Do what belongs to every update of `model`; nothing, for most methods.
+        """Run after every update of `model`; does nothing in most methods.
 
-        Code that trains a method's model from outside, as `Enhanced` does, calls this after each
-        update. A method for which an update is more than a gradient step overrides it.
+        Code that trains a method's model from outside, like `Enhanced`, calls this after each
+        update. A method overrides it if an update is more than a gradient step.
         """
 
     def state_dict(self) -> dict[str, Any]:
@@ -112,9 +112,9 @@ class BaseMethod:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if set(state) != set(self.stateful):
             raise StateError(
-                f"{type(self).__name__}: the saved state has {sorted(state)}, this method needs "
-                f"{sorted(self.stateful)}. Continue it with the method, the settings and the "
-                f"version of attakit that wrote it."
+                f"{type(self).__name__}: the saved state has {sorted(state)}, but this method "
+                f"needs {sorted(self.stateful)}. Continue it with the method, the settings and the "
+                "version of attakit that wrote it."
             )
         for name in self.stateful:
             try:
@@ -129,7 +129,7 @@ class BaseMethod:
     def _load(self, name: str, state: Any) -> None:
         part = getattr(self, name)
         if isinstance(part, Optimizer):
-            # Of what it saves, lr and momentum are settings: those of now count.
+            # lr and momentum are in its state too, but the current settings count.
             state = {**state, "param_groups": part.state_dict()["param_groups"]}
         if hasattr(part, "load_state_dict"):
             part.load_state_dict(state)

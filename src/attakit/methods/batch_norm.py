@@ -1,4 +1,4 @@
-"""Test-batch statistics: normalise with the batch at hand instead of the source ("BN w/ adapt").
+"""Test-batch statistics: normalise with the batch instead of the source ("BN w/ adapt").
 
 Schneider et al., "Improving robustness against common corruptions by covariate shift adaptation",
 NeurIPS 2020, section 2 (with `source_samples` as N); Nado et al., "Evaluating prediction-time batch
@@ -19,17 +19,18 @@ from attakit.nn.norm import use_batch_statistics
 class BatchNorm(WindowedMethod):
     """Answers with batch-norm statistics of the batch itself; learns nothing.
 
-    A model without batch-norm layers answers as the source model does.
+    A model without batch-norm layers answers like the source model.
 
     Parameters
     ----------
     model
         Classifier to use; it is copied.
     source_samples
-        N: how many samples the stored statistics count for, next to those of the batch. 0 leaves
-        them out; small batches do better with some, 16 for instance.
+        N: how many samples the stored statistics count for, next to those of the batch. 0 ignores
+        them; small batches do better with some, for example 16.
     window
-        Samples that small batches are filled up to with earlier ones. 0 takes them as they come.
+        Minimum number of samples per pass. Smaller batches are filled up with earlier samples. 0
+        uses batches as they come.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""BiTTA: is the prediction right? Rewards for yes, penalties for no, and agreement for the rest.
+"""BiTTA: reward right predictions, penalise wrong ones, and use agreement for the rest.
 
 Lee et al., "Test-Time Adaptation with Binary Feedback", ICML 2025, section 3.
 https://arxiv.org/abs/2505.18514
@@ -6,13 +6,13 @@ https://arxiv.org/abs/2505.18514
 Written from the paper, and compared with the authors' code (`tests/methods/reference`).
 Deliberate differences:
 
-- The paper rewards and penalises log p, but a penalty on a logarithm has no lower end: on the
-  embedded digits the network collapses. The authors' code takes the probabilities for logits, so
+- The paper rewards and penalises log p, but a penalty on a logarithm has no lower bound: on the
+  embedded digits the network collapses. The authors' code uses the probabilities as logits, so
   that both ends are bounded. That is the default here; `objective="log"` is the formula.
-- The paper drops features behind the four stages of a ResNet, while it adapts only. Here it is
-  behind every block. A model with dropout layers of its own uses those, at their own rates.
-- The update waits for the answers to its batch. If they did not come by the next batch, the model
-  adapts without them, after it answered that batch. A late answer joins the next update.
+- The paper drops features after the four stages of a ResNet, only while it adapts. Here it is
+  after every block. A model with its own dropout layers uses those, at their own rates.
+- The update waits for the answers to its batch. If they do not arrive by the next batch, the model
+  adapts without them, after it has answered that batch. A late answer joins the next update.
 - With `objective="log"` a probability below a millionth is not pushed down any further.
 - Weights are never restored to those of the source, as on most of the paper's data sets.
 - An answer with a class is a reward for that class, so that questions about the class work as well.
@@ -50,40 +50,40 @@ _SMALLEST = 1e-6
 
 
 class BiTTA(AskingMethod):
-    """Asks whether predictions are right where dropout makes them unsure, and learns from both.
+    """Asks whether predictions are right if dropout makes them unsure, and learns from both.
 
-    The cross-entropy of answers that were right goes down, that of wrong ones goes up, and that of
-    other samples goes down if their answer stays the same under dropout. All are those of mean
-    probabilities over some passes with dropout, on statistics of the samples that are learned from.
+    The cross-entropy of right answers goes down, and that of wrong ones goes up. That of other
+    samples goes down if their answer stays the same under dropout. All use mean probabilities over
+    some passes with dropout, with statistics of the training samples.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied.
     lr, momentum
-        Of SGD with Nesterov momentum. The paper has 1e-3 on PACS, 1e-4 on CIFAR-10-C.
+        Settings of SGD with Nesterov momentum. The paper has 1e-3 on PACS, 1e-4 on CIFAR-10-C.
     epochs
         Updates per batch.
     dropout
-        Share of features that are dropped behind every block, for a model without dropout layers.
-        Without blocks it is in front of the last layer. Others keep their own rates.
+        Share of features that are dropped after every block, for a model without dropout layers.
+        Without blocks it is before the last layer. Other models keep their own rates.
     passes
         Passes with dropout.
     memory
-        Samples kept of each kind, right and wrong; the oldest go first.
+        Samples stored of each kind, right and wrong. The oldest are removed first.
     norm_momentum
         Share of a batch in the running statistics of batch-norm layers.
     trainable
-        Which parameters train: "all", "norm", "head" or "last:N".
+        The parameters to train: "all", "norm", "head" or "last:N".
     rate
         How many questions to ask; three per batch by default.
     question
         What to ask: "yes_no", or "class" to ask for the class instead.
     objective
-        "bounded" takes probabilities for logits, as the authors' code does; "log" takes their
-        logarithm, as the paper writes.
+        "bounded" uses probabilities as logits, like the authors' code; "log" uses their logarithm,
+        as in the paper.
     seed
-        Of dropout.
+        Seed of dropout.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class BiTTA(AskingMethod):
         self.seed = seed
         self.latest = Latest()
         self.right = Anchors()
-        self.wrong = Anchors()  # with the class that was wrong in the place of a label
+        self.wrong = Anchors()  # with the wrong class instead of a label
         self.learn_count = 0
 
     @property
@@ -152,7 +152,7 @@ class BiTTA(AskingMethod):
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
         prediction = self.answer(self.model, batch.inputs)
-        if self.latest.due:  # the answers to the batch before did not come in time
+        if self.latest.due:  # the answers to the previous batch did not arrive in time
             self._update()
         self._move_statistics(batch.inputs)
         rows = waiting_rows(batch, self.answer(self.model, batch.inputs))
@@ -174,7 +174,7 @@ class BiTTA(AskingMethod):
         return self._update() if self.latest.due and not may_come else Training()
 
     def _remember(self, fresh: LabelledRows) -> None:
-        """Keep samples whose prediction was right, or wrong, with the class asked about."""
+        """Store samples whose prediction was right, or wrong, with the class asked about."""
         excluded = fresh.as_targets().shares == 0
         known = fresh.labels != UNKNOWN
         ruled_out = ~known & fresh.as_targets().open & (excluded.sum(dim=1) == 1)
@@ -186,7 +186,7 @@ class BiTTA(AskingMethod):
                 store.forget(store.rows.samples[: -self.memory])
 
     def _update(self) -> Training:
-        """Descend some times on what was right, what was wrong, and what agrees."""
+        """Take gradient steps on right, wrong and agreeing samples."""
         kinds = {
             "right_loss": self.right.rows if len(self.right) else None,
             "wrong_loss": self.wrong.rows if len(self.wrong) else None,
@@ -200,7 +200,7 @@ class BiTTA(AskingMethod):
         losses, updates = dict[str, Tensor](), 0
         for epoch in range(self.epochs):
             losses = self._losses(parts, f"{self.learn_count}/{epoch}")
-            if losses:  # else no answer was ever given, and no sample agrees
+            if losses:  # otherwise there is no answer and no agreeing sample
                 descend("BiTTA", self.optimizer, torch.stack(list(losses.values())).sum())
                 updates += 1
         return Training(updates, {name: loss.item() for name, loss in losses.items()})
@@ -230,14 +230,14 @@ class BiTTA(AskingMethod):
         return F.cross_entropy(chances, labels)
 
     def _unasked(self) -> LabelledRows:
-        """Samples of the latest batch that were not asked about."""
+        """Return the samples of the latest batch that were not asked about."""
         stores = (self.right, self.wrong, self.waiting)
         asked = {name for store in stores if len(store) for name in store.rows.samples}
         rows = self.latest.rows
         return rows.take([at for at, name in enumerate(rows.samples) if name not in asked])
 
     def _chances(self, inputs: Tensor, purpose: str) -> Tensor:
-        """Mean probabilities over passes with dropout, on the statistics of the inputs."""
+        """Return mean probabilities over passes with dropout, with statistics of the inputs."""
         drawn = seeded(self.seed, "dropout", purpose, device=self.model.device)
         with drawn, self.dropping.on(), moving_statistics(self.model, momentum=0):
             passes = [self.model(inputs).logits.softmax(dim=1) for _ in range(self.passes)]
@@ -250,12 +250,12 @@ class BiTTA(AskingMethod):
 
 
 class LeastSure:
-    """Ask about the samples with the lowest probability of their own prediction.
+    """Asks about the samples with the lowest probability of their own prediction.
 
     Parameters
     ----------
     sureness
-        That probability of each sample.
+        The probability of each sample's prediction.
 
     Examples
     --------

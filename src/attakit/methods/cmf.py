@@ -1,11 +1,11 @@
-"""CMF: ROID with a source that moves, filtered from the adapting weights.
+"""CMF: ROID with a moving source, filtered from the adapting weights.
 
 Lee and Chang, "Continual momentum filtering on parameter space for online test-time adaptation",
 ICLR 2024, section 3 (a Kalman filter with scalar variances over the weights).
 https://openreview.net/forum?id=BllUWdpIOA
 
 The loss and the prior correction are ROID's, as in the authors' code (see `attakit.methods.roid`
-for what differs there). A reset of the filter, which that code forgets, is not needed here.
+for the differences). That code forgets to reset the filter, which is not needed here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST_GAIN_KEPT, MOST_GAIN_KEPT = 0.89, 0.9999  # bounds of β in the authors' c
 class CMF(ROID):
     """Raises the likelihood ratio of sure, diverse samples, pulled to a slowly moving source.
 
-    A hidden model follows the adapting one as a Kalman filter does, and is itself pulled to the
+    A hidden model follows the adapting one like a Kalman filter, and is itself pulled to the
     source. After every update the adapting model is mixed with the hidden one.
 
     Parameters
@@ -34,7 +34,7 @@ class CMF(ROID):
     model
         Classifier to adapt; it is copied.
     lr, momentum
-        Of the gradient step on normalisation scales and shifts.
+        Settings of the gradient step on normalisation scales and shifts.
     optimizer
         "sgd", or "adam" as the authors' code has it for CIFAR (lr 1e-3), whose β₁ is the
         momentum.
@@ -42,21 +42,21 @@ class CMF(ROID):
         α: share of the hidden model that stays when it is pulled to the source.
     noise
         q: variance of the steps of the hidden model, for a model with 38,400 scales and shifts. It
-        is scaled to the model's own number of them.
+        is scaled to the model's own number.
     hidden_share
         1 - γ: share of the hidden model that is mixed in after every update.
     temperature
         Weights are exp(diversity · certainty / temperature).
     consistency
-        Whether the answers to a random view must agree with those to the batch.
+        True if the answers to a random view must agree with those to the batch.
     prior_correction
         How answers follow the class frequencies of their batch: "logits", "probabilities", "none".
     mirror
-        Whether views may be mirrored. Not where left and right matter: digits, text.
+        True if views may be mirrored. Use False if left and right matter: digits, text.
     window
-        Samples that small batches are filled up to with earlier ones; one update per window.
+        Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     seed
-        Of the views.
+        Seed of the views.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class CMF(ROID):
 
     @torch.no_grad()
     def after_update(self) -> None:
-        """Predict the hidden model, correct it by the adapting one, mix both."""
+        """Predict the hidden model, correct it with the adapting one, and mix both."""
         kept = self._gain_kept()
         triples = zip(self.hidden.values, self.origin.values, self.trained, strict=True)
         for hidden, source, parameter in triples:
@@ -119,7 +119,7 @@ class CMF(ROID):
         self.update_count += 1
 
     def _gain_kept(self) -> float:
-        """β: what is left of the hidden model after an observation. Moves the variance."""
+        """β: the share of the hidden model that stays. Updates the variance."""
         predicted = self.transition**2 * self.variance + self.noise
         kept = (1 - self.noise) / (predicted + 1 - self.noise)
         kept = max(kept, LEAST_GAIN_KEPT)

@@ -1,25 +1,25 @@
-"""CoTTA: learn from a slow teacher's answers, and now and then remember the source.
+"""CoTTA: learn from a slow teacher's answers, and restore some source weights.
 
 Wang, Fink, Van Gool and Dai, "Continual Test-Time Domain Adaptation", CVPR 2022, section 3 and
 Algorithm 1. https://arxiv.org/abs/2203.13591
 
-Differs from the reference code: answers of several views are averaged as probabilities, as the
-paper's formula says, not as logits; every sample of a view has a random change of its own; views
-are made of normalised inputs, without clipping to [0, 1]; random draws depend on the seed and on
-the number of updates alone; every parameter trains and is restored, while the reference code takes
-only those called weight or bias, so no position embedding of a ViT; dropout is off. By default the
-loss is plain cross-entropy, as in the paper, and the optimiser SGD. The reference code has Adam
-with lr 1e-3 for CIFAR (`optimizer="adam"`) and, for ImageNet, the mean of both directions of the
+Differences from the reference code: answers of several views are averaged as probabilities, as in
+the paper's formula, not as logits. Every sample of a view gets its own random change. Views are
+made of normalised inputs, without clipping to [0, 1]. Random draws depend only on the seed and the
+number of updates. Every parameter trains and is restored, while the reference code uses only those
+called weight or bias, so no position embedding of a ViT. Dropout is off. By default the loss is
+plain cross-entropy, as in the paper, and the optimiser SGD. The reference code has Adam with lr
+1e-3 for CIFAR (`optimizer="adam"`) and, for ImageNet, the mean of both directions of the
 cross-entropy (`symmetric=True`).
 
-The SimATTA paper compares with the ImageNet form and its bound of 0.1, which leaves out the views
-wherever there are ten classes or fewer: `symmetric=True, confidence_bound=0.1`. Without views the
-plain loss would have no gradient, since student and teacher begin equal.
+The SimATTA paper compares with the ImageNet form and its bound of 0.1: `symmetric=True,
+confidence_bound=0.1`. With ten classes or fewer this bound skips the views. Without views the plain
+loss would have no gradient, because student and teacher start equal.
 
-The bound below which views are averaged is, in the paper, the confidence that 95 % of *source*
-images reach, less 0.05. Methods here see no source data, so the default follows from the class
-count (see `bound_for`). The often copied value 0.1 was made for 1,000 classes. With ten or
-fewer it can never be undercut, since the largest of C probabilities is at least 1/C.
+Views are averaged below a bound. In the paper it is the confidence that 95 % of *source* images
+reach, minus 0.05. Methods here see no source data, so the default depends on the class count (see
+`bound_for`). The often copied value 0.1 was made for 1,000 classes. With ten or fewer no confidence
+is below it, because the largest of C probabilities is at least 1/C.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ PUBLISHED_BOUNDS = {10: 0.92, 100: 0.72, 1000: 0.1}
 
 
 def bound_for(classes: int) -> float:
-    """The confidence below which views are averaged, for a number of classes.
+    """Return the confidence below which views are averaged, for a number of classes.
 
-    It passes through the published bounds. Each lies some share of the way from chance, 1/C, to
-    certainty, 1. Between published class counts this share is interpolated along log C, beyond
-    them it stays the same: so the bound is above chance for every C, and can be undercut.
+    It passes through the published bounds. Each is some share of the way from chance, 1/C, to
+    certainty, 1. Between published class counts this share is interpolated along log C; beyond them
+    it stays the same. So the bound is above chance for every C.
 
     >>> [round(bound_for(classes), 3) for classes in (2, 7, 10, 65, 100, 200, 1000)]
     [0.956, 0.924, 0.92, 0.757, 0.72, 0.533, 0.1]
@@ -64,39 +64,39 @@ def bound_for(classes: int) -> float:
 
 
 class CoTTA(GradientMethod):
-    """A student follows its teacher, the teacher is the student's moving average.
+    """A student follows its teacher; the teacher is the student's moving average.
 
-    The teacher answers. It is asked about several random views of the batch, and its answers are
-    averaged, where the source model is not confident. After each update a few weights of the
-    student go back to the source. Three copies of the model are kept.
+    The teacher answers. If the source model is not confident, the teacher's answers to several
+    random views of the batch are averaged. After each update a few weights of the student are
+    restored to the source. Three copies of the model are kept.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied.
     lr, momentum, optimizer
-        Of the student's gradient step: "sgd", or "adam", whose β₁ is the momentum.
+        Settings of the student's gradient step: "sgd", or "adam", whose β₁ is the momentum.
     trainable
-        Which parameters train: "all" (the paper), "norm", "head" or "last:N".
+        The parameters to train: "all" (the paper), "norm", "head" or "last:N".
     teacher_momentum
         α: share of the old teacher in the new one.
     restore_probability
-        p: chance of each weight to go back to the source after an update. The paper has 0.01, and
-        0.001 for ImageNet.
+        p: probability of each weight to be restored to the source after an update. The paper has
+        0.01, and 0.001 for ImageNet.
     views
         N: random views whose answers are averaged.
     mirror
-        Whether views may be mirrored, as in the paper. Not where left and right matter: digits,
+        True if views may be mirrored, as in the paper. Use False if left and right matter: digits,
         text.
     confidence_bound
-        p_th: views are averaged where the source model's mean confidence on the batch is below
-        it. "auto" takes it from the number of classes; 0 never averages, 1 practically always.
+        p_th: views are averaged if the source model's mean confidence on the batch is below it.
+        "auto" derives it from the number of classes; 0 never averages, 1 practically always.
     symmetric
         Average the cross-entropy of the student's answers under the teacher's with the reverse.
     window
-        Samples that small batches are filled up to with earlier ones; one update per window.
+        Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     seed
-        Of views and restored weights.
+        Seed of views and restored weights.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class CoTTA(GradientMethod):
 
     @property
     def adapted_model(self) -> nn.Module:
-        """The teacher's copy of the caller's own model: it is the one that answers."""
+        """The teacher's copy of the caller's model, which answers."""
         model: nn.Module = self.teacher.model
         return model
 
@@ -190,7 +190,7 @@ class CoTTA(GradientMethod):
             student.copy_(torch.where(chances < self.restore_probability, source, student))
 
     def _ask_teacher(self, inputs: Tensor) -> tuple[Prediction, dict[str, float]]:
-        """The teacher's answer, averaged over views where the source model is not confident."""
+        """Return the teacher's answer, averaged over views if the source model is not confident."""
         plain = self.answer(self.teacher, inputs)
         if len(inputs) == 0 or self.confidence_bound == 0:
             return plain, {"averaged_views": 0.0}

@@ -3,16 +3,16 @@
 Shi, Lyu and Peng, "Annotation-efficient active test-time adaptation with conformal prediction",
 2025, the section on the method. https://arxiv.org/abs/2509.25692
 
-Two models look at every batch, the adapting one and the source model, each with a conformal
-threshold of its own. People label the samples that the adapting model is least certain about, more
-of them where a new domain begins. The samples that the source model is most certain about get the
-adapting model's label. Training has two stages: all labels of people, then all others.
+Two models process every batch, the adapting one and the source model, each with its own conformal
+threshold. People label the samples that the adapting model is least certain about, more at the
+start of a new domain. The samples that the source model is most certain about get the adapting
+model's label. Training has two stages: all labels of people, then all others.
 
 Settings are those of the authors' configuration for PACS. With its `top = 1` the certainty of a
-sample is a rising function of its highest probability, so the thresholds do not change who is
-chosen; they do with `top = 2` and more. Deliberate differences from the authors' code:
+sample rises with its highest probability, so the thresholds do not change the choice. With `top =
+2` and more they do. Deliberate differences from the authors' code:
 
-- The budget is a hard cap. The pace is a rate of labels (3 per batch, 10 at the first one and at a
+- The budget is a hard cap. The pace is a label rate (3 per batch, 10 at the first one and at a
   shift), so that `[labels]` can set another.
 - Answers may be late or missing. A stage trains on what is there. Nothing trains before the first
   label.
@@ -20,7 +20,7 @@ chosen; they do with `top = 2` and more. Deliberate differences from the authors
 - The number of the model's labels kept is bounded. People's labels are all kept.
 - Ties are broken by place, not at random, and the threshold is exact, not from a grid.
 - Without labelled source samples, people's labels are the calibration samples. These are the least
-  certain samples of the stream, so that thresholds are lower than the source would give.
+  certain samples of the stream, so thresholds are lower than with source samples.
 """
 
 from __future__ import annotations
@@ -51,40 +51,40 @@ from attakit.train.answers import answer_loss
 from attakit.train.descent import descend
 
 CALIBRATION_SAMPLES = 500
-_AT_ONCE = 100  # calibration samples in one pass
+_AT_ONCE = 100  # calibration samples per pass
 
 
 class CPATTA(AskingMethod):
-    """Asks where conformal certainty is low, trusts itself where the source model's is high.
+    """Asks if conformal certainty is low, and trusts itself if the source model's is high.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied. Norm layers keep the source's statistics.
     source_inputs, source_labels
-        Labelled samples of the source, for the thresholds; they are kept. Best are samples that
-        the model was not trained on. Without them, labels from the stream take their place.
+        Labelled samples of the source, for the thresholds. They are stored. Samples that the model
+        was not trained on are best. Without them, labels from the stream are used.
     calibration_samples
         At most this many of them are used.
     miscoverage
-        α: share of true classes that the prediction sets may miss.
+        α: the share of true classes that the prediction sets may miss.
     temperature, top
-        Of the certainty: T of the smoothing, and how many of the highest scores are averaged.
+        Settings of the certainty: T of the smoothing, and how many of the highest scores are
+        averaged.
     pseudo_labels
-        Samples of each batch that get the model's own label.
+        Samples per batch that get the model's own label.
     pseudo_capacity
-        Such samples kept, as a uniform draw from all.
+        Number of such samples to store, as a uniform draw from all.
     shift_factor
         A new domain begins if the mean features turn by this many times more than on average.
     lr, pseudo_lr, momentum, batch_size
-        Of the two stages; each passes once over its samples.
+        Settings of the two stages. Each passes once over its samples.
     trainable
-        Which parameters train: "all", "auto", "norm", "head" or "last:N".
+        The parameters to train: "all", "auto", "norm", "head" or "last:N".
     rate
-        How many labels to ask for; 3 per batch, and 7 more at the first one and at a shift, by
-        default.
+        The label rate; by default 3 per batch, and 7 more at the first one and at a shift.
     seed
-        Of the order of samples, and of which labels of the model are kept.
+        Seed of the order of samples, and of which labels of the model are kept.
 
     Examples
     --------
@@ -157,12 +157,12 @@ class CPATTA(AskingMethod):
         self.seed = seed
         self.labelled = Anchors()
         self.pseudo_labelled = Anchors(capacity=pseudo_capacity, seed=seed)
-        self.has_news = False  # whether samples came since the last training
+        self.has_news = False  # True if samples arrived since the last training
         self.learn_count = 0
 
     @staticmethod
     def source_input_count(settings: Mapping[str, Any]) -> int:
-        """How many labelled source samples are of use with these settings."""
+        """Return how many labelled source samples these settings can use."""
         count: int = settings.get("calibration_samples", CALIBRATION_SAMPLES)
         return count
 
@@ -216,7 +216,7 @@ class CPATTA(AskingMethod):
         return Training(first + second, numbers)
 
     def _true_class_shares(self, model: Classifier) -> list[float]:
-        """The probability that a model gives to the true class of each calibration sample."""
+        """Return a model's probability of the true class of each calibration sample."""
         inputs, labels = self.calibration or self._from_stream()
         shares = [
             self.answer(model, self.place(part)).logits.double().softmax(dim=1).cpu()
@@ -229,7 +229,7 @@ class CPATTA(AskingMethod):
         return found
 
     def _source_calibration(self) -> list[float]:
-        """The same for the source model, which never changes: once, if its samples do not."""
+        """Return the same for the source model, computed once if its samples do not change."""
         if self._source_shares is None or self.calibration is None:
             self._source_shares = self._true_class_shares(self.source_model)
         return self._source_shares
@@ -243,7 +243,7 @@ class CPATTA(AskingMethod):
     def _take_certain(
         self, rows: LabelledRows, source_shares: Tensor, asked: set[SampleId]
     ) -> None:
-        """Keep the samples the source model is surest about, with the present model's labels."""
+        """Store samples that the source model is surest about, with the adapting model's labels."""
         sure = certainty(
             source_shares,
             self.source_threshold.value,
@@ -259,7 +259,7 @@ class CPATTA(AskingMethod):
             self.has_news = True
 
     def _pass_over(self, anchors: Anchors, stage: str, lr: float) -> tuple[int, float]:
-        """Descend once on every sample; returns the updates and the last loss."""
+        """Train once on every sample; return the number of updates and the last loss."""
         count, loss = 0, 0.0
         optimizer = SGD(self.trained, lr=lr, momentum=self.momentum)
         order = generator(self.seed, f"cpatta {stage}", self.learn_count).permutation(len(anchors))
@@ -273,13 +273,13 @@ class CPATTA(AskingMethod):
 
 
 class FeatureShift:
-    """Says whether the mean features of a batch turned away from those of the batch before.
+    """Detects whether the mean features of a batch turned away from those of the batch before.
 
     Parameters
     ----------
     factor
-        The signal, one minus the cosine between the two means, counts as a shift if it is more
-        than this many times its average over all batches so far, this one included.
+        The signal is one minus the cosine between the two means. It counts as a shift if it exceeds
+        this many times its average over all batches so far, including this one.
 
     Examples
     --------
@@ -295,7 +295,7 @@ class FeatureShift:
         self.total, self.count = 0.0, 0
 
     def observe(self, features: Tensor) -> bool:
-        """Take in the features of a batch, and say whether a new domain begins with it."""
+        """Process the features of a batch; returns True if a new domain begins with it."""
         before, self.mean = self.mean, features.detach().double().mean(dim=0)
         if before is None:
             return False
@@ -313,15 +313,15 @@ class FeatureShift:
 def _checked(
     inputs: Tensor | None, labels: Tensor | None, most: int
 ) -> tuple[Tensor, Tensor] | None:
-    """The calibration samples: both given and equally many, or neither."""
+    """Check the calibration samples: both given and equally many, or neither."""
     if inputs is None and labels is None:
         return None
     if isinstance(inputs, Tensor) and isinstance(labels, Tensor) and len(inputs) == len(labels):
         return inputs[:most], labels[:most].long()
     raise SettingError(
-        f"CPATTA: source_inputs and source_labels must be tensors with a row for every sample, got "
+        "CPATTA: source_inputs and source_labels must be tensors with one row per sample, got "
         f"{_shape(inputs)} and {_shape(labels)}. Leave out both to calibrate with labels of the "
-        f"stream."
+        "stream."
     )
 
 

@@ -4,10 +4,10 @@ Lee et al., "Entropy is not enough for test-time adaptation: from the perspectiv
 factors", ICLR 2024, section 4 (pseudo-label probability difference under a transformation that
 destroys the object, two filters, two weights). https://openreview.net/forum?id=9w3iw8wDuE
 
-Differs from the reference code: which last layers stay as they are follows from the shape of the
-model, not from the names of its layers; all margins follow from the number of classes; images may
-be of any shape, and inputs that are no images have their values shuffled; a model that has
-diverged is reported instead of finding nothing to learn from.
+Differences from the reference code: which last layers stay fixed depends on the structure of the
+model, not on the names of its layers. All margins depend on the number of classes. Images may have
+any shape, and inputs that are not images have their values shuffled. A diverged model raises an
+error instead of finding nothing to learn from.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from attakit.train.descent import checked_loss, descend
 
 
 class DeYO(GradientMethod):
-    """Lowers the entropy of sure samples that are less sure once their patches are shuffled.
+    """Lowers the entropy of sure samples that are less sure with shuffled patches.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied.
     lr, momentum
-        Of the gradient step on normalisation scales and shifts.
+        Settings of the gradient step on normalisation scales and shifts.
     optimizer
-        "sgd" or "adam", whose β₁ is the momentum.
+        "sgd", or "adam" with the momentum as β₁.
     entropy_share
         τ_Ent: a sample may count if its entropy is below this share of ln(classes).
     difference_bound
-        τ_PLPD: it counts if the probability of its predicted class falls by more than this when
-        its patches are shuffled. The paper has 0.2, 0.3 for batch norm and mild shifts, and 0.5
-        for spurious correlations.
+        τ_PLPD: it counts if the probability of its predicted class falls by more than this when its
+        patches are shuffled. The paper has 0.2, 0.3 for batch norm and mild shifts, and 0.5 for
+        spurious correlations.
     weight_share
         Ent₀: entropy, as a share of ln(classes), at which the entropy weight is 1.
     patches
@@ -52,9 +52,9 @@ class DeYO(GradientMethod):
     left_out
         Share of the blocks at the model's end whose norm layers do not train, as in SAR.
     window
-        Samples that small batches are filled up to with earlier ones; one update per window.
+        Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     seed
-        Of the shuffled patches.
+        Seed of the shuffled patches.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class DeYO(GradientMethod):
         self.weight_share = weight_share
         self.patches = patches
         self.seed = seed
-        self.looks = 0  # batches whose patches were shuffled
+        self.looks = 0  # batches with shuffled patches
 
     def adapt(self, inputs: Tensor) -> Step:
         answer: Prediction = self.model(inputs)
@@ -114,7 +114,7 @@ class DeYO(GradientMethod):
         return Step(answer.detach(), numbers=numbers)
 
     def _difference(self, inputs: Tensor, logits: Tensor) -> Tensor:
-        """How much the predicted class loses when the object's shape is gone (PLPD)."""
+        """Return how much the predicted class loses without the object's shape (PLPD)."""
         random = torch_generator(self.seed, "patches", self.looks, device=inputs.device)
         self.looks += 1
         shuffled = self.place(shuffle_patches(inputs, random, patches=self.patches))

@@ -1,14 +1,13 @@
-"""EATA: lower the entropy of reliable samples that are unlike earlier ones, without forgetting.
+"""EATA: lower the entropy of reliable samples unlike earlier ones, without forgetting.
 
 Niu et al., "Efficient test-time model adaptation without forgetting", ICML 2022.
 https://arxiv.org/abs/2204.02610
 
-Two mistakes of public ports are not repeated here. The Fisher information says what matters to
-the source, so it is estimated on inputs of the source that are handed in; ports for other data
-sets estimate it on the stream to come, which peeks at the future and protects the wrong
-knowledge. And margins made for 1,000 classes are not used for 7: both follow from the number of
-classes. As everywhere in this library, the answer comes from the pass before the update, and
-dropout is off.
+Two mistakes of public ports are avoided here. The Fisher information measures what matters to the
+source, so it is estimated on source inputs. Ports for other data sets estimate it on the future
+stream, which peeks ahead and protects the wrong knowledge. Margins made for 1,000 classes are not
+used for 7: both depend on the number of classes. As everywhere in this library, the answer comes
+from the pass before the update, and dropout is off.
 """
 
 from __future__ import annotations
@@ -29,34 +28,34 @@ from attakit.nn.fisher import FisherPenalty, diagonal_fisher
 from attakit.records import Step
 from attakit.train.descent import checked_loss, descend
 
-FISHER_ALPHA, FISHER_SAMPLES = 2000.0, 2000  # of the paper, for ImageNet
+FISHER_ALPHA, FISHER_SAMPLES = 2000.0, 2000  # from the paper, for ImageNet
 
 
 class EATA(GradientMethod):
-    """Lowers the entropy of reliable, new samples; holds on to what matters to the source.
+    """Lowers the entropy of reliable, new samples, and protects what matters to the source.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied.
     lr, momentum, optimizer
-        Of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁ is the
-        momentum.
+        Settings of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁
+        is the momentum.
     reliable_share
         A sample counts as reliable if its entropy is below E₀, this share of ln(classes).
     redundancy_margin
         ε: a reliable sample counts as new if the cosine between its probabilities and the moving
-        average is below it. "auto" takes it from the number of classes (`redundancy_margin`).
+        average is below it. "auto" derives it from the number of classes (`redundancy_margin`).
     source_inputs
-        Inputs like those the model was trained on, for the Fisher information; used once and not
-        kept. Without them there is no regulariser, and the method is the paper's ETA.
+        Inputs like those the model was trained on, for the Fisher information. They are used once
+        and not stored. Without them there is no regulariser, and the method is the paper's ETA.
     fisher_alpha
-        β: weight of the regulariser. The paper has 2000 for ImageNet and 1 for CIFAR-10; 0 leaves
-        it out, as in ETA.
+        β: weight of the regulariser. The paper has 2000 for ImageNet and 1 for CIFAR-10. 0 omits
+        it, as in ETA.
     fisher_samples
-        At most this many of the source inputs are used.
+        Maximum number of source inputs to use.
     window
-        Samples that small batches are filled up to with earlier ones; one update per window.
+        Minimum number of samples per update. Smaller batches are filled up with earlier samples.
 
     Examples
     --------
@@ -93,7 +92,7 @@ class EATA(GradientMethod):
         self.reliable_share = reliable_share
         self.redundancy_margin = redundancy_margin
         self.fisher_alpha = fisher_alpha
-        self.average: Tensor | None = None  # of the probabilities of samples trained on
+        self.average: Tensor | None = None  # mean probabilities of the training samples
         known = source_inputs is not None and fisher_alpha > 0
         inputs = _checked(source_inputs)[:fisher_samples] if known else None
         fisher = [] if inputs is None else diagonal_fisher(self.model, self.trained, inputs)
@@ -101,7 +100,7 @@ class EATA(GradientMethod):
 
     @staticmethod
     def source_input_count(settings: Mapping[str, Any]) -> int:
-        """How many source inputs are of use with these settings."""
+        """Return how many source inputs these settings can use."""
         if settings.get("fisher_alpha", FISHER_ALPHA) == 0:
             return 0
         count: int = settings.get("fisher_samples", FISHER_SAMPLES)
@@ -122,7 +121,7 @@ class EATA(GradientMethod):
         return Step(answer.detach(), numbers=numbers)
 
     def _is_new(self, probabilities: Tensor) -> Tensor:
-        """Which answers are unlike the moving average; all of them while there is none."""
+        """Mark answers that are unlike the moving average; all of them if there is none."""
         if self.average is None:
             return torch.ones(len(probabilities), dtype=torch.bool, device=probabilities.device)
         given, classes = self.redundancy_margin, probabilities.shape[1]
@@ -130,7 +129,7 @@ class EATA(GradientMethod):
         return F.cosine_similarity(self.average, probabilities).abs() < margin
 
     def _descend(self, entropy: Tensor, margin: float) -> float:
-        """One step on exp(E₀ - H) H, the surer the heavier, and on the regulariser."""
+        """Take one step on exp(E₀ - H) H, which favours sure samples, and on the regulariser."""
         loss = ((margin - entropy.detach()).exp() * entropy).mean()
         if len(self.penalty):
             loss = loss + self.fisher_alpha * self.penalty()
@@ -138,10 +137,10 @@ class EATA(GradientMethod):
 
 
 def redundancy_margin(classes: int) -> float:
-    """ε for a number of classes: the power law through the paper's 0.4 for 10 and 0.05 for 1,000.
+    """Return ε for a number of classes: a power law through the paper's 0.4 (10) and 0.05 (1,000).
 
-    A sure answer has a cosine of 1/√C with the average over C classes that come equally often, so
-    a margin made for many classes would turn down nearly everything where there are few.
+    A sure answer has a cosine of 1/√C with the average over C equally frequent classes. So with few
+    classes, a margin made for many would reject nearly everything.
 
     >>> [round(redundancy_margin(classes), 2) for classes in (7, 10, 65, 200, 1000)]
     [0.47, 0.4, 0.17, 0.1, 0.05]
@@ -153,7 +152,7 @@ def _checked(inputs: object) -> Tensor:
     if isinstance(inputs, Tensor) and len(inputs):
         return inputs
     raise SettingError(
-        f"EATA: source_inputs must be a tensor with a row for every input, got "
+        "EATA: source_inputs must be a tensor with one row per input, got "
         f"{tuple(inputs.shape) if isinstance(inputs, Tensor) else repr(inputs)}. Leave it out to "
-        f"do without the regulariser."
+        "disable the regulariser."
     )

@@ -7,14 +7,14 @@ Written from the paper's description. The authors' repository was out of reach; 
 its file agree with each other, and this method with them (`tests/methods/reference`). Deliberate
 differences, most of them because answers may be late or missing here:
 
-- The label and the entropy share one step, so the step waits for the answer. If none came by the
-  next batch, the model descends on the entropy alone, after it answered that batch. A late label
+- The label and the entropy share one step, so the step waits for the answer. If none arrives by the
+  next batch, the model minimises the entropy alone, after it has answered that batch. A late label
   joins the next step.
-- A labelled sample passes through the model in the company of the latest batch, whose statistics
-  it needs.
-- Where one of the two losses is missing, the other has weight 1, and the balance stays as it was.
-  The formula would give a weight of 0 to a label that comes without reliable samples.
-- On ImageNet those copies train every weight of layer1 besides norm layers. Here only norm layers
+- A labelled sample passes through the model together with the latest batch, because it needs
+  batch statistics.
+- If one of the two losses is missing, the other has weight 1, and the balance stays unchanged.
+  The formula would give a weight of 0 to a label without reliable samples.
+- On ImageNet those copies train all weights of layer1, not only norm layers. Here only norm layers
   train, as the paper writes.
 """
 
@@ -48,7 +48,7 @@ from attakit.train.descent import checked_loss, descend
 
 
 class EATTA(AskingMethod):
-    """Asks about one sample per batch; balances its loss with the entropy of the others.
+    """Asks about one sample per batch, and balances its loss with the entropy of the others.
 
     Only scales and shifts of normalisation layers train, and batch-norm layers use the statistics
     of the batch.
@@ -58,25 +58,27 @@ class EATTA(AskingMethod):
     model
         Classifier to adapt; it is copied.
     lr, momentum
-        Of the gradient step. The paper's experiments are on ImageNet, where 2.5e-4 is usual.
+        Settings of the gradient step. The paper's experiments are on ImageNet, where 2.5e-4 is
+        usual.
     noise
-        Standard deviation of the Gaussian noise on the features, which finds the sample to ask.
+        Standard deviation of the Gaussian noise on the features, which finds the sample to ask
+        about.
     reliable_share
         The entropy of a sample is lowered if it is below this share of ln(classes).
     balance_momentum
         Share of the old loss weights in the new ones.
     labelled_capacity
-        Labelled samples that are kept and trained on again; the oldest go first. 0 uses each label
-        once. The paper's variant with a memory has 300.
+        Number of labelled samples to store and train on again. The oldest are removed first. 0 uses
+        each label once. The paper's variant with a memory has 300.
     batch_size
-        Most labelled samples of one update, where kept ones fill it up.
+        Maximum number of labelled samples per update, filled up with stored ones.
     left_out
-        Share of the last blocks whose norm layers stay as they are. A quarter leaves out layer4 of
-        a ResNet, as for ImageNet.
+        Share of the last blocks whose norm layers do not train. A quarter excludes layer4 of a
+        ResNet, as for ImageNet.
     rate
-        How many labels to ask for; one per batch by default.
+        The label rate; by default one per batch.
     seed
-        Of the noise and the draws from kept samples.
+        Seed of the noise and the draws from kept samples.
 
     Examples
     --------
@@ -139,7 +141,7 @@ class EATTA(AskingMethod):
         self.seed = seed
         self.latest = Latest()
         self.kept = Anchors()
-        self.asked_scores: dict[str, float] = {}  # of every class, when it was last asked about
+        self.asked_scores: dict[str, float] = {}  # score of each class when it was last asked about
         self.recent: list[int] = []  # classes that were asked about lately
         self.balance: list[float] | None = None  # weights of the entropy and of the labelled loss
         self.learn_count = 0
@@ -150,7 +152,7 @@ class EATTA(AskingMethod):
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
         prediction = self.answer(self.model, batch.inputs)
-        if self.latest.due:  # the answer to the batch before did not come in time
+        if self.latest.due:  # the answer to the previous batch did not arrive in time
             self._update(None)
         rows = waiting_rows(batch, prediction)
         self.latest.hold(rows)
@@ -175,7 +177,7 @@ class EATTA(AskingMethod):
         return self._update(labelled)
 
     def _sensitivity(self, rows: LabelledRows) -> dict[str, float]:
-        """How much noise on its features changes the probability of each sample's own answer."""
+        """Return how much noise on its features changes the probability of each sample's answer."""
         drawn = generator(self.seed, "feature noise", self.step_count)
         noise = torch.as_tensor(drawn.normal(scale=self.noise, size=tuple(rows.features.shape)))
         with torch.no_grad():
@@ -189,7 +191,7 @@ class EATTA(AskingMethod):
         return dict(zip(rows.samples, change.tolist(), strict=True))
 
     def _update(self, labelled: LabelledRows | None) -> Training:
-        """One step on the labelled samples and, if it is due, on the latest batch."""
+        """Take one step on the labelled samples and, if it is due, on the latest batch."""
         rows = self._with_kept(labelled)
         if rows is None:
             logits, count = self.model(self.latest.rows.inputs).logits, 0
@@ -211,17 +213,17 @@ class EATTA(AskingMethod):
         return Training(1, {**numbers, "labelled_weight": weights.get("labelled_loss", 0.0)})
 
     def _entropy(self, logits: Tensor) -> dict[str, Tensor]:
-        """The mean entropy of reliable samples; nothing if there are none."""
+        """Return the mean entropy of reliable samples; nothing if there are none."""
         if len(logits) == 0:
             return {}
         entropy = softmax_entropy(logits)
-        # NaN is below no margin, so a model that has diverged would look like a careful one.
+        # NaN is below no margin, so a diverged model would look like a careful one.
         checked_loss("EATTA", self.optimizer, entropy.detach().mean())
         reliable = entropy.detach() < self.reliable_share * math.log(logits.shape[1])
         return {"entropy": entropy[reliable].mean()} if bool(reliable.any()) else {}
 
     def _weights(self, losses: Mapping[str, Tensor]) -> dict[str, float]:
-        """Loss weights that make both gradients equally long, smoothed over time."""
+        """Return loss weights that make both gradients equally long, smoothed over time."""
         if len(losses) < 2:
             return dict.fromkeys(losses, 1.0)
         entropy, labelled = (self._gradient_length(losses[name]) for name in LOSSES)
@@ -239,7 +241,7 @@ class EATTA(AskingMethod):
         return math.sqrt(sum(part.square().sum().item() for part in parts))
 
     def _with_kept(self, labelled: LabelledRows | None) -> LabelledRows | None:
-        """New labelled samples, filled up with kept ones."""
+        """Return new labelled samples, filled up with stored ones."""
         if self.labelled_capacity == 0:
             return labelled
         fresh = 0 if labelled is None else len(labelled)
@@ -258,7 +260,7 @@ RECENT = 2
 
 
 def head_logits(model: Classifier, features: Tensor) -> Tensor:
-    """What the last layer makes of features.
+    """Apply the last layer to features.
 
     >>> model = Classifier(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 3)))
     >>> answer = model(torch.ones(1, 2))
@@ -271,7 +273,7 @@ def head_logits(model: Classifier, features: Tensor) -> Tensor:
         features = features.reshape(*features.shape, *places)
     elif not isinstance(layer, nn.Linear):
         raise DoesNotApply(
-            f"EATTA: it moves the features in front of a linear or convolutional layer, but they "
-            f"are the input of a {type(layer).__name__}. Name such a layer (features=…)."
+            "EATTA: it changes the features before a linear or convolutional layer, but they are "
+            f"the input of a {type(layer).__name__}. Choose such a layer (features=…)."
         )
     return as_logits(layer(features.to(layer.weight.dtype)).flatten(1), len(features)).float()

@@ -1,18 +1,18 @@
-"""Enhanced TTA: any method, and labels of samples chosen at random.
+"""Enhanced TTA: any method, plus labels of random samples.
 
 Gui, Li and Ji, "Active Test-Time Adaptation: Theoretical Analyses and An Algorithm", ICLR 2024,
-section 5.2 and the appendix on enhanced TTA: what labels alone do for a method that was made to
-go without. https://openreview.net/forum?id=YHUGlwTzFB
+section 5.2 and the appendix on enhanced TTA: what labels alone do for a method without labels.
+https://openreview.net/forum?id=YHUGlwTzFB
 
-Differs from the public code: the labels are counted, not drawn with a probability per sample, so
-that methods can be compared at the same number of them; every method descends on them (the
-public SAR only climbs, the public EATA skips them where no sample is reliable); answers may come
-late; labelled samples can be kept and drawn again.
+Differences from the public code: the labels are counted, not drawn with a probability per sample,
+so that methods can be compared at the same number of labels. Every method trains on them (the
+public SAR only ascends, the public EATA skips them if no sample is reliable). Answers may come
+late. Labelled samples can be stored and drawn again.
 
-Labels get a gradient step of their own after the method's own step, where the public code adds
-their loss to the loss of that step. So there is one more step of the same optimiser, which moves
-its momentum too; around CoTTA, one more turn of the teacher and one more restoring of weights;
-around EATA, no Fisher term on that step; around SAR, a plain step without an ascent.
+Labels get their own gradient step after the method's step, while the public code adds their loss to
+that step. So there is one more step of the same optimiser, which also updates its momentum. Around
+CoTTA, the teacher is updated and weights are restored one more time. Around EATA that step has no
+Fisher term, and around SAR no ascent.
 """
 
 from __future__ import annotations
@@ -45,39 +45,39 @@ from attakit.train.descent import descend
 
 
 class Enhanced(AskingMethod):
-    """Lets another method answer and adapt, asks about random samples, and trains it on them.
+    """Lets another method answer and adapt, asks about random samples, and trains on them.
 
-    The labelled samples are descended on with the method's own model and optimiser, by
-    cross-entropy with weight 1. Where the model normalises with batch statistics, they pass
-    through it in the company of the latest batch, without which one or two samples would be
-    normalised by themselves. If the method inside has a window, the company fills it.
+    The labelled samples train the method's own model with its optimiser, by cross-entropy with
+    weight 1. If the model normalises with batch statistics, they pass through it together with the
+    latest batch, because one or two samples alone have no useful statistics. If the method inside
+    has a window, it is filled in the same way.
 
     Parameters
     ----------
     model
-        Classifier to adapt; it is copied. Only used where no `method` is given, since a method
-        has its own copy.
+        Classifier to adapt; it is copied. Used only without `method`, because a method has its own
+        copy.
     method
-        The method inside; Tent with its defaults if not given.
+        The method inside; by default Tent with its defaults.
     selector
-        Chooses which samples of a batch to ask about; at random by default. Samples it knows
-        already come with the features they had when they were asked about.
+        Chooses which samples of a batch to ask about; by default at random. Known samples have the
+        features from the time of their question.
     rate
-        How many labels to ask for; the budget spread over the stream by default.
+        The label rate; by default the budget is spread over the stream.
     question
-        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
-        descended on as a class that is ruled out.
+        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" trains
+        as an excluded class.
     keep
-        Keep labelled samples and fill up every update with them to `batch_size`; otherwise each
-        is used when its answer comes and then dropped, as in the paper.
+        Store labelled samples and fill up every update with them to `batch_size`. Otherwise each is
+        used when its answer arrives and then dropped, as in the paper.
     updates
-        Updates on new labelled samples per turn; with `keep` also on turns without new ones.
+        Updates on new labelled samples per turn; with `keep` also in turns without new ones.
     batch_size
-        Most labelled samples in one update. More new ones are taken in several.
+        Maximum number of labelled samples per update. More new ones take several updates.
     trainable, lr, momentum
-        What trains, and how, where the method inside brings no optimiser of its own.
+        What trains, and how, if the method inside has no optimiser.
     seed
-        Of questions and draws.
+        Seed of questions and draws.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Enhanced(AskingMethod):
 
     @property
     def optimizer(self) -> Optimizer:
-        """What descends on labelled samples: the optimiser of the method inside, if it has one."""
+        """The optimiser for labelled samples: that of the method inside, if it has one."""
         if isinstance(self.method, Optimizes):
             return self.method.optimizer
         assert self.own_optimizer is not None, "made where the method inside has none"
@@ -189,7 +189,7 @@ class Enhanced(AskingMethod):
             self.method.forget(samples)
 
     def _draws(self, fresh: LabelledRows | None) -> Iterator[LabelledRows]:
-        """What each update of a turn trains on: new samples, filled up with kept ones."""
+        """Yield the samples of each update of a turn: new ones, filled up with stored ones."""
         random = generator(self.seed, "labelled", self.learn_count)
         count = 0 if fresh is None else len(fresh)
         parts = [range(count)[at : at + self.batch_size] for at in range(0, count, self.batch_size)]
@@ -201,7 +201,7 @@ class Enhanced(AskingMethod):
                 yield drawn[0] if len(drawn) == 1 else drawn[0].join(drawn[1])
 
     def _keep_company(self, rows: LabelledRows) -> None:
-        """Remember the latest batch, after what fills it up to the window of the method inside."""
+        """Store the latest batch, after what fills it up to the window of the method inside."""
         size = self.method.window.size if isinstance(self.method, WindowedMethod) else 0
         before, room = self.latest.hand_over(), size - len(rows)
         if before is not None and room > 0:
@@ -227,6 +227,6 @@ def _checked(method: BaseMethod) -> BaseMethod:
 
 
 def _trained(method: BaseMethod, trainable: str) -> list[nn.Parameter]:
-    """What the method trains already; if that is nothing, the parameters named."""
+    """Return what the method already trains, or the named parameters."""
     found = [parameter for parameter in method.model.parameters() if parameter.requires_grad]
     return found or trainable_parameters(method.model, trainable)

@@ -1,4 +1,4 @@
-"""What methods that train without labels share: checks, norm statistics, and the optimizer.
+"""The base of methods that train without labels: checks, norm statistics, the optimizer.
 
 The public code of Tent, EATA, SAR and CoTTA puts the whole model in training mode. Here the model
 stays in evaluation mode and only batch-norm layers use the statistics of the batch. So dropout and
@@ -30,14 +30,14 @@ class GradientMethod(WindowedMethod):
     model
         Classifier to adapt; it is copied.
     lr, momentum
-        Of the gradient step. For Adam the momentum is β₁; β₂ is 0.999.
+        Settings of the gradient step. For Adam the momentum is β₁; β₂ is 0.999.
     optimizer
         "sgd" or "adam".
     window
         Samples that small batches are filled up to (see `WindowedMethod`).
     trained
-        Names the parameters to train, given the copy of the model; scales and shifts of norm
-        layers by default.
+        Function that returns the parameters to train, given the copy of the model; by default
+        scales and shifts of norm layers.
     """
 
     stateful: ClassVar[tuple[str, ...]] = ("model", "optimizer", "window")
@@ -65,7 +65,7 @@ class GradientMethod(WindowedMethod):
 def make_optimizer(
     who: str, parameters: Sequence[nn.Parameter], name: OptimizerName, *, lr: float, momentum: float
 ) -> Optimizer:
-    """Check the settings of an optimizer, and make it.
+    """Check the settings of an optimizer, and create it.
 
     >>> make_optimizer("Tent", [nn.Parameter()], "adam", lr=0.1, momentum=0.9).defaults["betas"]
     (0.9, 0.999)

@@ -11,14 +11,14 @@ gradient step of all weights on the labels follows.
 
 Deliberate differences:
 
-- Answers may be late or missing. The choice waits for an answer until the next batch; without one
+- Answers may be late or missing. The choice waits for an answer until the next batch. Without one
   the candidate with the best score so far adapts, or the given settings if there is no score yet.
-- Candidates run one after another on one model, and the best runs again. That takes one pass more
-  than keeping a copy per candidate, and far less memory.
-- A candidate whose loss is no number any more is out for that batch, and does not end the run.
+- Candidates run one after another on one model, and the best runs again. That takes one more pass
+  than a copy per candidate, and far less memory.
+- A candidate whose loss is not finite is skipped for that batch, and does not end the run.
 - In the authors' code every candidate but the first starts where the one before it ended. Here all
   start from the same weights, as the paper writes.
-- Where all candidates score the same, the first one wins.
+- If all candidates score the same, the first one wins.
 """
 
 from __future__ import annotations
@@ -50,26 +50,27 @@ from attakit.train.answers import answer_loss
 from attakit.train.descent import descend
 
 FACTORS = tuple(10 ** (third / 3) for third in range(-3, 4))  # a tenth to ten times, seven steps
-_OUT = 2.0  # normalised loss of a candidate without a real loss; all others have 1 at most
+_OUT = 2.0  # normalised loss of a candidate without a finite loss; all others have 1 at most
 
 
 class HILTTA(AskingMethod):
-    """Lets a method adapt with the settings that suit the labelled samples of a batch best.
+    """Lets a method adapt with the settings that fit the labelled samples of a batch best.
 
     Parameters
     ----------
     model
-        Classifier to adapt; it is copied. Only used where no `method` is given, since a method
-        has its own copy.
+        Classifier to adapt; it is copied. Used only without `method`, because a method has its own
+        copy.
     method
-        The method inside, which adapts without labels; Tent with its defaults if not given.
+        The method inside, which adapts without labels; by default Tent with its defaults.
     candidates
-        Settings of the method inside and the values to choose from; with several settings, every
-        combination. By default seven values of `lr`, from a tenth to ten times its own.
+        Settings of the method inside, and the values to choose from. With several settings, every
+        combination is a candidate. By default seven values of `lr`, from a tenth to ten times its
+        own.
     selector
         Chooses which samples of a batch to ask about; `KMargin` by default.
     rate
-        How many labels to ask for; 32 per 1,000 samples by default.
+        The label rate; by default 32 per 1,000 samples.
     smoothing
         Share of the old score of a candidate in its new one.
     labelled_lr
@@ -116,11 +117,11 @@ class HILTTA(AskingMethod):
         self.rate = copy.copy(rate) if rate else LabelRate(per_1000=32, first=0, at_drift=0)
         self.candidates = _combinations(self.method, candidates)
         for settings in self.candidates if candidates is not None else ():
-            type(self.method)(model, **settings)  # its constructor knows which values are wrong
+            type(self.method)(model, **settings)  # its constructor refuses wrong values
         self.smoothing = smoothing
         self.waiting = Waiting()
         self.latest = Latest()
-        self.scores: list[float] = []  # of the candidates; the lower the better
+        self.scores: list[float] = []  # of the candidates; lower is better
         self.turns = 0
         self._trained_inside = [each for each in self.model.parameters() if each.requires_grad]
         weights = list(self.model.parameters())
@@ -146,7 +147,7 @@ class HILTTA(AskingMethod):
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
         prediction = self.predict(batch.inputs)
-        if self.latest.due:  # no answer to the batch before came in time
+        if self.latest.due:  # no answer to the previous batch arrived in time
             self._adapt(None)
         rows = waiting_rows(batch, prediction)
         self.latest.hold(rows)
@@ -166,7 +167,7 @@ class HILTTA(AskingMethod):
             self.method.forget(samples)
 
     def _adapt(self, labelled: LabelledRows | None) -> Training:
-        """Choose, adapt to the latest batch if that is due, and descend on the labels."""
+        """Choose, adapt to the latest batch if that is due, and train on the labels."""
         updates, numbers = 0, dict[str, float]()
         if self.latest.due:
             if labelled is not None:
@@ -194,7 +195,7 @@ class HILTTA(AskingMethod):
             self.method.step(Batch(self.turns, rows.samples, rows.inputs), Allowance(0))
 
     def _score(self, labelled: LabelledRows) -> None:
-        """Try every candidate on the latest batch, and move its score towards what it does."""
+        """Try every candidate on the latest batch, and update its score."""
         before = copy.deepcopy(self.method.state_dict())
         others = in_company(labelled, self.latest)
         source = self.answer(self.source_model, others).logits[len(labelled) :].softmax(dim=1)
@@ -207,7 +208,7 @@ class HILTTA(AskingMethod):
         if not any(math.isfinite(loss) for loss in losses):
             raise ModelError(
                 "HILTTA: the loss of every candidate became NaN or infinite. Lower their lr, or "
-                "check the inputs for values the model was not made for."
+                "check that the inputs fit the model."
             )
         pairs = zip(normalised(losses), normalised(distances), strict=True)
         now = [loss + distance for loss, distance in pairs]
@@ -215,7 +216,7 @@ class HILTTA(AskingMethod):
         self.scores = [share * a + (1 - share) * b for a, b in zip(old, now, strict=True)]
 
     def _try(self, labelled: LabelledRows, inputs: Tensor, source: Tensor) -> tuple[float, float]:
-        """The loss on labelled samples after adapting, and how far the others moved."""
+        """Return the loss on labelled samples after adapting, and how far the others moved."""
         try:
             self._adapt_inside(labelled)
         except ModelError:
@@ -227,7 +228,7 @@ class HILTTA(AskingMethod):
         return loss, F.mse_loss(logits[len(labelled) :].softmax(dim=1), source).item()
 
     def _use_best(self) -> dict[str, float]:
-        """Give the method inside the best candidate; without any score, leave it as it is."""
+        """Use the best candidate in the method inside; without any score, change nothing."""
         if not self.scores:
             return {}
         best = min(range(len(self.scores)), key=self.scores.__getitem__)
@@ -248,7 +249,7 @@ class HILTTA(AskingMethod):
 
 
 def normalised(values: Sequence[float]) -> list[float]:
-    """Values moved to 0 for the smallest and 1 for the largest; what is no number becomes 2.
+    """Scale values to 0 for the smallest and 1 for the largest; not finite ones become 2.
 
     >>> normalised([1.0, 3.0, 2.0, math.inf])
     [0.0, 1.0, 0.5, 2.0]
@@ -274,7 +275,7 @@ def _checked(method: BaseMethod) -> BaseMethod:
 def _combinations(
     method: BaseMethod, given: Mapping[str, Sequence[Any]] | None
 ) -> list[dict[str, Any]]:
-    """Every combination of the values given for settings of a method."""
+    """Return every combination of the given values."""
     assert isinstance(method, Optimizes), "checked when it was given"
     group = method.optimizer.param_groups[0]
     table = {"lr": [group["lr"] * factor for factor in FACTORS]} if given is None else dict(given)

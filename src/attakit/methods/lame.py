@@ -1,13 +1,13 @@
-"""LAME: correct the answers to a batch so that similar samples agree; the model stays as it is.
+"""LAME: correct the answers to a batch so that similar samples agree; the model stays fixed.
 
 Boudiaf, Mueller, Ben Ayed and Bertinetto, "Parameter-free online test-time adaptation", CVPR 2022,
 section 4 (objective in equation 2, its fixed-point iteration in equation 6).
 https://arxiv.org/abs/2201.05718
 
-Written from the paper alone. Differs from the public code: probabilities enter as they are, where
-that code adds 1e-10 to each before the logarithm; the answer holds logits whose softmax is the
-corrected answer. As in that code, and unlike the paper's objective, a sample's nearest neighbours
-need not have the sample among theirs.
+Written from the paper alone. Differences from the public code: probabilities are used unchanged,
+while that code adds 1e-10 to each before the logarithm. The answer holds logits whose softmax is
+the corrected answer. As in that code, and unlike the paper's objective, the neighbour relation need
+not be symmetric.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ TOLERANCE = 1e-8  # relative change of the objective at which the iteration ends
 class LAME(WindowedMethod):
     """Moves the answers to a batch towards agreement among similar samples; learns nothing.
 
-    It helps where samples of one class come in a row, and hurts where classes are well mixed. A
-    sample that comes alone is answered as by the source model, unless there is a window.
+    It helps if samples of one class come in a row, and hurts if classes are well mixed. A single
+    sample is answered by the source model, unless there is a window.
 
     Parameters
     ----------
     model
         Classifier to use; it is copied.
     affinity
-        How similar two samples are, by their features of length 1. "knn": 1 for the nearest
-        neighbours, else 0. "rbf": a Gaussian of the distance, as wide as nearest neighbours are
-        far apart. "linear": the cosine.
+        Similarity of two samples, by their features of length 1. "knn": 1 for the nearest
+        neighbours, else 0. "rbf": a Gaussian of the distance, as wide as the distance between
+        nearest neighbours. "linear": the cosine.
     neighbours
-        k: how many neighbours count, or decide the width of the Gaussian.
+        k: the number of neighbours that count, or set the width of the Gaussian.
     strength
-        Weight of the agreement among neighbours. The paper has 1; 0 leaves answers as they are.
+        Weight of the agreement among neighbours. The paper has 1; 0 changes no answers.
     window
-        Samples that small batches are filled up to with earlier ones. 0 takes them as they come.
+        Minimum number of samples per pass. Smaller batches are filled up with earlier samples. 0
+        uses batches as they come.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class LAME(WindowedMethod):
 
 
 def affinities(features: Tensor, affinity: Affinity, neighbours: int) -> Tensor:
-    """How similar every sample is to every other one.
+    """Return how similar every sample is to every other one.
 
     >>> affinities(torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), "knn", 1)[:2]
     tensor([[0., 1., 0.],
@@ -123,7 +124,7 @@ def agree(log_chances: Tensor, kernel: Tensor) -> Tensor:
 
 
 def _objective(logs: Tensor, log_chances: Tensor, pull: Tensor) -> float:
-    """Σ KL(z ‖ q) - Σ w z·z', with z' of the round before."""
+    """Return Σ KL(z ‖ q) - Σ w z·z', with z' of the previous round."""
     lowest = torch.finfo(logs.dtype).min
     terms = logs.clamp_min(lowest) - log_chances.clamp_min(lowest) - pull
     return (logs.exp() * terms).sum().item()

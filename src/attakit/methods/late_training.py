@@ -66,7 +66,7 @@ class LateTraining:
     first
         Anchors before the stages train for the first time. 0 keeps nothing and never trains.
     seed
-        Of the mini-batches.
+        Seed of the mini-batches.
     """
 
     def __init__(self, classifier: Classifier, *, first: int, seed: int) -> None:

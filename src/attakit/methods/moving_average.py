@@ -1,4 +1,4 @@
-"""A moving average that EATA keeps of probabilities and SAR of its loss."""
+"""A moving average: of probabilities in EATA, of the loss in SAR."""
 
 from __future__ import annotations
 

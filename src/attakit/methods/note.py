@@ -4,12 +4,12 @@ Gong et al., "NOTE: Robust continual test-time adaptation against temporal corre
 2022, section 3.2 (prediction-balanced reservoir sampling) and section 3.3 (training).
 https://arxiv.org/abs/2208.05117
 
-Differs from the paper: its other half, instance-aware batch norm (section 3.1), is left out,
-because a source model must be trained with it. Differs from the reference code: a batch is
-answered, and its classes for the memory predicted, by the model as it was when the batch came,
-where that code takes one sample after another; both agree where a batch ends at an update. An
-update is one pass over the whole memory. The loss is the mean entropy, where that code divides it
-by the number of classes too, which Adam hardly notices.
+Differences from the paper: its other half, instance-aware batch norm (section 3.1), is not
+included, because a source model must be trained with it. Differences from the reference code: the
+model from before the batch answers it and predicts its classes for the memory, while that code
+processes one sample after another. Both agree if a batch ends at an update. An update is one pass
+over the whole memory. The loss is the mean entropy, while that code also divides it by the number
+of classes, which hardly affects Adam.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from attakit.train.descent import checked_loss, descend
 
 
 class NOTE(BaseMethod):
-    """Lowers the entropy of a memory that holds all predicted classes alike.
+    """Lowers the entropy of a memory that balances all predicted classes.
 
-    Batches of any size do, even of one sample: stored statistics answer, they follow the memory
+    Batches of any size work, even of one sample: stored statistics answer, they follow the memory
     slowly, and updates follow the number of samples.
 
     Parameters
@@ -41,17 +41,17 @@ class NOTE(BaseMethod):
     model
         Classifier to adapt; it is copied.
     lr, momentum
-        Of the gradient step on normalisation scales and shifts.
+        Settings of the gradient step on normalisation scales and shifts.
     optimizer
-        "adam", as in the paper, whose β₁ is the momentum; or "sgd".
+        "adam", as in the paper, with the momentum as β₁; or "sgd".
     capacity
-        Samples in memory.
+        Number of samples in memory.
     update_every
         Samples between two updates.
     statistics_share
         Share of a memory batch in the stored batch-norm statistics.
     seed
-        Of the reservoir.
+        Seed of the reservoir.
 
     Examples
     --------

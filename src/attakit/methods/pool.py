@@ -1,15 +1,15 @@
-"""Active domain adaptation: labels in rounds, chosen from a whole pool, without source data.
+"""Active domain adaptation: labels in rounds, from a whole pool, without source data.
 
 This is the stronger setting that the paper compares with (Gui, Li and Ji, ICLR 2024, section 5.3,
-"Active Domain Adaptation"): all unlabelled samples are there from the start, and each round may
-look at all of them. Nothing here is used on streams.
+"Active Domain Adaptation"): all unlabelled samples exist from the start, and each round may use all
+of them. Nothing here is used on streams.
 
-Deliberate differences from the public code: the images of the pool are never all in memory;
-a sample that was skipped is not asked about again; a round without new labels trains nothing;
-mini-batches are all of one size and go through all labels before any comes again, where the public
-code draws them with replacement and makes the last one of a pass smaller; a round has exactly the
-updates it is set to (the public code makes 1,002 of 1,000); K-means starts three times
-(`selector.inits`) instead of ten. Dropout is off.
+Deliberate differences from the public code: the images of the pool are never all in memory. A
+skipped sample is not asked about again. A round without new labels trains nothing. Mini-batches
+have one size and use all labels before any is repeated, while the public code draws with
+replacement and makes the last one of a pass smaller. A round has exactly the set number of updates
+(the public code makes 1,002 of 1,000). K-means starts three times (`selector.inits`) instead of
+ten. Dropout is off.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from attakit.train.draws import draw_batches
 
 
 class Pool(Protocol):
-    """Samples that are loaded when they are needed, as adaptation sees them: without labels."""
+    """Samples without labels that are loaded on demand."""
 
     @property
     def names(self) -> Sequence[SampleId]: ...
@@ -48,17 +48,17 @@ class Pool(Protocol):
     def __len__(self) -> int: ...
 
     def load(self, positions: Sequence[int]) -> Tensor:
-        """Inputs at these positions, in this order."""
+        """Return the inputs at these positions, in this order."""
         ...
 
 
 class PoolAdaptation(BaseMethod, Asks):
-    """Each round: look at the whole pool, ask, train on all labels so far with momentum SGD.
+    """In each round: process the whole pool, ask, and train on all labels so far (momentum SGD).
 
     It runs on a stream of `Rounds`. Each round may spend its equal share of the budget, rounded
-    down, and the last one all that is left. The next round spends what skipped questions refund.
-    It learns from classes only: other answers are paid for and not used.
-    Only the images of samples that were asked about are kept in memory.
+    down, and the last one all that is left. The next round spends what skipped questions refund. It
+    learns from classes only: other answers are paid for but not used. Only the images of questioned
+    samples stay in memory.
 
     Parameters
     ----------
@@ -67,19 +67,19 @@ class PoolAdaptation(BaseMethod, Asks):
     samples
         The pool.
     selector
-        Chooses from the pool.
+        Chooses samples from the pool.
     budget
-        The limit of the budget that the ledger pays from.
+        The limit of the ledger's budget.
     rounds
-        How often to ask and train.
+        Number of rounds of asking and training.
     updates
-        Updates in each round that brings new labels.
+        Updates in each round with new labels.
     lr, momentum, batch_size
-        Settings of the gradient steps. Batches go through all labels before any comes again.
+        Settings of the gradient steps. Batches use all labels before any is repeated.
     norm
         Statistics of batch-norm layers: "frozen" (the source's), "batch" or "running".
     trainable
-        Which parameters train: "all", "norm", "head" or "last:N".
+        The parameters to train: "all", "norm", "head" or "last:N".
     forward_batch
         Samples per forward pass over the pool.
     seed
@@ -146,10 +146,10 @@ class PoolAdaptation(BaseMethod, Asks):
         self._inputs: dict[SampleId, Tensor] = {}
 
     def step(self, batch: Batch, allowance: Allowance) -> Step:
-        """Look at the pool and choose what this round asks about.
+        """Process the pool and choose what this round asks about.
 
-        The batch brings the number of the round. The step holds a batch of its own: the samples
-        that were chosen.
+        The batch holds the number of the round. The step contains its own batch: the chosen
+        samples.
         """
         count = self._due(batch.step, allowance.count)
         if not count:
@@ -190,19 +190,19 @@ class PoolAdaptation(BaseMethod, Asks):
         return self._train()
 
     def images(self, names: Sequence[SampleId]) -> Tensor:
-        """The images of samples that were asked about, in this order."""
+        """Return the images of questioned samples, in this order."""
         return torch.stack([self._inputs[name] for name in names])
 
     def _due(self, number: int, allowance: int) -> int:
-        """Labels that this round may ask for: its share, and refunds of earlier rounds."""
+        """Return how many labels this round may ask for: its share, and earlier refunds."""
         share = self.budget // self.rounds
         target = self.budget if number >= self.rounds - 1 else share * (number + 1)
         spent = self.budget - allowance
         return max(0, target - spent)
 
     def _look(self) -> tuple[Rows, float]:
-        """Features and logits of the whole pool, and the seconds that the model took for them."""
-        # Shuffled: a batch of one domain or class would spoil the statistics of the batch.
+        """Return features and logits of the whole pool, and the seconds the model took."""
+        # Shuffled: a batch of one domain or class would harm the batch statistics.
         order = generator(self.seed, "pool order").permutation(len(self.samples))
         parts, seconds = [], 0.0
         for positions in np.array_split(order, -(-len(order) // self.forward_batch)):
@@ -217,7 +217,7 @@ class PoolAdaptation(BaseMethod, Asks):
         return Rows(tuple(self.samples.names), features, logits, ones), seconds
 
     def _divide(self, seen: Rows) -> tuple[Rows, Rows]:
-        """What may be asked about, and what has a label or waits for one."""
+        """Split the pool into what may be asked about, and what has a label or waits for one."""
         asked = {*self.asked}
         covered = (asked - {*self.skipped}) | {*self.labels}
         candidates = [at for at, name in enumerate(seen.samples) if name not in asked]
@@ -225,7 +225,7 @@ class PoolAdaptation(BaseMethod, Asks):
         return seen.take(candidates), seen.take(known)
 
     def _fetch(self, names: Sequence[SampleId]) -> None:
-        """Bring the images of some samples into memory."""
+        """Load the images of some samples into memory."""
         missing = [name for name in names if name not in self._inputs]
         if missing:
             loaded = self.samples.load([self._positions[name] for name in missing])
@@ -258,6 +258,6 @@ def _check_names(samples: Pool) -> None:
         raise StreamError("PoolAdaptation: the pool must hold samples, got none.")
     if len(set(samples.names)) < len(samples):
         raise StreamError(
-            "PoolAdaptation: every sample of the pool needs a name of its own, but some appear "
-            "twice. Put the domain in front of the names."
+            "PoolAdaptation: every sample of the pool needs its own name, but some appear twice. "
+            "Put the domain before the names."
         )

@@ -4,9 +4,9 @@ Press, Schneider, Kümmerer and Bethge, "RDumb: A simple approach that questions
 continual test-time adaptation", NeurIPS 2023, section 4. https://arxiv.org/abs/2306.05401
 ETA is EATA without the Fisher regulariser (Niu et al., ICML 2022; see `attakit.methods.eata`).
 
-Differs from the public code: both margins follow from the number of classes, as in EATA, where
-that code has those of 1,000 classes. As there, a reset clears momentum and the moving average too,
-and every batch counts, even one that nothing is learned from.
+Differences from the public code: both margins depend on the number of classes, as in EATA, while
+that code has those of 1,000 classes. As in that code, a reset clears momentum and the moving
+average too, and every batch counts, even if nothing is learned from it.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from attakit.records import Step
 
 
 class RDumb(EATA):
-    """Lowers the entropy of reliable, new samples, and goes back to the source every N batches.
+    """Lowers the entropy of reliable, new samples, and resets to the source every N batches.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied.
     lr, momentum, optimizer
-        Of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁ is the
-        momentum.
+        Settings of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁
+        is the momentum.
     reliable_share
         A sample counts as reliable if its entropy is below this share of ln(classes).
     redundancy_margin
         A reliable sample counts as new if the cosine between its probabilities and the moving
-        average is below it. "auto" takes it from the number of classes.
+        average is below it. "auto" derives it from the number of classes.
     reset_every
         N: batches after which the model starts over. With a window, updates count instead.
     window
-        Samples that small batches are filled up to with earlier ones; one update per window.
+        Minimum number of samples per update. Smaller batches are filled up with earlier samples.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class RDumb(EATA):
 
     @staticmethod
     def source_input_count(settings: Mapping[str, Any]) -> int:
-        """None: ETA has no regulariser."""
+        """Return 0: ETA has no regulariser."""
         del settings
         return 0
 
@@ -96,7 +96,7 @@ class RDumb(EATA):
         return Step(step.prediction, numbers={**step.numbers, "reset": float(is_due)})
 
     def start_over(self) -> None:
-        """Back to the source weights, without momentum and without an average."""
+        """Restore the source weights, without momentum and without an average."""
         self.origin.restore(self.optimizer)
         self.average = None
         self.adapted = 0

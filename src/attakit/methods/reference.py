@@ -1,7 +1,7 @@
-"""SimATTA as its public code behaves, quirk by quirk, to compare with published numbers.
+"""SimATTA like its public code, quirk by quirk, to compare with published numbers.
 
-Only here does attakit imitate that code. `attakit.methods.simatta` follows the paper, and
-docs/reference-settings.md describes every difference. What is written here is our own.
+Only this module imitates that code. `attakit.methods.simatta` follows the paper, and
+docs/reference-settings.md describes every difference. All code here is our own.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from attakit.train.weighting import Weighting
 class ReferenceSimATTA(SimATTA):
     """SimATTA with the behaviour and the defaults of its public code on PACS.
 
-    Two clusters may choose the same sample. It is asked, and paid, once; then it is stored as an
-    anchor once for each cluster. The public code pays for it twice.
+    Two clusters may choose the same sample. It is asked about, and paid for, once. Then it is
+    stored as an anchor once per cluster. The public code pays for it twice.
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ class ReferenceSimATTA(SimATTA):
     low_entropy_bound, high_entropy_bound
         e_l and e_h. A sample exactly at e_h counts as uncertain.
     low_entropy_limit
-        Most source-like samples of one batch, surest first. All are kept for ever. A sample may
-        get a person's label and a pseudo-label.
+        Maximum number of source-like samples per batch, surest first. All are stored forever. A
+        sample may get a person's label and a pseudo-label.
     initial_clusters, cluster_growth, inits
-        Of `ReferenceClustering`.
+        Settings of `ReferenceClustering`.
     lr, momentum, batch_size, max_updates
-        Of `ReferenceTrainer`.
+        Settings of `ReferenceTrainer`.
     cold_start_size
-        While there are fewer source-like samples, labelled ones weigh at most 0.2.
+        If there are fewer source-like samples, labelled ones weigh at most 0.2.
     seed
-        Of all random choices.
+        Seed of all random choices.
 
     Examples
     --------
@@ -109,11 +109,11 @@ class ReferenceSimATTA(SimATTA):
             seed=seed,
         )
         self.low_entropy_limit = low_entropy_limit
-        self.chosen: list[SampleId] = []  # not answered yet, once for each cluster
+        self.chosen: list[SampleId] = []  # not answered yet, once per cluster
 
     @staticmethod
     def service_settings() -> Mapping[str, Any]:
-        return {}  # its statistics are frozen anyway, and no setting
+        return {}  # its statistics are always frozen, without a setting
 
     def ask(
         self, rows: LabelledRows, covered: Sequence[StoredRows], allowance: Allowance
@@ -147,7 +147,7 @@ _COPY = " (copy "
 
 
 def _repeated(labelled: LabelledRows, chosen: Sequence[SampleId]) -> LabelledRows:
-    """Labelled rows in the order of the choice, those chosen twice also as a copy."""
+    """Return labelled rows in the order of the choice, with copies of those chosen twice."""
     places = {sample: place for place, sample in enumerate(labelled.samples)}
     order = [sample for sample in chosen if sample in places]
     times: Counter[SampleId] = Counter()
@@ -161,16 +161,16 @@ def _repeated(labelled: LabelledRows, chosen: Sequence[SampleId]) -> LabelledRow
 
 @dataclass(frozen=True, slots=True)
 class RepeatedSelection(Selection):
-    """A choice that also says which samples speak for more than one cluster."""
+    """A choice that also lists samples that represent more than one cluster."""
 
-    order: tuple[SampleId, ...] = ()  # the chosen samples, once for each cluster
+    order: tuple[SampleId, ...] = ()  # the chosen samples, once per cluster
 
 
 class ReferenceClustering(IncrementalClustering):
     """Incremental clustering as in the public code.
 
     A cluster asks about the point nearest to its centroid among all points. If that is a known
-    sample, the cluster is passed over. Known samples gain weight from each other too. K-means uses
+    sample, the cluster is skipped. Known samples also gain weight from each other. K-means uses
     Elkan's algorithm, and draws its first centres without the weights.
 
     Parameters
@@ -178,7 +178,7 @@ class ReferenceClustering(IncrementalClustering):
     initial_clusters, cluster_growth, seed
         As in `IncrementalClustering`.
     inits
-        Starts of K-means; the best one counts.
+        Number of K-means starts; the best one counts.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class ReferenceClustering(IncrementalClustering):
 
 
 class ReferenceKMeans(SklearnKMeans):
-    """K-means of scikit-learn before version 1.3, which seeded without weights."""
+    """scikit-learn's K-means before version 1.3, which seeded without weights."""
 
     def estimator(self, count: int, seed: int) -> KMeans:
         return KMeans(
@@ -242,8 +242,8 @@ def _seed_without_weights(
 class ReferenceTrainer(BalancedTrainer):
     """Training as in the public code.
 
-    Mini-batches are drawn with replacement, the last one of each pass smaller. Each half has a
-    forward pass of its own. Without source-like samples, labelled ones are drawn for that half.
+    Mini-batches are drawn with replacement, and the last one of each pass is smaller. Each half has
+    its own forward pass. Without source-like samples, labelled ones are drawn for that half.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class ReferenceTrainer(BalancedTrainer):
 
 
 class ReferencePlateau(Plateau):
-    """A plateau that throws away the loss after each window.
+    """A plateau that drops the loss after each window.
 
     Examples
     --------

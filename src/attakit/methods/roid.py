@@ -1,17 +1,17 @@
-"""ROID: learn from sure and diverse samples, stay near the source, follow the class frequencies.
+"""ROID: learn from sure and diverse samples, stay near the source, follow class frequencies.
 
 Marsden, Döbler and Yang, "Universal test-time adaptation through weight ensembling, diversity
 weighting, and prior correction", WACV 2024, section 3 (soft likelihood ratio with certainty and
 diversity weights, consistency, weight ensembling, prior correction).
 https://arxiv.org/abs/2306.00650
 
-Differs from the authors' code: the loss is divided by the samples of the batch at hand, where that
-code has the batch size of the settings, which differs for a last, shorter batch; where all samples
-are equally diverse or equally sure, that weight is 0 instead of 0/0; corrected logits are
-multiplied by the number of classes too, so that a batch with even classes keeps its confidence
-(the order of classes is the same); views also get a little blur and noise, and are relative to the
-inputs' standard deviation, without clipping to [0, 1]; with a window every answer is corrected,
-where that code corrects only those that come with an update.
+Differences from the authors' code: the loss is divided by the size of the current batch, while that
+code uses the batch size in the settings, which differs for a shorter last batch. If all samples are
+equally diverse or equally sure, that weight is 0 instead of 0/0. Corrected logits are also
+multiplied by the number of classes, so that a batch with even classes keeps its confidence (the
+order of classes is the same). Views also get a little blur and noise, relative to the inputs'
+standard deviation and without clipping to [0, 1]. With a window every answer is corrected, while
+that code corrects only answers of an update.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ROID(GradientMethod):
     model
         Classifier to adapt; it is copied.
     lr, momentum
-        Of the gradient step on normalisation scales and shifts.
+        Settings of the gradient step on normalisation scales and shifts.
     optimizer
         "sgd", or "adam" as the authors' code has it for CIFAR (lr 1e-3), whose β₁ is the
         momentum.
@@ -53,16 +53,16 @@ class ROID(GradientMethod):
     temperature
         Weights are exp(diversity · certainty / temperature).
     consistency
-        Whether the answers to a random view must agree with those to the batch.
+        True if the answers to a random view must agree with those to the batch.
     prior_correction
         How answers follow the class frequencies of their batch: "logits", as in the authors' code,
         "probabilities" or "none" (see `attakit.nn.priors`).
     mirror
-        Whether views may be mirrored. Not where left and right matter: digits, text.
+        True if views may be mirrored. Use False if left and right matter: digits, text.
     window
-        Samples that small batches are filled up to with earlier ones; one update per window.
+        Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     seed
-        Of the views.
+        Seed of the views.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class ROID(GradientMethod):
         self.mirror = mirror
         self.seed = seed
         self.update_count = 0
-        self.average: Tensor | None = None  # of all probabilities; None is even
+        self.average: Tensor | None = None  # of all probabilities; None means uniform
         self.origin = Origin(self.trained)
 
     def look(self, inputs: Tensor) -> Prediction:
@@ -130,12 +130,12 @@ class ROID(GradientMethod):
         return Step(self._corrected(answer.detach()), numbers=numbers)
 
     def after_update(self) -> None:
-        """Weight ensembling: mix in a little of the source."""
+        """Mix in a little of the source (weight ensembling)."""
         self.origin.pull(self.source_share)
         self.update_count += 1
 
     def _weights(self, logits: Tensor) -> Tensor:
-        """How much each sample counts: nothing below the mean diversity. Moves the average."""
+        """Return the weight of each sample: 0 below the mean diversity. Updates the average."""
         chances = logits.softmax(dim=1)
         even = torch.full_like(chances[0], 1 / logits.shape[1])
         average = even if self.average is None else self.average
@@ -154,7 +154,7 @@ class ROID(GradientMethod):
 
 
 def likelihood_ratio(logits: Tensor) -> Tensor:
-    """The negative soft likelihood ratio of each row: -Σ p log(p / (1 - p)).
+    """Return the negative soft likelihood ratio of each row: -Σ p log(p / (1 - p)).
 
     >>> likelihood_ratio(torch.zeros(1, 2)).abs() < 1e-4
     tensor([True])
@@ -164,6 +164,6 @@ def likelihood_ratio(logits: Tensor) -> Tensor:
 
 
 def _stretched(values: Tensor) -> Tensor:
-    """The values on a scale from 0 to 1; all 0 where they are equal."""
+    """Scale the values from 0 to 1; all 0 if they are equal."""
     low, high = values.min(), values.max()
     return torch.zeros_like(values) if high == low else (values - low) / (high - low)

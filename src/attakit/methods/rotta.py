@@ -4,10 +4,10 @@ Yuan, Xie and Li, "Robust test-time adaptation in dynamic scenarios", CVPR 2023:
 normalisation (section 3.2), category-balanced sampling (3.3) and time-aware training (3.4).
 https://arxiv.org/abs/2303.13899
 
-Differs from the reference code: every sample of the strong view has a random change of its own,
-relative to the inputs' standard deviation and without clipping to [0, 1]; norm layers of any kind
-train, where the reference code knows batch norm only; a teacher's answer has its plain entropy,
-where the reference code adds 1e-6 inside the logarithm.
+Differences from the reference code: every sample of the strong view gets its own random change,
+relative to the inputs' standard deviation and without clipping to [0, 1]. Norm layers of any kind
+train, while the reference code knows batch norm only. A teacher's answer has its plain entropy,
+while the reference code adds 1e-6 inside the logarithm.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from attakit.train.descent import checked_loss, descend
 class RoTTA(BaseMethod):
     """A student follows its teacher on a balanced memory; the teacher, its average, answers.
 
-    Made for streams whose classes come in runs. Batches of any size do, even of one sample: stored
-    statistics answer, and updates follow the number of samples.
+    Made for streams whose classes come in runs. Batches of any size work, even of one sample:
+    stored statistics answer, and updates follow the number of samples.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied.
     lr, momentum
-        Of the student's gradient step on normalisation scales and shifts.
+        Settings of the student's gradient step on normalisation scales and shifts.
     optimizer
-        "adam", as in the paper, whose β₁ is the momentum; or "sgd".
+        "adam", as in the paper, with the momentum as β₁; or "sgd".
     capacity
-        N: samples in memory.
+        N: number of samples in memory.
     update_every
         Samples between two updates.
     statistics_share
@@ -58,9 +58,9 @@ class RoTTA(BaseMethod):
     time_weight, entropy_weight
         λ_t and λ_u: how much age and uncertainty count for leaving the memory.
     mirror
-        Whether views may be mirrored. Not where left and right matter: digits, text.
+        True if views may be mirrored. Use False if left and right matter: digits, text.
     seed
-        Of the views.
+        Seed of the views.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class RoTTA(BaseMethod):
 
     @property
     def adapted_model(self) -> nn.Module:
-        """The teacher's copy of the caller's own model: it is the one that answers."""
+        """The teacher's copy of the caller's model, which answers."""
         model: nn.Module = self.teacher.model
         return model
 
@@ -143,7 +143,7 @@ class RoTTA(BaseMethod):
         self.update_count += 1
 
     def _update(self) -> float:
-        """The student learns on a strong view of the memory what the teacher says of the memory."""
+        """Train the student on a strong view of the memory with the teacher's answers."""
         inputs = self.place(self.memory.inputs)
         random = torch_generator(self.seed, "views", self.update_count, device=inputs.device)
         view = self.place(augment(inputs, random, mirror=self.mirror))

@@ -1,22 +1,22 @@
-"""SAR: lower the entropy of reliable samples where the loss is flat; start over after a collapse.
+"""SAR: lower the entropy of reliable samples where the loss is flat; reset after a collapse.
 
 Niu et al., "Towards stable test-time adaptation in dynamic wild world", ICLR 2023.
 https://arxiv.org/abs/2302.12400
 
-Faults of the reference code and its ports that are not repeated here:
+Bugs of the reference code and its ports that are avoided here:
 
 - Recovery resets the moving average of the loss. Public code overwrites it with the old one, so one
   collapse gives reset after reset.
 - Recovery drops the momentum of the gradient step. Public code restores the outer optimiser only,
   so the momentum of the inner one survives the reset.
 - Recovery takes a setting. Public code ignores its own.
-- Where no sample stays reliable after the ascent there is no step. Public code makes a step with
+- If no sample stays reliable after the ascent there is no step. Public code makes a step with
   the momentum alone.
 
-Other differences: which last layers stay as they are follows from the shape of the model, not from
-the names of its layers (the same ones in ResNets and ViTs; others in ConvNeXt, Swin, EfficientNet,
-DenseNet and RegNet). The answer comes from the pass before the update. Dropout is off. Labels,
-where a wrapper has any, are for its own descent: they are no part of the ascent.
+Other differences: which last layers stay fixed depends on the structure of the model, not on the
+names of its layers (the same ones in ResNets and ViTs; others in ConvNeXt, Swin, EfficientNet,
+DenseNet and RegNet). The answer comes from the pass before the update. Dropout is off. If a wrapper
+has labels, they are for its own step and are not part of the ascent.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ class SAR(GradientMethod):
     model
         Classifier to adapt; it is copied.
     lr, momentum, optimizer
-        Of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁ is the
-        momentum.
+        Settings of the gradient step on normalisation scales and shifts: "sgd", or "adam", whose β₁
+        is the momentum.
     updates
         Updates per batch. The paper uses one.
     radius
-        ρ: how far the ascent goes before the gradient is taken.
+        ρ: length of the ascent before the gradient is computed.
     reliable_share
         A sample counts as reliable if its entropy is below E₀, this share of ln(classes).
     left_out
         Share of the blocks at the model's end whose norm layers do not train: layer4 of a ResNet,
         the last 3 of 12 blocks and the final norm layer of a ViT (see `early_norm_parameters`).
     window
-        Samples that small batches are filled up to with earlier ones; one update per window.
+        Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     reset_below
-        e₀: where the moving average of the loss falls below it, the model has collapsed and starts
-        over. "auto" is the paper's 0.2 for 1,000 classes, in proportion to ln(classes); 0 never.
+        e₀: if the moving average of the loss falls below it, the model has collapsed and is reset.
+        "auto" is the paper's 0.2 for 1,000 classes, in proportion to ln(classes). 0 never resets.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class SAR(GradientMethod):
         return Step(answer.detach(), numbers=numbers)
 
     def _update(self, inputs: Tensor, logits: Tensor) -> dict[str, float]:
-        """Ascend, take the gradient there, descend with it from where the weights were."""
+        """Ascend, compute the gradient there, and apply it to the original weights."""
         margin = self.reliable_share * math.log(logits.shape[1])
         entropy = self._entropy(logits)
         reliable = entropy.detach() < margin
@@ -149,16 +149,16 @@ class SAR(GradientMethod):
         return self.average < (reset_threshold(classes) if given == "auto" else given)
 
     def _start_over(self) -> None:
-        """Back to the source weights, without momentum and without an average."""
+        """Restore the source weights, without momentum and without an average."""
         self.origin.restore(self.optimizer)
         self.average = None
 
 
 def reset_threshold(classes: int) -> float:
-    """e₀ for a number of classes: the paper's 0.2 for 1,000, in proportion to the largest entropy.
+    """Return e₀ for a number of classes: the paper's 0.2 for 1,000, in proportion to ln(classes).
 
-    Reliable samples of few classes have little entropy to begin with: for 7 classes 0.2 is a
-    quarter of E₀, and a sound model is below it.
+    Reliable samples of few classes have little entropy from the start: for 7 classes 0.2 is a
+    quarter of E₀, and a healthy model is below it.
 
     >>> [round(reset_threshold(classes), 3) for classes in (7, 10, 200, 1000)]
     [0.056, 0.067, 0.153, 0.2]

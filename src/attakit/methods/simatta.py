@@ -4,17 +4,17 @@ Gui, Li and Ji, "Active Test-Time Adaptation: Theoretical Analyses and An Algori
 section 4, Algorithms 1 and 2. https://openreview.net/forum?id=YHUGlwTzFB
 
 Deliberate differences from the public code, which `attakit.methods.reference` imitates: the budget
-is a hard cap; no sample is asked twice; a cluster's question is its own member nearest the
-centroid, of equally near ones the earlier sample; an anchor gains weight from new samples only.
+is a hard cap. No sample is asked about twice. A cluster asks about its own member nearest the
+centroid; of equally near ones the earlier sample. An anchor gains weight from new samples only.
 
-The defaults differ from the paper too. `SimATTA.as_in_paper` is without these differences:
-batch-norm statistics are blended with those of the stream; training follows the number of new
-labels and holds the source model's soft answers; large models train their last stages only;
-entropy bounds fit themselves to the model; a sample people are asked about is not also
-pseudo-labelled; source-like anchors are bounded in number; labelled ones weigh at most 0.2 while
-there are few source-like ones. One difference stays: training ends on means of five losses, not on
-single ones (see `Plateau`). Dropout is off and statistics are frozen in every pass: the paper
-removes dropout from its models.
+The defaults differ from the paper too. `SimATTA.as_in_paper` does not have these differences:
+batch-norm statistics are blended with those of the stream. Training follows the number of new
+labels and keeps the source model's soft answers. Large models train their last stages only. Entropy
+bounds adapt to the model. A sample that people are asked about gets no pseudo-label. The number of
+source-like anchors is limited. Labelled ones weigh at most 0.2 while there are few source-like
+ones. One difference stays: training ends on means of five losses, not on single ones (see
+`Plateau`). Dropout is off and statistics are frozen in every pass: the paper removes dropout from
+its models.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Capacity = int | Literal["unlimited"]
 
 
 class SimATTA(AskingMethod):
-    """Asks about uncertain samples that are unlike those asked before; trains on both anchor sets.
+    """Asks about uncertain samples unlike earlier ones; trains on both anchor sets.
 
     Parameters
     ----------
@@ -60,37 +60,37 @@ class SimATTA(AskingMethod):
         Classifier to adapt; it is copied.
     low_entropy_bound
         e_l: below it the source model's answer is trusted as a pseudo-label. "auto" fits it to the
-        model (see `attakit.select.bounds`); 0 leaves source-like samples out (the ablation LE=0).
+        model (see `attakit.select.bounds`); 0 disables source-like samples (the ablation LE=0).
     high_entropy_bound
-        e_h: above it the adapting model is unsure enough to ask. "auto" fits it to the model.
+        e_h: above it the adapting model is uncertain enough to ask. "auto" fits it to the model.
     selector
-        Chooses among uncertain samples; incremental clustering by default. With its setting
-        `cluster_growth` the clusters set the pace, as the paper says.
+        Chooses among uncertain samples; by default incremental clustering. With its setting
+        `cluster_growth` the clusters set the pace, as in the paper.
     rate
-        How many labels to ask for; the budget spread over the stream by default.
+        The label rate; by default the budget is spread over the stream.
     question
-        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
-        learned from as a class that is ruled out.
+        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" trains
+        as an excluded class.
     trainer
-        Trains on the two anchor sets; `DistillingTrainer` by default.
+        Trains on the two anchor sets; by default `DistillingTrainer`.
     trainable
-        Which parameters train: "auto" (all of a small model, the last stages of a large one),
+        The parameters to train: "auto" (all of a small model, the last stages of a large one),
         "all", "norm", "head" or "last:N". Anchors keep the activations at the first layer that
         trains, so that the layers in front of it run once per sample.
     norm
         Statistics of batch-norm layers: "frozen" (the source's), "batch", "running" or "blended"
         (the source's mixed with those of recent batches, in a proportion that fits the first
-        samples). If blended, the source model's too, but without a memory of earlier batches.
-        Otherwise it keeps its own.
+        samples). If blended, the source model's are blended too, but without a memory of earlier
+        batches. Otherwise it keeps its own.
     low_entropy_capacity
-        Source-like anchors kept, as a uniform draw from all seen; or "unlimited".
+        Number of source-like anchors to store, as a uniform draw from all seen; or "unlimited".
     include_bound
-        Count a sample exactly at e_h as uncertain. With e_h = 0 every sample may then be asked.
+        Count a sample exactly at e_h as uncertain. With e_h = 0 any sample may then be asked about.
     trust_asked
-        Give a pseudo-label also to samples that people are asked about, where the source model is
-        sure of them, as the paper does. Such a sample is in both anchor sets.
+        Also give a pseudo-label to samples that people are asked about, if the source model is sure
+        of them, as in the paper. Such a sample is in both anchor sets.
     seed
-        Of all random choices.
+        Seed of all random choices.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class SimATTA(AskingMethod):
 
     @classmethod
     def as_in_paper(cls, model: nn.Module, *, seed: int = 0, **settings: Any) -> Self:
-        """SimATTA with the paper's settings on PACS; `settings` replace some of them.
+        """Return SimATTA with the paper's settings on PACS; `settings` replace some of them.
 
         Examples
         --------
@@ -171,7 +171,7 @@ class SimATTA(AskingMethod):
 
     @staticmethod
     def service_settings() -> Mapping[str, Any]:
-        """Without blending: a version is frozen, and must answer whatever domain comes next."""
+        """No blending: a version is frozen, and must answer any domain that comes next."""
         return {"norm": "frozen"}
 
     @property
@@ -214,25 +214,25 @@ class SimATTA(AskingMethod):
         return self.trainer.fit(model, low, high, self.step_count)
 
     def _network(self, inputs: Tensor) -> Split:
-        """The adapting model, split before the first layer that trains."""
+        """Return the adapting model, split before the first layer that trains."""
         if self._split is None:
             self._split = find_split(self.model, inputs)
         return self._split
 
     def _look_again(self, entry: Tensor) -> Prediction:
-        """What the present model says of stored samples."""
+        """Return the current model's predictions for stored samples."""
         assert self._split is not None, "found before anything is stored"
         with torch.no_grad(), steady_statistics(self.model):
             prediction: Prediction = self._split(self.place(entry))
         return prediction
 
     def _unsure(self, entropy: Tensor) -> list[int]:
-        """U_h(t): what the adapting model is unsure about (Algorithm 1, line 4)."""
+        """U_h(t): samples that the adapting model is unsure about (Algorithm 1, line 4)."""
         unsure = entropy >= self.bounds.high if self.include_bound else entropy > self.bounds.high
         return unsure.nonzero().flatten().tolist()
 
     def _covered(self, uncertain: LabelledRows, allowance: Allowance) -> tuple[StoredRows, ...]:
-        """D_h(t-1) and open questions, with features of the present model if they are needed."""
+        """D_h(t-1) and open questions, with features of the current model if they are needed."""
         if allowance.limit == 0 or len(uncertain) == 0:
             return ()
         self.high_entropy_anchors.refresh(self._look_again)
@@ -242,7 +242,7 @@ class SimATTA(AskingMethod):
     def _take_confident(
         self, batch: Batch, activations: Tensor | None, asked: set[SampleId]
     ) -> None:
-        """D_l(t): what the source model is sure about, with its labels (Algorithm 1, line 3)."""
+        """D_l(t): samples that the source model is sure about (Algorithm 1, line 3)."""
         if self.bounds.low == 0 and not self.bounds.low_is_fitted:
             return
         network = self._network(batch.inputs)
@@ -257,7 +257,7 @@ class SimATTA(AskingMethod):
         self.low_entropy_anchors.add(replace(rows, labels=rows.logits.argmax(dim=1)))
 
     def _trusted(self, batch: Batch, entropy: Tensor, asked: set[SampleId]) -> list[int]:
-        """Who may get a pseudo-label, surest first."""
+        """Return samples that may get a pseudo-label, surest first."""
         order: list[int] = entropy.argsort(stable=True).tolist()
         if self.trust_asked:
             return order

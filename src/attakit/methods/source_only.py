@@ -1,4 +1,4 @@
-"""Source only: the model as it was trained, with its stored statistics ("BN w/o adapt")."""
+"""Source only: the trained model with its stored statistics ("BN w/o adapt")."""
 
 from __future__ import annotations
 

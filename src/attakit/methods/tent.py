@@ -3,10 +3,10 @@
 Wang et al., "Tent: Fully test-time adaptation by entropy minimization", ICLR 2021, section 3.
 https://arxiv.org/abs/2006.10726
 
-Differs from the reference code: with several updates per batch the answer comes from the first
-pass, so that no batch is answered by a model that has already trained on it; any normalisation
-layer counts, not only two-dimensional batch norm; and dropout is off. The reference code has Adam
-with lr 1e-3 for CIFAR-10 (`optimizer="adam"`).
+Differences from the reference code: with several updates per batch the answer comes from the first
+pass, so that no batch is answered by a model that has already trained on it. Any normalisation
+layer counts, not only two-dimensional batch norm. Dropout is off. The reference code has Adam with
+lr 1e-3 for CIFAR-10 (`optimizer="adam"`).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from attakit.train.descent import descend
 
 
 class Tent(GradientMethod):
-    """Lowers the entropy of predictions by moving normalisation scales and shifts.
+    """Lowers the entropy of predictions by changing normalisation scales and shifts.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied.
     lr, momentum, optimizer
-        Of the gradient step: "sgd", or "adam", whose β₁ is the momentum.
+        Settings of the gradient step: "sgd", or "adam", whose β₁ is the momentum.
     updates
         Updates per batch. The paper uses one.
     window
-        Samples that small batches are filled up to with earlier ones; one update per window.
+        Minimum number of samples per update. Smaller batches are filled up with earlier samples.
 
     Examples
     --------

@@ -84,7 +84,7 @@ def rows_without_inputs(batch: Batch, view: View, kept: Tensor | None) -> Labell
 
 
 def with_anchors(anchors: Anchors, features: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
-    """What predictions lean on besides each other: the given samples, and labelled ones."""
+    """What predictions lean on next to each other: the given samples, and labelled ones."""
     if len(anchors) == 0:
         return features, chances
     rows = anchors.rows

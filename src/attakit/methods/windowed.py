@@ -1,10 +1,10 @@
-"""Sliding window: a small batch is answered, and learned from, together with the last samples.
+"""Sliding window: a small batch is answered and learned from together with the last samples.
 
-Statistics of one sample say nothing, and neither does a loss over one. With a window of N, a batch
-of fewer samples passes through the model after the last ones before it, N together. The method
-adapts once N new samples have come. This is how the test-time adaptation benchmark of Marsden,
-Döbler and Yang handles batch size 1 ("Universal test-time adaptation through weight ensembling,
-diversity weighting, and prior correction", WACV 2024, section on single-sample adaptation).
+Statistics and losses of one sample say nothing. With a window of N, a smaller batch passes through
+the model after the last samples before it, N together. The method adapts when N new samples have
+arrived. The test-time adaptation benchmark of Marsden, Döbler and Yang handles batch size 1 in this
+way ("Universal test-time adaptation through weight ensembling, diversity weighting, and prior
+correction", WACV 2024, section on single-sample adaptation).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from attakit.store.window import Window
 
 
 class WindowedMethod(BaseMethod):
-    """Gives small batches the company of the last samples.
+    """Processes small batches together with the last samples.
 
-    A subclass overrides `adapt`, and `look` where its answer is more than one pass. Both get the
-    batch with its company, and the answers for the company are dropped.
+    A subclass overrides `adapt`, and `look` if its answer is more than one pass. Both get the batch
+    with the added samples, and the answers for those are dropped.
 
     Parameters
     ----------
     model
         Classifier to adapt; it is copied.
     window
-        Number of samples that pass through the model together, if a batch has fewer. 0 takes every
+        Number of samples that pass through the model together, if a batch has fewer. 0 uses every
         batch as it comes.
     """
 
@@ -49,7 +49,7 @@ class WindowedMethod(BaseMethod):
         return _last(self.look(self.window.with_company(placed)), len(placed))
 
     def look(self, inputs: Tensor) -> Prediction:
-        """Answer inputs that are in place, without changing anything."""
+        """Answer inputs that are on the device, without changing anything."""
         return self.answer(self.model, inputs)
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:

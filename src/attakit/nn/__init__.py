@@ -1,4 +1,4 @@
-"""Arithmetic on models, each idea once: any classifier, its norm layers, weights and devices."""
+"""Operations on models: any classifier, its norm layers, weights and devices."""
 
 from attakit.nn.augment import augment, shuffle_patches
 from attakit.nn.classifier import PRECISIONS, Classifier, EncoderHead, Precision

@@ -1,7 +1,7 @@
-"""Random views of a batch, for averaging a model's answers over them.
+"""Random views of a batch, to average a model's answers over them.
 
 Everything is relative to the batch: shifts and noise are measured in its standard deviation, and
-nothing is cut off at 0 and 1. So inputs may be normalised in any way, which clipping would ruin.
+nothing is clipped at 0 and 1. So inputs may be normalised in any way.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# The strengths are those of CoTTA's published code, with brightness as a shift instead of a
-# factor, because on normalised inputs zero is not black. It also bends grey values (gamma), which
-# has no meaning there.
+# The strengths are those of CoTTA's published code. Brightness is a shift instead of a factor,
+# because on normalised inputs zero is not black. That code also changes gamma, which has no meaning
+# here.
 BRIGHTNESS = 0.4  # standard deviations
 CONTRAST = 0.3
 SATURATION = 0.5
@@ -32,20 +32,20 @@ _BLUR_REACH = 2  # pixels to either side
 
 
 def augment(inputs: Tensor, random: torch.Generator, *, mirror: bool = True) -> Tensor:
-    """Make one random view of every sample, each with a draw of its own.
+    """Make one random view of every sample, each with its own draw.
 
-    Images of shape (batch, channels, height, width) are changed in colour (where there are three
-    channels), turned, scaled, shifted, mirrored and blurred a little, and get some noise. Inputs
-    of another shape get the noise only; inputs that are no real numbers stay as they are.
+    Images of shape (batch, channels, height, width) are changed in colour (if there are three
+    channels), rotated, scaled, shifted, mirrored and slightly blurred, and get some noise. Inputs
+    of another shape get only the noise. Inputs that are not floats stay unchanged.
 
     Parameters
     ----------
     inputs
-        Batch of any size; not changed.
+        Batch of any size. It is not changed.
     random
         Source of all draws, on the device of the inputs.
     mirror
-        Whether every other image is mirrored.
+        True to mirror about every other image.
 
     Examples
     --------
@@ -66,20 +66,20 @@ def augment(inputs: Tensor, random: torch.Generator, *, mirror: bool = True) -> 
 
 
 def shuffle_patches(inputs: Tensor, random: torch.Generator, *, patches: int = 4) -> Tensor:
-    """Cut every image into a grid and put its parts together in a random order.
+    """Cut every image into a grid and put its parts together in random order.
 
-    The parts keep what they show, and the shape of the object is gone. Sides that the grid does
-    not divide are resized to the next smaller length that it does, and back. Inputs of another
-    shape have their values shuffled.
+    The parts keep their content, but the shape of the object is lost. Sides that the grid does not
+    divide are resized to the next smaller length that it does, and back. Inputs of another shape
+    have their values shuffled.
 
     Parameters
     ----------
     inputs
-        Batch of any size; not changed.
+        Batch of any size. It is not changed.
     random
         Source of all draws, on the device of the inputs.
     patches
-        Parts along each side.
+        Number of parts along each side.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def jitter_colours(images: Tensor, random: torch.Generator, spread: Tensor) -> T
 
 
 def move(images: Tensor, random: torch.Generator, *, mirror: bool = True) -> Tensor:
-    """Rotate, scale, shift and perhaps mirror images; what comes in from outside repeats the edge.
+    """Rotate, scale, shift and perhaps mirror images; pixels from outside repeat the edge.
 
     >>> move(torch.ones(2, 1, 5, 7), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 1, 5, 7])
@@ -130,8 +130,8 @@ def move(images: Tensor, random: torch.Generator, *, mirror: bool = True) -> Ten
     zoom = 1 + draw(SCALING).flatten()
     turned_round = (draw(1.0).flatten() < 0) & mirror
     side = 1 - 2 * turned_round.to(images.dtype)
-    # A grid holds where each pixel comes from, in units of half the side: on images that are not
-    # square, a rotation must take both sides into account.
+    # A grid holds the origin of each pixel, in units of half the side: for images that are not
+    # square, a rotation must consider both sides.
     wide = images.shape[3] / images.shape[2]
     cosine, sine = angle.cos() / zoom, angle.sin() / zoom
     across, down = 2 * draw(TRANSLATION).flatten(), 2 * draw(TRANSLATION).flatten()
@@ -160,7 +160,7 @@ def blur(images: Tensor, random: torch.Generator) -> Tensor:
 
 
 def _orders(inputs: Tensor, length: int, random: torch.Generator) -> Tensor:
-    """A random order of `length` places for every sample."""
+    """Return a random order of `length` places for every sample."""
     return torch.rand((len(inputs), length), generator=random, device=inputs.device).argsort(dim=1)
 
 
@@ -171,7 +171,7 @@ def _resize(images: Tensor, sides: list[int]) -> Tensor:
 
 
 def _smooth(images: Tensor, weights: list[Tensor], dimension: int) -> Tensor:
-    """The weighted sum of an image and its neighbours in one direction."""
+    """Return the weighted sum of an image and its neighbours in one direction."""
     reach = (_BLUR_REACH, _BLUR_REACH)
     padded = F.pad(images, (0, 0, *reach) if dimension == 2 else (*reach, 0, 0), mode="replicate")
     size = images.shape[dimension]
@@ -182,15 +182,15 @@ def _smooth(images: Tensor, weights: list[Tensor], dimension: int) -> Tensor:
 
 
 def _turn_hue(colour: Tensor, angle: Tensor) -> Tensor:
-    """Turn colours, which have no grey in them, around the grey axis."""
-    # For vectors v at right angles to the unit axis a, a turn is v·cos + (a × v)·sin.
+    """Rotate colours, which have no grey in them, around the grey axis."""
+    # For vectors v at right angles to the unit axis a, a rotation is v·cos + (a × v)·sin.
     red, green, blue = colour.unbind(dim=1)
-    beside = torch.stack([blue - green, red - blue, green - red], dim=1) / math.sqrt(COLOURS)
-    return colour * angle.cos() + beside * angle.sin()
+    across = torch.stack([blue - green, red - blue, green - red], dim=1) / math.sqrt(COLOURS)
+    return colour * angle.cos() + across * angle.sin()
 
 
 def _draw(images: Tensor, random: torch.Generator, limit: float) -> Tensor:
-    """One number between minus and plus the limit for every image."""
+    """Return one number between minus and plus the limit for every image."""
     share = torch.rand(
         (len(images), 1, 1, 1), generator=random, dtype=images.dtype, device=images.device
     )

@@ -15,17 +15,17 @@ _Result = TypeVar("_Result")
 
 
 class Loads(Protocol):
-    """Samples that are loaded when they are needed."""
+    """Samples that are loaded on demand."""
 
     def load(self, positions: Sequence[int]) -> Tensor:
-        """Inputs at these positions, in this order."""
+        """Return the inputs at these positions, in this order."""
         ...
 
 
 def predict_in_batches(
     predict: Callable[[Tensor], _Result], samples: Loads, positions: Sequence[int], batch_size: int
 ) -> Iterator[tuple[Sequence[int], _Result]]:
-    """Yield the positions of each batch and what a model predicts for it, without gradients.
+    """Yield the positions of each batch and its predictions, without gradients.
 
     >>> from attakit.stream import ArraySamples
     >>> samples = ArraySamples(torch.arange(3.0)[:, None], [0, 0, 1])
@@ -43,7 +43,7 @@ def predict_in_batches(
 def logits_in_batches(
     model: Classifier, samples: Loads, positions: Sequence[int], batch_size: int
 ) -> Iterator[tuple[Sequence[int], Tensor]]:
-    """Yield the positions of each batch and a classifier's logits for it, on the CPU."""
+    """Yield the positions of each batch and its logits, on the CPU."""
 
     def predict(inputs: Tensor) -> Tensor:
         logits: Tensor = model(place(inputs, model.device)).logits

@@ -1,7 +1,7 @@
 """Blended normalisation: batch-norm statistics mixed from the source's and the stream's.
 
-With style groups, every group has statistics of its own, and a sample is normalised by those of the
-groups it belongs to. Samples from the source are normalised by the source's.
+With style groups, every group has its own statistics, and a sample is normalised by those of its
+groups. Samples from the source are normalised by the source's.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ WINDOW = 100
 class StreamStatistics(nn.Module):
     """What the batch-norm layers of a model remember of recent batches.
 
-    It is a module so that it is saved, copied and moved with the classifier that owns it. The
-    model itself keeps its parameter names.
+    It is a module so that it is saved, copied and moved with its classifier. The model itself keeps
+    its parameter names.
 
     Parameters
     ----------
     model
-        Its batch-norm layers normalise with blended statistics from now on.
+        The model whose batch-norm layers then use blended statistics.
     source_share
         Weight of the stored statistics, 0 to 1; the stream has the rest. "auto" tries several on
         the first samples.
     window
-        Samples that the stream's statistics look back on. A batch of that size or more is on its
-        own; a smaller one is filled up with memory of earlier ones, down to single samples.
+        Number of samples in the stream's statistics. A batch of that size or more is used alone. A
+        smaller one is filled up with the memory of earlier ones, down to single samples.
     groups
-        Looks for styles in what the first convolution says. None keeps one set of statistics. A
+        Finds styles in the output of the first convolution. None keeps one set of statistics. A
         model without convolutions has no styles.
 
     Examples
@@ -110,7 +110,7 @@ class StreamStatistics(nn.Module):
             self.attach(model)
 
     def search_again(self, model: nn.Module, inputs: Tensor) -> None:
-        """Search for the share from these samples on, because a new domain has begun."""
+        """Search for the share again from these samples on, because a new domain has begun."""
         self.share.restart()
         with torch.no_grad():
             if self.share.look(model, inputs):
@@ -118,17 +118,17 @@ class StreamStatistics(nn.Module):
                 self.attach(model)
 
     def compare_shares(self, model: nn.Module, samples: Sequence[SampleId], inputs: Tensor) -> None:
-        """Try shares on samples that are asked about; `share.learn` takes their labels."""
+        """Try shares on samples in question; `share.learn` takes their labels."""
         if self.share.hold(model, samples, inputs):
             self.attach(model)
 
     @property
     def grouping(self) -> Grouping | None:
-        """How the batch that passed last belongs to style groups; None without any."""
+        """Style groups of the last batch; None without any."""
         return self.styles.grouping
 
     def keep(self, samples: Sequence[SampleId] = ()) -> None:
-        """Remember the batch that passed last. Without this call a pass changes nothing."""
+        """Remember the last batch. Without this call a pass changes nothing."""
         for memory in self.layers:
             assert isinstance(memory, LayerMemory)
             memory.keep()
@@ -143,7 +143,7 @@ class StreamStatistics(nn.Module):
 
 
 def memories_of(stream: StreamStatistics, model: nn.Module, layer: _BatchNorm) -> list[LayerMemory]:
-    """What is remembered of one batch-norm layer of a model, in trials of other shares too."""
+    """Return the memories of one batch-norm layer, including trials of other shares."""
     place = _blendable(model).index(layer)
     streams = [each for each in stream.modules() if isinstance(each, StreamStatistics)]
     found = [each.layers[place] for each in streams]
@@ -159,14 +159,14 @@ def _blendable(model: nn.Module) -> list[_BatchNorm]:
 
 
 def first_convolution(model: nn.Module) -> nn.Module | None:
-    """The layer whose output shows the style of a sample; None where there is none."""
+    """Return the layer whose output shows the style of a sample; None if there is none."""
     return next((layer for layer in model.modules() if isinstance(layer, _ConvNd)), None)
 
 
 def freeze_blended(model: nn.Module) -> None:
-    """Store the present blend in every layer that blends, and let it go by it from now on.
+    """Store the current blend in every blending layer, and use it from now on.
 
-    For export: the result answers each sample by itself. Layers without blending stay as they are.
+    For export: the result answers each sample alone. Other layers stay unchanged.
 
     >>> layer = nn.BatchNorm1d(1).eval()
     >>> stream = StreamStatistics(layer, source_share=0.5)
@@ -183,7 +183,7 @@ def freeze_blended(model: nn.Module) -> None:
 
 
 def stop_blending(model: nn.Module) -> None:
-    """Let every layer that blends go by its stored statistics again."""
+    """Let every blending layer use its stored statistics again."""
     for layer in model.modules():
         for hooks in (layer._forward_hooks, layer._forward_pre_hooks):
             for key, hook in list(hooks.items()):

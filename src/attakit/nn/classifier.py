@@ -1,4 +1,4 @@
-"""Any classifier, as the rest of the library sees it: one pass gives logits and features."""
+"""A wrapper for any classifier: one pass gives logits and features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from attakit.records import Prediction
 Precision = Literal["full", "mixed"]
 PRECISIONS: tuple[Precision, ...] = ("full", "mixed")
 
-# What a model raises on inputs it was not made for. Out of memory is not among them.
+# What a model raises on unsuitable inputs. Out of memory is not among them.
 _INPUT_FAULTS = (AssertionError, IndexError, RuntimeError, TypeError, ValueError)
 
 
@@ -52,7 +52,7 @@ class EncoderHead(nn.Module):
 class Classifier(nn.Module):
     """A model that maps a batch to logits, with its penultimate features.
 
-    The model is used as it is, not copied. One classifier serves one thread at a time.
+    The model is used directly, not copied. A classifier serves one thread at a time.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ class Classifier(nn.Module):
         Any module from a batch to logits of shape (batch, classes), or an (encoder, head) pair.
         One logit per sample counts as two classes.
     features
-        Name of the layer whose input is taken as features. Found without help when the model
-        ends in a linear layer: then it is the input of the linear layer that runs last.
+        Name of the layer whose input is used as features. By default it is found if the model ends
+        in a linear layer: then it is the input of the linear layer that runs last.
     precision
-        "full", or "mixed" for bfloat16 autocasting, which pays on GPUs.
+        "full", or "mixed" for bfloat16 autocasting, which is faster on GPUs.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Classifier(nn.Module):
         self.precision = precision
         self.norm: NormPolicy = "frozen"
         self.stream: StreamStatistics | None = None
-        # The name, not the layer: an attribute that is a module would enter the state dict.
+        # The name, not the layer: a module attribute would enter the state dict.
         self._head_name: str | None = None
         self._channels_last = True  # until the model fails on images in this layout
         self._candidates()
@@ -101,14 +101,14 @@ class Classifier(nn.Module):
 
     @property
     def head_name(self) -> str:
-        """Name of the last layer. Before it has been seen to run, the one registered last."""
+        """Name of the last layer. Before the first run, the last registered one."""
         if self._head_name is None:
             self._head_name = list(self._candidates())[-1]
         return self._head_name
 
     @property
     def head(self) -> nn.Module:
-        """The last layer, whose input are the features."""
+        """The last layer. Its input is the features."""
         return self.model.get_submodule(self.head_name)
 
     def use_norm(
@@ -128,12 +128,12 @@ class Classifier(nn.Module):
         Parameters
         ----------
         policy
-            One of the four.
+            One of the four policies.
         source_share, window
-            Of "blended": weight of the stored statistics ("auto" finds it), and samples to look
-            back on.
+            For "blended": the weight of the stored statistics ("auto" finds it), and the number of
+            recent samples.
         groups
-            Of "blended": looks for styles that have statistics of their own. None for one style.
+            For "blended": finds styles with their own statistics. None for one style.
         """
         check_choice("Classifier", "norm", policy, NORM_POLICIES)
         stop_blending(self.model)
@@ -148,13 +148,13 @@ class Classifier(nn.Module):
 
     @property
     def is_trying_shares(self) -> bool:
-        """Whether the present pass is a trial of another share of the source's statistics."""
+        """True if the current pass tries another share of the source's statistics."""
         return self.stream is not None and self.stream.share.is_trying
 
     def keep_statistics(self, samples: Sequence[SampleId] = ()) -> None:
-        """Remember the statistics of the batch that passed last; only "blended" has a memory.
+        """Remember the statistics of the last batch; only "blended" has a memory.
 
-        Style vectors are remembered by the names of their samples, if these are given.
+        Style vectors are stored by sample name, if names are given.
         """
         if self.stream is not None:
             self.stream.keep(samples)
@@ -168,14 +168,14 @@ class Classifier(nn.Module):
         return self.run(inputs, rows=len(inputs))
 
     def run(self, inputs: Tensor, *, rows: int) -> Prediction:
-        """A pass that gives another number of rows than there are inputs, for code that hooks in.
+        """Run a pass whose number of output rows differs from that of its inputs, for hooks.
 
         Parameters
         ----------
         inputs
-            What the model is called with.
+            The input of the model.
         rows
-            How many rows come out.
+            The number of output rows.
         """
         output, name, features = self._run_and_watch(inputs)
         logits = as_logits(output, rows)
@@ -183,7 +183,7 @@ class Classifier(nn.Module):
         return Prediction(logits.float(), as_rows(self.head, features, rows).float())
 
     def _run_and_watch(self, inputs: Tensor) -> tuple[object, str, Tensor]:
-        """Run the model; say which candidate ran last, and on what."""
+        """Run the model; return which candidate ran last, and on what."""
         candidates = self._candidates()
         names = {layer: name for name, layer in candidates.items()}
         seen: list[tuple[str, Tensor]] = []
@@ -196,8 +196,8 @@ class Classifier(nn.Module):
             if tensors:
                 seen[:] = [(names[layer], tensors[0])]
 
-        # All candidates are watched every time: watching fewer would let attention layers switch
-        # to a fused kernel with other rounding, and two equal calls would not quite agree.
+        # All candidates are watched every time. With fewer, attention layers might switch to a
+        # fused kernel with other rounding, and two equal calls would differ slightly.
         hooks = [
             layer.register_forward_pre_hook(callbacks, with_kwargs=True)
             for layer in candidates.values()
@@ -209,7 +209,7 @@ class Classifier(nn.Module):
                 hook.remove()
         if not seen:
             raise ModelError(
-                "Classifier: the layer that should show the features did not run. "
+                "Classifier: the layer that should give the features did not run. "
                 'Name another one (features="…") or pass an (encoder, head) pair.'
             )
         return output, *seen[0]
@@ -241,12 +241,12 @@ class Classifier(nn.Module):
             return self.model(inputs)
         try:
             return self.model(faster)
-        except RuntimeError:  # its code may call `view` on maps, which needs the usual layout
+        except RuntimeError:  # its code may call `view`, which needs the usual layout
             self._channels_last = False
             return self.model(inputs)
 
     def _candidates(self) -> Mapping[str, nn.Module]:
-        """Layers whose input may be the features, by name."""
+        """Return layers whose input may be the features, by name."""
         layers = {name: layer for name, layer in self.model.named_modules() if name}
         if self.features is not None:
             if self.features not in layers:

@@ -45,12 +45,12 @@ def predict_with_depths(
     Parameters
     ----------
     classifier
-        Used as it is, without gradients.
+        The classifier. It runs without gradients and is not changed.
     inputs
         A batch of at least one sample.
     layers
-        Names of layers whose input counts as features, for example from `find_depths`. Positions
-        of an image and tokens of a text are averaged.
+        Names of layers whose input counts as features, for example from `find_depths`. Positions of
+        an image and tokens of a text are averaged.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def predict_with_depths(
 
 
 def pooled(layers: Mapping[str, nn.Module], seen: Mapping[str, Tensor], rows: int) -> list[Tensor]:
-    """One row of features per sample for each layer, from the tensors that went into it."""
+    """Return one row of features per sample for each layer, from the layer's input."""
     missing = [name for name in layers if name not in seen]
     if missing:
         raise ModelError(
@@ -80,7 +80,7 @@ def pooled(layers: Mapping[str, nn.Module], seen: Mapping[str, Tensor], rows: in
 
 
 def unit_rows(parts: Sequence[Tensor]) -> Tensor:
-    """Features of several layers side by side, each part of length 1.
+    """Join the features of several layers, each part of length 1.
 
     >>> unit_rows([torch.tensor([[3.0, 4.0]]), torch.tensor([[2.0]])])
     tensor([[0.6000, 0.8000, 1.0000]])
@@ -89,17 +89,17 @@ def unit_rows(parts: Sequence[Tensor]) -> Tensor:
 
 
 def find_depths(classifier: Classifier, inputs: Tensor) -> tuple[str, ...]:
-    """Name up to two layers whose inputs are good features besides the penultimate ones.
+    """Name up to two layers whose inputs are good features in addition to the penultimate ones.
 
-    In a convolutional network they are the end of the last stage but one and the middle of the
-    last stage. A stage is a run of layers at one resolution. In a transformer they are three
-    quarters and seven eighths of the way up, in an MLP the middle and the last hidden layer.
-    A model with one hidden layer has no others: the result is then empty.
+    In a convolutional network they are the end of the second to last stage and the middle of the
+    last stage. A stage is a run of layers at one resolution. In a transformer they are at three
+    quarters and seven eighths of the depth, in an MLP the middle and the last hidden layer. For a
+    model with one hidden layer the result is empty.
 
     Parameters
     ----------
     classifier
-        The model to look at. It runs once on the first samples.
+        The model. It runs once on the first samples.
     inputs
         A batch of at least one sample.
 
@@ -124,7 +124,7 @@ def find_depths(classifier: Classifier, inputs: Tensor) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A tensor on the way through the network, known by the layer that reads it."""
+    """A tensor in the network, identified by the layer that reads it."""
 
     layer: str
     stage: tuple[int, ...]  # layers with the same one work at the same resolution
@@ -135,7 +135,7 @@ class _Point:
 def _distinct(
     ran: Mapping[str, Tensor], layers: Mapping[str, nn.Module], head: nn.Module, inputs: Tensor
 ) -> list[_Point]:
-    """Inputs of layers in the order of the pass: each tensor once, without the raw batch."""
+    """Return inputs of layers in the order of the pass: each tensor once, without the raw batch."""
     known = {_memory(inputs)}
     points = []
     for name, tensor in ran.items():
@@ -168,7 +168,7 @@ def _choose(points: Sequence[_Point], widest: int) -> tuple[str, ...]:
 
 
 def _memory(tensor: Tensor) -> int:
-    # Views such as flatten() show the same numbers as what they were made of.
+    # Views such as flatten() share memory with their base.
     return tensor.untyped_storage().data_ptr()
 
 
@@ -185,7 +185,7 @@ def _layer(model: nn.Module, name: str) -> nn.Module:
 def watching(
     layers: Mapping[str, nn.Module], note: Callable[[str, Tensor], None]
 ) -> Iterator[None]:
-    """Inside, the first tensor that goes into each layer is noted under the layer's name."""
+    """Record the first input tensor of each layer by the layer's name, inside the block."""
 
     def hook(name: str) -> Callable[..., None]:
         def see(_layer: nn.Module, given: tuple[object, ...], named: dict[str, object]) -> None:

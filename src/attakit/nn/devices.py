@@ -1,4 +1,4 @@
-"""Where tensors live: on a GPU when there is one, and in the layout that is fast there."""
+"""Devices: a GPU if there is one, and the memory layout that is fast there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
 def available_devices() -> list[str]:
-    """Names of the devices of this machine, the one that "auto" takes first.
+    """Return the names of this machine's devices, the choice of "auto" first.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def available_devices() -> list[str]:
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """The device of that name; "auto" takes CUDA, else MPS, else the CPU.
+    """Return the device with this name; "auto" means CUDA, else MPS, else the CPU.
 
     Examples
     --------
@@ -50,14 +50,14 @@ def choose_device(name: str = "auto") -> torch.device:
 def place(inputs: Tensor, device: torch.device) -> Tensor:
     """Move a batch to a device, images (four dimensions, floats) in channels-last order.
 
-    What is already in place is returned as it is, so placing twice costs nothing.
+    A batch that is already in place is returned unchanged, so placing twice costs nothing.
 
     Examples
     --------
     >>> place(torch.zeros(2, 3, 8, 8), torch.device("cpu")).stride()
     (192, 1, 24, 3)
     """
-    # Not waiting is safe towards a card only: the other way, numbers could be read too early.
+    # Not waiting is safe only towards a GPU: the other way, numbers could be read too early.
     ahead = device.type == "cuda"
     if inputs.ndim == 4 and inputs.is_floating_point():
         return inputs.to(device, memory_format=torch.channels_last, non_blocking=ahead)
@@ -73,7 +73,7 @@ def prepare(module: _Module, device: torch.device) -> _Module:
     (18, 1, 6, 2)
     """
     module.to(device)
-    # One by one: asked for all at once, torch refuses models with weights of five dimensions.
+    # One by one: torch refuses to convert a whole model with weights of five dimensions.
     for tensor in (*module.parameters(), *module.buffers()):
         if tensor.ndim == 4 and tensor.is_floating_point():
             tensor.data = tensor.data.contiguous(memory_format=torch.channels_last)

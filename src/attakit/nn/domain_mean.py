@@ -1,6 +1,6 @@
-"""The mean of features in the present domain, and when a new domain begins. No labels needed.
+"""The mean of features in the current domain, and when a new domain begins. No labels needed.
 
-Where a stream mixes styles, every style group has a mean of its own.
+If a stream mixes styles, every style group has its own mean.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attakit.nn.styles import Grouping
 
-_MEAN_SAMPLES = 233  # that the mean looks back on: a batch of 100 then has a weight of 0.3
+_MEAN_SAMPLES = 233  # samples in the mean: a batch of 100 then has a weight of 0.3
 _SETTLED = 32  # samples before a new domain's mean replaces the old one
 _CHUNK = 32  # samples that a comparison needs
 _HISTORY = 2  # comparisons in a domain before an alarm is possible
@@ -25,16 +25,16 @@ _SMALLEST = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class DomainState:
-    """What is known of the present domain.
+    """The current knowledge about the domain.
 
     Parameters
     ----------
     before
-        Mean of the domain before by group, or zeros.
+        Mean of the previous domain by group, or zeros.
     mean, count
-        Mean of the present domain by group, and samples behind it.
+        Mean of the current domain by group, and its number of samples.
     spread
-        Variance in the present domain, summed over features.
+        Variance in the current domain, summed over features.
     chunk_sum, chunk_count
         Samples since the last comparison.
     distances
@@ -54,22 +54,22 @@ class DomainState:
 
     @property
     def centre(self) -> Tensor:
-        """What to subtract from features by group: the mean, with enough samples behind it."""
+        """What to subtract from features by group: the mean, if it has enough samples."""
         return self.before.lerp(self.mean, (self.count / _SETTLED).clamp(max=1)[:, None])
 
 
 class DomainMean:
-    """Follows the mean of features, and starts again where they change at once.
+    """Follows the mean of features, and starts over if they change abruptly.
 
-    Batches of any size are compared with the present domain, 32 samples or more at a time. The
-    distance is the squared difference of means in units of what chance would give, so that it is
-    about 1 without a change, and less where batch statistics are mixed in.
+    Batches of any size are compared with the current domain, 32 samples or more at a time. The
+    distance is the squared difference of means relative to chance. So it is about 1 without a
+    change, and less if batch statistics are mixed in.
 
     Parameters
     ----------
     factor
-        How many times the usual distance counts as a change. The usual one is the median in this
-        domain, drawn towards 1 while there are few.
+        The multiple of the usual distance that counts as a change. The usual distance is the median
+        in this domain, drawn towards 1 while there are few.
 
     Examples
     --------
@@ -87,18 +87,18 @@ class DomainMean:
         self.state: DomainState | None = None
 
     def after(self, rows: Tensor, grouping: Grouping | None = None) -> DomainState:
-        """The state after more rows, which is not kept yet."""
+        """Return the state after more rows, without storing it."""
         members = rows.new_ones(len(rows), 1) if grouping is None else grouping.members.to(rows)
         state = self.state or _start(rows)
         if grouping is not None and grouping.moved is not None and self.state is not None:
             state = _regrouped(state, grouping.moved.to(rows), novel=grouping.novel)
         if self.state is None or members.shape[1] > 1 or len(state.mean) > 1:
-            # Among several styles a new one shows as a new group, not as a jump of the mean.
+            # With several styles a new one appears as a new group, not as a jump of the mean.
             return replace(_follow(state, rows, members), chunk_count=0, distances=())
         return self._compare(_add(state, rows), rows, members)
 
     def keep(self, state: DomainState) -> None:
-        """Make a state the present one."""
+        """Make a state the current one."""
         self.state = state
 
     def move(self, distance: Tensor | float) -> None:
@@ -153,7 +153,7 @@ class DomainMean:
 
 
 def _start(rows: Tensor) -> DomainState:
-    """The state before any rows."""
+    """Return the state before any rows."""
     zeros = torch.zeros_like(rows[:1])
     return DomainState(zeros, zeros, 0.0, zeros.new_zeros(1), zeros[0], 0)
 
@@ -171,7 +171,7 @@ def _spread(rows: Tensor) -> float:
 
 
 def _regrouped(state: DomainState, moved: Tensor, *, novel: bool) -> DomainState:
-    """The same means by new groups, which took mass from old ones."""
+    """Return the same means by new groups, which took mass from old ones."""
     shares = moved / moved.sum(dim=1, keepdim=True).clamp(min=_SMALLEST)
     return replace(
         state,
@@ -184,7 +184,7 @@ def _regrouped(state: DomainState, moved: Tensor, *, novel: bool) -> DomainState
 
 def _follow(state: DomainState, rows: Tensor, members: Tensor) -> DomainState:
     """Move the means of groups, and the spread, towards those of new rows."""
-    if members.shape[1] > len(state.mean):  # the first batch of all
+    if members.shape[1] > len(state.mean):  # the very first batch
         state = _regrouped(state, members.new_ones(members.shape[1], 1), novel=False)
     count = members.sum(dim=0)
     means = (members / count.clamp(min=_SMALLEST)).T @ rows

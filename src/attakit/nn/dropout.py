@@ -1,4 +1,4 @@
-"""Dropout while a model is in use: that of its own layers, or behind its blocks."""
+"""Dropout during inference: in a model's own layers, or after its blocks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Dropping:
     ----------
     classifier
         Its own dropout layers are used if it has any, at their own rates. Otherwise features are
-        dropped behind every block, or in front of the last layer of a model without blocks.
+        dropped after every block, or before the last layer of a model without blocks.
     share
-        Share of the features that is dropped, for a model without dropout layers.
+        Share of the features to drop, for a model without dropout layers.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Dropping:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Inside, dropout is on."""
+        """Switch dropout on inside the block."""
         hooks = [layer.register_forward_hook(self._drop_output) for layer in self.blocks]
         if not self.layers and not hooks:
             # Looked up here: a classifier finds its head with the first inputs.

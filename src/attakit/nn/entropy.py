@@ -16,7 +16,7 @@ def softmax_entropy(logits: Tensor) -> Tensor:
     >>> softmax_entropy(torch.zeros(1, 3))
     tensor([1.0986])
     """
-    # A class ruled out by a logit of minus infinity adds 0 · log 0 = 0, not "not a number".
+    # A class excluded by a logit of minus infinity adds 0 · log 0 = 0, not NaN.
     log_probabilities = logits.log_softmax(dim=-1).clamp_min(torch.finfo(logits.dtype).min)
     return -(log_probabilities.exp() * log_probabilities).sum(dim=-1)
 
@@ -32,7 +32,7 @@ def symmetric_cross_entropy(one: Tensor, other: Tensor) -> Tensor:
     >>> symmetric_cross_entropy(torch.zeros(1, 3), torch.zeros(1, 3))
     tensor([1.0986])
     """
-    # As in the entropy, a class ruled out for good must not give 0 · ∞.
+    # As in the entropy, an excluded class must not give 0 · ∞.
     lowest = torch.finfo(one.dtype).min
     logs = [logits.log_softmax(dim=-1).clamp_min(lowest) for logits in (one, other)]
     return -0.5 * (logs[0].exp() * logs[1] + logs[1].exp() * logs[0]).sum(dim=-1)

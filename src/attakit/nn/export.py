@@ -1,4 +1,4 @@
-"""Models in files that other programs run: written all or nothing, and read back to be sure."""
+"""Export models to files for other programs: atomically, and verified by reading them back."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from attakit.nn.weights import weights_hash
 
 FormatName = Literal["safetensors", "torchscript", "torch-export", "onnx"]
 
-TOLERANCE = 1e-3  # of the greatest logit: more is not rounding any more
-_EXAMPLE = 2  # a batch of one would be taken for a constant
-_CHECKED = (1, 2, 5)  # sizes of the batches on which answers are compared
+TOLERANCE = 1e-3  # relative to the greatest logit; more is not rounding
+_EXAMPLE = 2  # a batch of one would become a constant
+_CHECKED = (1, 2, 5)  # batch sizes for comparing answers
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What one must know about a model to use it.
+    """The facts that a user of a model needs.
 
     Parameters
     ----------
     model
         Name of the architecture.
     classes
-        Their names, in the order of the logits.
+        Names of the classes, in the order of the logits.
     shape
-        Of one input, without the batch.
+        Shape of one input, without the batch.
     image_size
-        What the architecture was built for, where it must be told.
+        Image size of the architecture, if it must be given.
     vocabulary
-        Number of token ids, where inputs are texts.
+        Number of token ids, if inputs are texts.
     mean, std
-        With which inputs are normalised, per channel, after scaling to 0…1; None if they are not.
+        Normalisation of the inputs, per channel, after scaling to 0…1; None if there is none.
     origin
         Where the weights come from, in words.
     version
@@ -74,7 +74,7 @@ class ModelFacts:
 
     @staticmethod
     def of(found: Mapping[str, Any]) -> ModelFacts:
-        """Facts from plain values, as a file holds them; unknown names are left out."""
+        """Read facts from plain values, as in a file; unknown names are ignored."""
         known = {name: found[name] for name in ModelFacts.__dataclass_fields__ if name in found}
         lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
         return ModelFacts(**{**known, **lists})
@@ -82,11 +82,11 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """The result of an export."""
 
     path: Path
     format: FormatName
-    difference: float  # the greatest, between answers of the file and of the model
+    difference: float  # the greatest difference between answers of the file and of the model
     facts: ModelFacts
 
 
@@ -98,20 +98,20 @@ def export_model(
     form: FormatName | None = None,
     replace_file: bool = False,
 ) -> Exported:
-    """Write a model to a file, for batches of any size, once the file answers as the model does.
+    """Write a model to a file, for batches of any size, and check that the file answers alike.
 
     Parameters
     ----------
     model
-        From a batch to logits; not changed. Evaluation mode is what is exported.
+        A module from a batch to logits. It is not changed. Evaluation mode is exported.
     path
         The file to write.
     facts
-        Go into the file; the hash of the weights and the norm statistics are filled in.
+        Facts for the file. The hash of the weights and the norm statistics are filled in.
     form
-        Kind of file; by default what the ending says.
+        File format; by default derived from the ending.
     replace_file
-        Whether a file that is there may be overwritten.
+        True if an existing file may be overwritten.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def export_model(
     """
     name = choose_format(path, form)
     if path.exists() and not replace_file:
-        raise SettingError(f"{path} is already there. Choose another file, or use --replace.")
+        raise SettingError(f"{path} exists already. Choose another file, or use --replace.")
     plain = _plain_copy(model)
     filled = _fill_in(plain, facts, name)
     content = _encode(name, plain, filled)
@@ -133,7 +133,7 @@ def export_model(
 
 
 def read_facts(path: Path) -> ModelFacts | None:
-    """The facts in a file that `export_model` wrote; None where there are none."""
+    """Return the facts in a file that `export_model` wrote; None if there are none."""
     name = choose_format(path)
     try:
         text = FORMATS[name].read_facts(str(path))
@@ -148,7 +148,7 @@ def read_facts(path: Path) -> ModelFacts | None:
 
 
 def choose_format(path: Path, form: str | None = None) -> FormatName:
-    """The kind of file that is meant, by its name unless it is given.
+    """Return the file format, from the file's name unless it is given.
 
     >>> choose_format(Path("model.pt2"))
     'torch-export'
@@ -161,13 +161,13 @@ def choose_format(path: Path, form: str | None = None) -> FormatName:
             return name  # type: ignore[return-value]
     known = ", ".join(f"{kind.endings[0]} ({name})" for name, kind in FORMATS.items())
     raise SettingError(
-        f"export: cannot tell the kind of file from the name {path.name!r}. Known endings: "
-        f"{known}; or say it with --format."
+        f"export: cannot derive the file format from the name {path.name!r}. Known endings: "
+        f"{known}. Or set it with --format."
     )
 
 
 def _plain_copy(model: nn.Module) -> nn.Module:
-    """The caller's model, copied, on the CPU and in evaluation mode."""
+    """Return a copy of the caller's model, on the CPU and in evaluation mode."""
     inner = model.model if isinstance(model, Classifier) else model
     plain = copy.deepcopy(inner)
     freeze_blended(plain)
@@ -180,10 +180,10 @@ def _fill_in(model: nn.Module, facts: ModelFacts, name: FormatName) -> ModelFact
     by_batch = facts.norm == "batch" or uses_batch_statistics(model)
     if by_batch and name != "safetensors":
         raise ModelError(
-            f"export: this model normalises with the statistics of each batch (as Tent, CoTTA and "
-            f"batch_norm do), so what it says of an input depends on the others; a {name} file "
-            f"would not say the same. Export its weights (.safetensors), or a model adapted with "
-            f"frozen statistics (simatta)."
+            "export: this model normalises with the statistics of each batch (like Tent, CoTTA "
+            f"and batch_norm), so its answer to an input depends on the others. A {name} file "
+            "would answer differently. Export its weights (.safetensors), or a model adapted with "
+            "frozen statistics (simatta)."
         )
     norm: Literal["stored", "batch"] = "batch" if by_batch else "stored"
     layers = model.layers if isinstance(model, FrozenHead) else None
@@ -205,7 +205,7 @@ def _encode(name: FormatName, model: nn.Module, facts: ModelFacts) -> bytes:
 
 
 def _compare(name: FormatName, content: bytes, model: nn.Module, facts: ModelFacts) -> float:
-    """The greatest difference between the answers of file and model, or `ModelError`."""
+    """Return the greatest difference between the answers of file and model, or `ModelError`."""
     program = FORMATS[name].decode(content, model)
     greatest, allowed = 0.0, TOLERANCE
     for size in _CHECKED:
@@ -225,7 +225,7 @@ def _answers(who: str, program: Program, inputs: Tensor) -> Tensor:
     try:
         with torch.no_grad():
             logits = program(inputs)
-    except Exception as error:  # so do runtimes
+    except Exception as error:  # runtimes do too
         raise ModelError(
             f"export: the {who} fails on {len(inputs)} inputs of shape {tuple(inputs.shape[1:])} "
             f"({_first_line(error)}). Check the shape of inputs, or try another format."
@@ -251,7 +251,7 @@ def _write(path: Path, content: bytes) -> None:
             draft.write_bytes(content)
     except OSError as error:
         raise ModelError(
-            f"export: {path} cannot be written ({error}). Make room there or choose another file."
+            f"export: {path} cannot be written ({error}). Free some space or choose another file."
         ) from error
 
 

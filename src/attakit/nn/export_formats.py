@@ -1,4 +1,4 @@
-"""How a model becomes the bytes of a file, and how such bytes become a program again."""
+"""Convert a model to the bytes of a file, and such bytes back to a program."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from torch import Tensor, nn
 from attakit.errors import MissingExtra
 
 Program = Callable[[Tensor], Tensor]
-FACTS = "attakit"  # under this name the facts about a model are in its file
+FACTS = "attakit"  # key of the facts about a model in its file
 _FACTS_FILE = f"{FACTS}.json"
 _INPUT, _OUTPUT = "input", "logits"
 
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of file.
+    """One file format.
 
     Parameters
     ----------
     endings
-        Of file names, the usual one first.
+        File endings, the usual one first.
     encode
-        From a model, an example batch and the facts as text to the bytes of a file.
+        Function from a model, an example batch and the facts as text to the bytes of a file.
     decode
-        From such bytes to a program. The model lends its architecture where the file has none.
+        Function from such bytes to a program. The model provides the architecture if the file has
+        none.
     read_facts
-        From the name of a file to the text that `encode` was given; "" if there is none.
+        Function from a file name to the text that `encode` got; "" if there is none.
     """
 
     endings: tuple[str, ...]
@@ -57,7 +58,7 @@ def _encode_weights(model: nn.Module, _example: Tensor, facts: str) -> bytes:
 def _decode_weights(content: bytes, model: nn.Module) -> Program:
     fresh = copy.deepcopy(model)
     for tensor in fresh.state_dict().values():
-        tensor.detach().zero_()  # whatever the file lacks shall show
+        tensor.detach().zero_()  # so that a missing tensor is noticed
     fresh.load_state_dict(load(content))
     return fresh
 
@@ -69,7 +70,7 @@ def _weights_facts(path: str) -> str:
 
 def _encode_torchscript(model: nn.Module, example: Tensor, facts: str) -> bytes:
     buffer = io.BytesIO()
-    # Torch would rather see torch.export used, and warns of branches that we check for ourselves.
+    # Torch prefers torch.export, and warns about branches that attakit checks itself.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(model, example)  # type: ignore[no-untyped-call]
@@ -114,8 +115,8 @@ def _encode_onnx(model: nn.Module, example: Tensor, facts: str) -> bytes:
     onnx = import_onnx()
     buffer = io.BytesIO()
     axes = {_INPUT: {0: "batch"}, _OUTPUT: {0: "batch"}}
-    # The exporter that torch would rather see used needs a further package, onnxscript. This one
-    # prints the whole graph when it fails.
+    # The exporter that torch prefers needs another package, onnxscript. This one prints the whole
+    # graph when it fails.
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         torch.onnx.export(
@@ -152,7 +153,7 @@ def _onnx_facts(path: str) -> str:
 
 
 def import_onnx() -> ModuleType:
-    """Import onnx, or say how to get it.
+    """Import onnx, or raise an error that says how to install it.
 
     >>> import_onnx().__name__
     'onnx'
@@ -161,8 +162,8 @@ def import_onnx() -> ModuleType:
         return importlib.import_module("onnx")
     except ImportError as error:
         raise MissingExtra(
-            f"Files of ONNX need the package onnx, which cannot be imported ({error}). "
-            f"Install it with: pip install 'attakit[onnx]'"
+            f"ONNX files need the package onnx, which cannot be imported ({error}). Install it "
+            "with: pip install 'attakit[onnx]'"
         ) from error
 
 
@@ -171,7 +172,7 @@ def _text(content: str | bytes) -> str:
 
 
 def facts_text(facts: Mapping[str, Any]) -> str:
-    """Facts as one line of JSON, as files hold them.
+    """Return facts as one line of JSON, for files.
 
     >>> facts_text({"classes": ["größer"]})
     '{"classes": ["größer"]}'

@@ -1,4 +1,4 @@
-"""How much each parameter matters to what a model can do, and a pull back to where it was.
+"""How much each parameter matters to a model, and a penalty for changing it.
 
 Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS 2017, as used by
 Niu et al., "Efficient test-time model adaptation without forgetting", ICML 2022 (the part on
@@ -29,11 +29,11 @@ def diagonal_fisher(
     Parameters
     ----------
     model
-        Used as it is, with the norm statistics it is set to.
+        The model, with its current norm statistics.
     parameters
-        Which to estimate it for; they must require gradients.
+        The parameters to estimate it for. They must require gradients.
     inputs
-        Data of the world whose knowledge is to be kept, so of the source.
+        Data of the world whose knowledge should be kept: the source.
     batch_size
         Samples per gradient.
 
@@ -61,9 +61,9 @@ class FisherPenalty:
     Parameters
     ----------
     parameters
-        θ; where they are now is θ₀.
+        θ. Their current values are θ₀.
     fisher
-        F, one tensor per parameter; empty for no penalty, which then keeps nothing.
+        F, one tensor per parameter; empty for no penalty.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A network and a small head on top of it, as one module that answers each sample by itself."""
+"""A network and a small head on top of it, as one module that answers each sample alone."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from attakit.nn.depths import pooled, unit_rows, watching
 from attakit.nn.frozen_styles import FrozenStyles, following, freeze_styles
 from attakit.nn.shapes import as_logits
 
-NETWORK = "network."  # names of the network's tensors begin with this in the state dict
-_STYLES = "styles."  # and those of style groups with this
-_SMALLEST = 1e-8  # probability whose logarithm is still a number
+NETWORK = "network."  # prefix of the network's tensors in the state dict
+_STYLES = "styles."  # prefix of the tensors of style groups
+_SMALLEST = 1e-8  # smallest probability with a finite logarithm
 _PARTS = ("centre", "weights", "hedge")
 
 
 def head_logits(features: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
-    """Logits of the head: the network's own, plus what the head adds.
+    """Return the logits of the head: the network's own, plus the head's correction.
 
     >>> head_logits(torch.ones(1, 1), torch.ones(1, 2), torch.tensor([[1.0, 0.0], [0.5, 0.0]]))
     tensor([[2.5000, 1.0000]])
@@ -31,29 +31,29 @@ def head_logits(features: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
 
 
 class FrozenHead(nn.Module):
-    """A network whose logits a small head corrects. Nothing in it changes from input to input.
+    """A network whose logits a small head corrects. Nothing in it changes between inputs.
 
-    Batch-norm statistics, style groups and the means of domains are those of the moment it was
-    made. A method may smooth predictions over similar samples; that needs other samples, so it is
-    not part of this module. The output is the logarithm of probabilities. Without a head it is
-    that of the network's own.
+    Batch-norm statistics, style groups and the means of domains are those of the moment of its
+    creation. A method may smooth predictions over similar samples. That needs other samples, so it
+    is not part of this module. The output is log probabilities. Without a head it is the network's
+    own.
 
     Parameters
     ----------
     network
-        From a batch to logits; used as it is, not copied.
+        A module from a batch to logits. It is used directly, not copied.
     layers
         Names of the network's layers whose inputs are the head's features, the penultimate ones
-        first. Without a head, empty.
+        first. Empty without a head.
     centre
-        What is subtracted from the features of all layers together, each of length 1; a row for
-        each style group where there are any.
+        Vector to subtract from the features of all layers together, each of length 1. One row for
+        each style group, if there are any.
     weights
         The head: a row per feature and one for the bias, a column per class.
     hedge
         Share of the network's own answer, 0 to 1.
     styles
-        Groups of samples with statistics and a centre of their own. None for one style.
+        Groups of samples with their own statistics and centre. None for one style.
 
     Examples
     --------
@@ -92,20 +92,20 @@ class FrozenHead(nn.Module):
         weights: Tensor | None,
         hedge: float,
     ) -> FrozenHead:
-        """Freeze a classifier with blended statistics and the head on it, as they are now.
+        """Freeze a classifier with blended statistics and its head, in their current state.
 
-        The copy shares the classifier's parameters, which makes it quick; statistics are copied.
+        The copy shares the classifier's parameters, which makes it fast; statistics are copied.
 
         Parameters
         ----------
         classifier
-            Not changed.
+            The classifier. It is not changed.
         layers
-            Names of the layers beside the penultimate one.
+            Names of the layers other than the penultimate one.
         centre
-            A row for each style group of the stream. Without it there is no head.
+            One row for each style group of the stream. Without it there is no head.
         weights, hedge
-            As above. Without weights there is no head.
+            As in `FrozenHead`. Without weights there is no head.
         """
         network = copy_sharing(classifier.model)
         groups = None if classifier.stream is None else classifier.stream.styles.groups
@@ -116,24 +116,23 @@ class FrozenHead(nn.Module):
             centre = centre[0] if styles is None else centre
             names = [classifier.head_name, *layers]
             made = FrozenHead(network, names, centre, weights, hedge, styles)
-        # On the network's device, since a state that was loaded is on the CPU.
+        # On the network's device, because a loaded state is on the CPU.
         return made.to(classifier.device)
 
     @staticmethod
     def restored(
         network: nn.Module, layers: Sequence[str], tensors: Mapping[str, Tensor]
     ) -> FrozenHead:
-        """Make a module again from its own tensors and the network around which it was made.
+        """Restore a module from its own tensors and its network.
 
         Parameters
         ----------
         network
-            Has the tensors that are not given. It is not changed, and its parameters are shared
-            where they are not given.
+            Provides the tensors that are not given. It is not changed, and shares its parameters.
         layers
-            As above.
+            As in `FrozenHead`.
         tensors
-            By their names in the state dict; all must fit.
+            Tensors by their names in the state dict. All must fit.
         """
         own = {name.removeprefix(NETWORK) for name in tensors if name.startswith(NETWORK)}
         centre, weights, hedge = (tensors.get(name) for name in _PARTS)
@@ -151,7 +150,7 @@ class FrozenHead(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         watched = {name: self.network.get_submodule(name) for name in self.layers}
         seen: dict[str, Tensor] = {}
-        count = inputs.shape[0]  # len() would write the size of the example into a program
+        count = inputs.shape[0]  # len() would make the example's size a constant of a program
         with watching(watched, seen.__setitem__), following(self.styles, self.network) as found:
             offsets = as_logits(self.network(inputs), count).float()
         chances = offsets.softmax(dim=1)

@@ -1,4 +1,4 @@
-"""Style groups as they were at one moment: they assign each sample by itself, and never change."""
+"""Frozen style groups: they assign each sample alone, and never change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEVER = -1e9  # as a log likelihood
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """How samples belong to groups, and their chance to be from the source."""
+    """Membership of samples in groups, and their probability to be from the source."""
 
     members: Tensor  # (batch, groups): rows add up to 1
     home: Tensor  # (batch, 1)
@@ -33,14 +33,14 @@ class Membership:
 class FrozenStyles(nn.Module):
     """Finds the groups of each sample, and normalises it by their batch-norm statistics.
 
-    A group's statistics are kept as what differs from the source's: for each channel, the ratio of
-    standard deviations less 1, and the distance of means in standard deviations. Half precision is
+    A group's statistics are stored as differences from the source's: for each channel, the ratio of
+    standard deviations minus 1, and the distance of means in standard deviations. Half precision is
     enough for these. Samples from the source are normalised by the source's statistics.
 
     Parameters
     ----------
     tensors
-        As `StyleGroups` and batch-norm layers give them to `freeze_styles`.
+        Tensors that `StyleGroups` and batch-norm layers give to `freeze_styles`.
     """
 
     centre: Tensor  # (style,)
@@ -55,11 +55,11 @@ class FrozenStyles(nn.Module):
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         super().__init__()
         for name in FrozenStyles.__annotations__:
-            # Contiguous, because torch.export warns of anything else.
+            # Contiguous, because torch.export warns otherwise.
             self.register_buffer(name, tensors[name].detach().contiguous().clone())
 
     def forward(self, activations: Tensor) -> Membership:
-        """The groups of samples, from what the first convolution says of them."""
+        """Return the groups of samples, from the output of the first convolution."""
         rows = (bounded(sampled_styles(activations)) - self.centre) @ self.directions
         # (groups, batch, directions), without a loop over groups
         gaps = rows @ self.whitening - self.means[:, None]
@@ -75,9 +75,9 @@ class FrozenStyles(nn.Module):
 
 @contextmanager
 def following(styles: FrozenStyles | None, network: nn.Module) -> Iterator[list[Membership]]:
-    """Inside, a pass through the network normalises each sample by its groups.
+    """Normalise each sample by its groups inside the block.
 
-    Yields a list that gets the membership of the batch as soon as it is known.
+    Yields a list that gets the membership of the batch when it is known.
     """
     found: list[Membership] = []
     shifts: dict[nn.Module, tuple[Tensor, Tensor]] = {}
@@ -110,16 +110,16 @@ def following(styles: FrozenStyles | None, network: nn.Module) -> Iterator[list[
 
 
 def freeze_styles(groups: StyleGroups | None, network: nn.Module) -> FrozenStyles | None:
-    """Freeze the statistics that a network blends, by style group where there are any.
+    """Freeze the statistics that a network blends, by style group if there are any.
 
-    Where all samples are alike, the result is None: one set of statistics in the network is enough.
+    If all samples are alike, the result is None: one set of statistics in the network is enough.
 
     Parameters
     ----------
     groups
         The groups of the stream.
     network
-        Its batch-norm layers do not blend any more, and go by stored statistics.
+        The network. Its batch-norm layers no longer blend, and use stored statistics.
     """
     styles = _styles_of(groups, network)
     if styles is None:
@@ -161,7 +161,7 @@ def _layers(network: nn.Module) -> list[_BatchNorm]:
 
 
 def _whitened(gaussians: Gaussians) -> tuple[Array, Array, Array]:
-    """What turns rows into units of each Gaussian, its mean in these, and its constant."""
+    """Return the whitening of each Gaussian, its whitened mean, and its constant."""
     turned = np.linalg.inv(np.linalg.cholesky(gaussians.covariances)).transpose(0, 2, 1)
     volumes = np.log(np.diagonal(turned, axis1=1, axis2=2)).sum(axis=1)
     constants = np.log(gaussians.weights) + volumes - turned.shape[1] / 2 * np.log(2 * np.pi)
@@ -169,7 +169,7 @@ def _whitened(gaussians: Gaussians) -> tuple[Array, Array, Array]:
 
 
 def _difference(layer: _BatchNorm, groups: int) -> tuple[Tensor, Tensor]:
-    """What a layer's statistics of groups differ from its own; it is frozen if it has none."""
+    """Return how a layer's group statistics differ from its own; it is frozen if it has none."""
     found = grouped_statistics(layer, groups)
     if found is None:
         layer.running_mean, layer.running_var = blended_statistics(layer)
@@ -179,7 +179,7 @@ def _difference(layer: _BatchNorm, groups: int) -> tuple[Tensor, Tensor]:
 
 
 def _stored(layer: _BatchNorm) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation that a layer goes by itself."""
+    """Return mean and standard deviation that a layer itself uses."""
     assert layer.running_mean is not None
     assert layer.running_var is not None
     return layer.running_mean, (layer.running_var + layer.eps).sqrt()
@@ -188,9 +188,9 @@ def _stored(layer: _BatchNorm) -> tuple[Tensor, Tensor]:
 def _shifts(
     styles: FrozenStyles, network: nn.Module, members: Tensor
 ) -> dict[nn.Module, tuple[Tensor, Tensor]]:
-    """For each layer, the scale and offset of its inputs that make up for other statistics.
+    """Return for each layer the scale and offset of its inputs that replace other statistics.
 
-    A layer then gives with its own statistics what it would give with those of the groups.
+    With its own statistics a layer then gives the same as with those of the groups.
     """
     layers = _layers(network)
     if not layers:

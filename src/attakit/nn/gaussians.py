@@ -1,4 +1,4 @@
-"""Gaussian groups in a few directions, how they are found, and the card of source samples."""
+"""Gaussian groups in a few directions, how to find them, and the card of source samples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
-_NOISE = 1e-2  # variance that is added in every direction; directions have about unit scale
+_NOISE = 1e-2  # variance added in every direction; directions have about unit scale
 _SMALLEST = 1e-6
 _STARTS = 3  # seeds of a mixture; the best after some rounds counts
-_TRIED = 4  # rounds of each
-_HOPE = 0.3  # nats per sample that further rounds may bring
+_TRIED = 4  # rounds for each
+_HOPE = 0.3  # nats per sample that further rounds may gain
 _ROUNDS = 30
 _CONVERGED = 1e-3  # nats per sample
 
@@ -31,13 +31,13 @@ class Card:
 
     @staticmethod
     def of(styles: Array) -> Card:
-        """The card of samples, one row each."""
+        """Make the card of samples, one row each."""
         return Card(styles.mean(axis=0), np.atleast_2d(np.cov(styles.T, bias=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """The directions in which rows differ most, in units of their spread."""
+    """The directions in which rows differ most, relative to their spread."""
 
     centre: Array  # (dim,)
     scale: Array  # (dim,)
@@ -45,7 +45,7 @@ class Projection:
 
     @staticmethod
     def of(rows: Array, card: Card | None, directions: int) -> Projection:
-        """Principal directions of rows, and of source samples with the same weight if known."""
+        """Return the main directions of rows, and equally of source samples if known."""
         own = Card.of(rows)
         centre, covariance = own.mean, own.covariance
         if card is not None:
@@ -71,36 +71,36 @@ class Gaussians:
 
     @staticmethod
     def of_card(card: Card, projection: Projection) -> Gaussians:
-        """Source samples as one Gaussian in the directions of a projection."""
+        """Describe source samples as one Gaussian in the directions of a projection."""
         turned = projection.directions / projection.scale[:, None]
         covariance = turned.T @ card.covariance @ turned + _NOISE * np.eye(turned.shape[1])
         return Gaussians(np.ones(1), projection(card.mean[None]), covariance[None])
 
     @staticmethod
     def fitted(rows: Array) -> Gaussians:
-        """One Gaussian with the mean and covariance of rows."""
+        """Return one Gaussian with the mean and covariance of rows."""
         found = Card.of(rows)
         covariance = found.covariance + _NOISE * np.eye(rows.shape[1])
         return Gaussians(np.ones(1), found.mean[None], covariance[None])
 
     @staticmethod
     def of_members(members: Array, rows: Array) -> Gaussians:
-        """The mixture whose groups have these members; rows of `members` add up to 1."""
+        """Return the mixture whose groups have these members; rows of `members` add up to 1."""
         return _of_members(members, rows, _squares(rows))
 
     def members(self, rows: Array) -> Array:
-        """How much each row belongs to each group; rows of the result add up to 1."""
+        """Return how much each row belongs to each group; rows of the result add up to 1."""
         joint = self.joint(rows)
         found: Array = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
         return found
 
     def likelihoods(self, rows: Array) -> Array:
-        """Log likelihood of each row."""
+        """Return the log likelihood of each row."""
         found: Array = np.logaddexp.reduce(self.joint(rows), axis=1)
         return found
 
     def joint(self, rows: Array) -> Array:
-        """Log of the density of each row in each group, times the weight of the group."""
+        """Return the log density of each row in each group, times the weight of the group."""
         roots = np.linalg.cholesky(self.covariances)
         volumes = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
         constant = np.log(self.weights) - volumes - rows.shape[1] / 2 * np.log(2 * np.pi)
@@ -110,16 +110,16 @@ class Gaussians:
 
 
 def best_mixture(rows: Array, most: int, gain: float) -> Gaussians:
-    """The mixture whose number of Gaussians pays best by the Bayesian information criterion.
+    """Return the mixture with the best Bayesian information criterion.
 
     Parameters
     ----------
     rows
         One for each sample.
     most
-        Most Gaussians to try.
+        Maximum number of Gaussians.
     gain
-        Nats per sample that a further Gaussian must bring beyond what the criterion asks for.
+        Nats per sample that another Gaussian must gain beyond the criterion.
 
     Examples
     --------
@@ -142,14 +142,14 @@ def best_mixture(rows: Array, most: int, gain: float) -> Gaussians:
 
 
 def _price(found: Gaussians, rows: Array) -> float:
-    """Half of the Bayesian information criterion, per sample."""
+    """Return half of the Bayesian information criterion, per sample."""
     groups, directions = found.means.shape
     parameters = groups * (1 + directions * (directions + 3) / 2) - 1
     return float(parameters * np.log(len(rows)) / 2 / len(rows) - found.likelihoods(rows).mean())
 
 
 def _start(rows: Array, squares: Array, count: int) -> Gaussians:
-    """The best of some mixtures after a few rounds from different seeds."""
+    """Return the best of some mixtures after a few rounds from different seeds."""
     random = np.random.default_rng(0)
     starts = [_seeded(rows, squares, count, random) for _ in range(_STARTS)]
     tried = [_improved(rows, squares, start, _TRIED) for start in starts]
@@ -159,7 +159,7 @@ def _start(rows: Array, squares: Array, count: int) -> Gaussians:
 def _improved(
     rows: Array, squares: Array, found: Gaussians, rounds: int
 ) -> tuple[float, Gaussians]:
-    """Expectation maximisation until it hardly gains; mean log-likelihood before the last step."""
+    """Run expectation maximisation until it hardly gains; mean log-likelihood before the end."""
     before, now = -np.inf, -np.inf
     for _ in range(rounds):
         joint = found.joint(rows)
@@ -172,13 +172,13 @@ def _improved(
 
 
 def _squares(rows: Array) -> Array:
-    """Products of all pairs of directions, for each row."""
+    """Return the products of all pairs of directions, for each row."""
     found: Array = (rows[:, :, None] * rows[:, None]).reshape(len(rows), -1)
     return found
 
 
 def _of_members(members: Array, rows: Array, squares: Array) -> Gaussians:
-    """The mixture whose groups have these members."""
+    """Return the mixture whose groups have these members."""
     directions = rows.shape[1]
     mass = members.sum(axis=0) + _SMALLEST
     means = members.T @ rows / mass[:, None]
@@ -188,7 +188,7 @@ def _of_members(members: Array, rows: Array, squares: Array) -> Gaussians:
 
 
 def _seeded(rows: Array, squares: Array, count: int, random: np.random.Generator) -> Gaussians:
-    """Groups around rows that are far from each other (K-means++)."""
+    """Return groups around rows that are far from each other (K-means++)."""
     distances: list[Array] = []
     chances = np.ones(len(rows))
     for _ in range(count):

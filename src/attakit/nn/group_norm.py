@@ -1,8 +1,8 @@
 """Keep group norm from crashing the process on a CPU.
 
-The backward pass of group norm in torch 2.13 ends the process with a segmentation fault on a CPU
-if the input is in channels-last order and needs no gradient. The input of a model's first group
-norm is like that wherever only norm layers train, or layers behind it.
+In torch 2.13 the backward pass of group norm crashes with a segmentation fault on a CPU if the
+input is in channels-last order and needs no gradient. The input of a model's first group norm is
+like that if only norm layers, or layers after it, train.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 @contextmanager
 def safe_group_norm(model: nn.Module) -> Iterator[None]:
-    """Inside, group-norm layers get inputs whose layout torch can differentiate.
+    """Give group-norm layers inputs with a layout that torch can differentiate.
 
     Only an input without a gradient is copied, and only while gradients are recorded: in practice
-    that of one layer. Layers keep no hook.
+    that of one layer. No hook stays on the layers.
 
     >>> model = nn.GroupNorm(1, 2)
     >>> with safe_group_norm(model):

@@ -1,4 +1,4 @@
-"""Files of models that are a network with a head: whole, or only what differs from the source."""
+"""Files of models with a head: complete, or only the difference from the source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAD_LAYERS = "head_layers"
 
 
 def difference(model: FrozenHead, source: nn.Module) -> dict[str, Tensor]:
-    """The tensors of a model that its source network does not have, or has with other values.
+    """Return the tensors of a model that its source network lacks or has with other values.
 
     >>> layer = nn.Linear(2, 2)
     >>> list(difference(FrozenHead(layer), layer))
@@ -44,14 +44,14 @@ def save_difference(
 
 
 def load_model(source: nn.Module, path: Path) -> nn.Module:
-    """A model from a file: the source network with the file's weights, or with the file's head.
+    """Load a model: the source network with the file's weights, or with the file's head.
 
     Parameters
     ----------
     source
-        Has the architecture, and the weights that the file does not hold. It is not changed.
+        Provides the architecture, and weights that are not in the file. It is not changed.
     path
-        A file of weights, or one that `save_difference` wrote, or an exported model with a head.
+        A weights file, a file written by `save_difference`, or an exported model with a head.
     """
     layers = _head_layers(path)
     if layers is None:
@@ -72,7 +72,7 @@ def load_model(source: nn.Module, path: Path) -> nn.Module:
 
 
 def _head_layers(path: Path) -> tuple[str, ...] | None:
-    """The layers that a file's head reads; None for a file of plain weights."""
+    """Return the layers that a file's head reads; None for a file of plain weights."""
     if path.suffix != ".safetensors" or not path.is_file():
         return None
     try:
@@ -80,6 +80,6 @@ def _head_layers(path: Path) -> tuple[str, ...] | None:
             text = (file.metadata() or {}).get(FACTS)
         facts: Any = json.loads(text) if text else None
     except (SafetensorError, OSError, ValueError):
-        return None  # reading the tensors says what is wrong
+        return None  # reading the tensors gives the right error
     layers = facts.get(HEAD_LAYERS) if isinstance(facts, dict) else None
     return None if layers is None else tuple(map(str, layers))

@@ -1,4 +1,4 @@
-"""The memory layout of images: on CPUs, convolutions and pooling are faster with channels last."""
+"""Memory layout of images: on CPUs, convolutions and pooling are faster with channels last."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _AXES = 4  # samples, channels, rows, columns
 
 
 def channels_last(inputs: Tensor) -> Tensor:
-    """The same images with the channels of a pixel side by side in memory.
+    """Return the same images with the channels of a pixel adjacent in memory.
 
-    Anything that is not a batch of images on a CPU comes back as it is.
+    Anything except a batch of images on a CPU is returned unchanged.
 
     >>> channels_last(torch.zeros(2, 1, 4, 4)).stride()
     (16, 1, 4, 1)
@@ -19,8 +19,8 @@ def channels_last(inputs: Tensor) -> Tensor:
     if inputs.ndim != _AXES or inputs.device.type != "cpu" or inputs.numel() == 0:
         return inputs
     if inputs.shape[1] == 1 and inputs.is_contiguous():
-        # With one channel both layouts are the same numbers, and torch leaves the strides alone.
-        # They decide which kernels it takes.
+        # With one channel both layouts hold the same numbers, and torch keeps the strides. They
+        # decide which kernels it uses.
         _, _, rows, columns = inputs.shape
         return inputs.as_strided(inputs.shape, (rows * columns, 1, columns, 1))
     return inputs.contiguous(memory_format=torch.channels_last)

@@ -1,4 +1,4 @@
-"""Models by name: small ones of our own, and timm models."""
+"""Models by name: attakit's small ones, and timm models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN_MODELS: dict[str, Callable[..., nn.Module]] = {
     "small_mlp": SmallMLP,
     "small_text": SmallText,
 }
-# What each of them calls the width of its inputs.
+# The name of the input width in each of them.
 _WIDTHS = {"small_cnn": "channels", "small_mlp": "inputs", "small_text": "vocabulary"}
 _TIMM_NAMES = {"channels": "in_chans", "image_size": "img_size"}
 
@@ -42,15 +42,15 @@ def named_model(
     classes
         Number of classes.
     weights
-        File to load; its last layer may be missing or have another number of classes, in which
-        case a new one stays.
+        File to load. If its last layer is missing or has another number of classes, a new one is
+        kept.
     channels
-        Channels of the input images; by default what the model was made for. Of "small_mlp", the
-        numbers in a row; of "small_text", the number of token ids.
+        Channels of the input images; by default the model's own. For "small_mlp", the numbers in a
+        row; for "small_text", the number of token ids.
     image_size
-        Side of the input images, for models that must know it (a ViT); by default theirs.
+        Side of the input images, for models that need it (a ViT); by default theirs.
     seed
-        Of the first weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -91,6 +91,6 @@ def _build_timm(name: str, classes: int, options: dict[str, int]) -> nn.Module:
 def _unknown_model(name: str, known: list[str]) -> UnknownName:
     hint = nearest_hint(name, [*OWN_MODELS, *known], count=3)
     return UnknownName(
-        f"Unknown model '{name}'.{hint} Known: {', '.join(OWN_MODELS)} and the {len(known)} models "
-        f"of timm (timm.list_models() names them)."
+        f"Unknown model '{name}'.{hint} Known: {', '.join(OWN_MODELS)} and the {len(known)} timm "
+        "models (timm.list_models() lists them)."
     )

@@ -17,7 +17,7 @@ def smooth(
     strength: float = 1.0,
     neighbours: int = 5,
 ) -> Tensor:
-    """Let every sample's prediction lean towards those of its nearest neighbours.
+    """Move every sample's prediction towards those of its nearest neighbours.
 
     A few rounds of q ← softmax(log p + strength · W q), where W holds the cosine similarities of
     nearest neighbours. Samples without a similar one keep their prediction.
@@ -29,11 +29,11 @@ def smooth(
     features
         Rows of length 1.
     known
-        Features and probabilities of other samples, which are neighbours too and stay as they are.
+        Features and probabilities of other samples, which count as neighbours and stay fixed.
     strength
-        0 changes nothing.
+        Strength of the smoothing; 0 changes nothing.
     neighbours
-        How many of the nearest count.
+        Number of nearest neighbours that count.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The saved state of a network that is normally frozen: a hash, and weights only if need be."""
+"""The saved state of a mostly frozen network: a hash, and weights only if needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation layers: which parameters they have, and which statistics they use."""
+"""Normalisation layers: their parameters, and the statistics they use."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ NORM_LAYERS: tuple[type[nn.Module], ...] = (
     nn.RMSNorm,
 )
 
-# Where a layer that mixes statistics keeps how much the stored ones count.
+# Attribute of a mixing layer for the weight of the stored statistics.
 _SOURCE_SAMPLES = "_attakit_source_samples"
 
-# Model libraries write norm layers of their own (LlamaRMSNorm, EvoNorm2dS0): known by their names.
+# Model libraries have their own norm layers (LlamaRMSNorm, EvoNorm2dS0), known by name.
 _NORM_NAME = re.compile(r"Norm(Act)?(\d\w*)?$")
 
 
 def is_norm_layer(layer: nn.Module) -> bool:
-    """Whether a layer normalises, by its type or by its name.
+    """True if a layer normalises, by its type or its name.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def is_norm_layer(layer: nn.Module) -> bool:
 
 
 def norm_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """Scales and shifts of all normalisation layers, each once, in model order.
+    """Return scales and shifts of all normalisation layers, each once, in model order.
 
     Examples
     --------
@@ -59,19 +59,18 @@ def norm_parameters(model: nn.Module) -> list[nn.Parameter]:
 def use_batch_statistics(model: nn.Module, *, source_samples: float = 0.0) -> None:
     """Make every batch-norm layer of the model normalise with the current batch, in place.
 
-    The stored statistics stay as they are, and serve where a batch has a single value per channel,
-    whose variance says nothing. Layers keep their class, names and activations, so saved weights
-    fit before and after.
+    The stored statistics stay unchanged. They are used if a batch has a single value per channel,
+    which has no variance. Layers keep their class, names and activations, so saved weights fit
+    before and after.
 
     Parameters
     ----------
     model
-        Changed in place.
+        The model, changed in place.
     source_samples
-        N of Schneider et al. 2020: mean and variance of a batch of n samples are
-        N/(N+n) · stored + n/(N+n) · batch. Zero leaves the stored ones out. A mixture serves for
-        single values too; no gradients flow through it. The batch's variance is the unbiased one,
-        as the stored one is.
+        N of Schneider et al. 2020: mean and variance of a batch of n samples are N/(N+n) · stored +
+        n/(N+n) · batch. Zero ignores the stored ones. A mixture also works for single values; no
+        gradients flow through it. The batch's variance is unbiased, like the stored one.
 
     Examples
     --------
@@ -87,7 +86,7 @@ def use_batch_statistics(model: nn.Module, *, source_samples: float = 0.0) -> No
 
 
 def use_stored_statistics(model: nn.Module) -> None:
-    """Undo `use_batch_statistics`: every batch-norm layer goes by its stored statistics again.
+    """Undo `use_batch_statistics`: every batch-norm layer uses its stored statistics again.
 
     Examples
     --------
@@ -105,7 +104,7 @@ def use_stored_statistics(model: nn.Module) -> None:
 
 
 def uses_batch_statistics(model: nn.Module) -> bool:
-    """Whether what a model says of one sample depends on the others in its batch.
+    """True if a model's answer to one sample depends on the others in its batch.
 
     Examples
     --------
@@ -122,17 +121,17 @@ def uses_batch_statistics(model: nn.Module) -> bool:
 
 @contextmanager
 def moving_statistics(model: nn.Module, *, momentum: float | None = None) -> Iterator[None]:
-    """Inside, batch-norm layers use batch statistics and move their stored ones along.
+    """Use batch statistics inside the block, and update the stored ones.
 
-    A batch with a single value per channel is normalised with the stored statistics, and moves
-    nothing. Other layers (dropout!) are not touched.
+    A batch with a single value per channel is normalised with the stored statistics, and updates
+    nothing. Other layers (dropout!) are not changed.
 
     Parameters
     ----------
     model
-        Changed in place, and put back afterwards except for the stored statistics.
+        The model, changed in place. Afterwards everything but the stored statistics is restored.
     momentum
-        Share of a batch in the stored statistics; each layer's own if not given.
+        Share of a batch in the stored statistics; by default each layer's own.
 
     Examples
     --------
@@ -157,7 +156,7 @@ def moving_statistics(model: nn.Module, *, momentum: float | None = None) -> Ite
 
 @contextmanager
 def robust_statistics(model: nn.Module, share: float) -> Iterator[None]:
-    """Inside, batch-norm layers move their stored statistics and normalise with the moved ones.
+    """Update the stored batch-norm statistics inside the block, and normalise with them.
 
     Robust batch normalisation of RoTTA (Yuan, Xie and Li, CVPR 2023, section 3.2):
     μ ← (1 - α)·μ + α·μ_batch, the same for σ², then the batch is normalised with μ and σ².
@@ -167,7 +166,7 @@ def robust_statistics(model: nn.Module, share: float) -> Iterator[None]:
     Parameters
     ----------
     model
-        Changed in place, and put back afterwards except for the stored statistics.
+        The model, changed in place. Afterwards everything but the stored statistics is restored.
     share
         α: share of a batch in the statistics.
 
@@ -187,7 +186,7 @@ def robust_statistics(model: nn.Module, share: float) -> Iterator[None]:
 
 @contextmanager
 def _forwarding(model: nn.Module, forward: object) -> Iterator[None]:
-    """Inside, batch-norm layers have another forward."""
+    """Give batch-norm layers another forward inside the block."""
     before = [(layer, layer.__dict__.get("forward")) for layer in batch_norm_layers(model)]
     for layer, _ in before:
         _replace_forward(layer, forward)
@@ -208,8 +207,8 @@ def batch_norm_layers(model: nn.Module) -> list[_BatchNorm]:
 def _replace_forward(layer: _BatchNorm, forward: object) -> None:
     """Give one layer another forward.
 
-    Replacing the layer by one of another class would lose what subclasses add, such as the
-    activation inside timm's BatchNormAct2d. A bound method follows its layer through deepcopy.
+    A layer of another class would lose what subclasses add, such as the activation inside timm's
+    BatchNormAct2d. A bound method follows its layer through deepcopy.
     """
     layer.__dict__["forward"] = MethodType(forward, layer)  # type: ignore[arg-type]
 
@@ -217,18 +216,18 @@ def _replace_forward(layer: _BatchNorm, forward: object) -> None:
 def _forward_on_batch(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     if _has_no_variance(inputs):
         return _forward_in_evaluation(layer, inputs)
-    # Without stored statistics a batch-norm layer in evaluation mode takes those of the batch.
+    # Without stored statistics a batch-norm layer in evaluation mode uses those of the batch.
     return evaluate_with(layer, inputs, None, None)
 
 
 def _forward_on_mixture(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     if layer.running_mean is None or layer.running_var is None or inputs.numel() == 0:
         return _forward_in_evaluation(layer, inputs)
-    # As a share, so that a number of samples without end is the stored statistics alone.
+    # As a share, so that infinitely many samples mean the stored statistics alone.
     share = len(inputs) / (layer.__dict__[_SOURCE_SAMPLES] + len(inputs))
     per_channel = [axis for axis in range(inputs.ndim) if axis != 1]
     values = inputs.detach().to(layer.running_mean.dtype)  # autocasting may have shortened them
-    # The stored variance is an unbiased estimate, so that of the batch must be one as well.
+    # The stored variance is an unbiased estimate, so the batch's must be one too.
     lost = 0 if _has_no_variance(inputs) else 1
     mean, variance = values.mean(per_channel), values.var(per_channel, correction=lost)
     return evaluate_with(
@@ -237,7 +236,7 @@ def _forward_on_mixture(layer: _BatchNorm, inputs: Tensor) -> Tensor:
 
 
 def moments(values: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Mean and variance over some axes. On a CPU `torch.var_mean` takes up to ten times as long.
+    """Return mean and variance over some axes. `torch.var_mean` is ten times slower on a CPU.
 
     >>> import torch
     >>> [each.item() for each in moments(torch.tensor([1.0, 3.0]), (0,))]
@@ -251,7 +250,7 @@ def moments(values: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
 def evaluate_with(
     layer: _BatchNorm, inputs: Tensor, mean: Tensor | None, variance: Tensor | None
 ) -> Tensor:
-    """Run a layer in evaluation mode on other statistics than its stored ones."""
+    """Run a layer in evaluation mode with other statistics than its stored ones."""
     stored = layer.running_mean, layer.running_var
     layer.running_mean, layer.running_var = mean, variance
     try:
@@ -277,7 +276,7 @@ def _forward_robustly(layer: _BatchNorm, inputs: Tensor, *, share: float) -> Ten
     stored[1].copy_(variance.detach())
     per_channel = (1, -1, *[1] * (inputs.ndim - 2))
     normal = (inputs - mean.view(per_channel)) / (variance + layer.eps).sqrt().view(per_channel)
-    # What is left for the layer is its scale, its shift and what subclasses add to them.
+    # The layer only adds its scale, its shift and what subclasses add.
     nothing = torch.zeros_like(stored[0])
     return evaluate_with(layer, normal, nothing, nothing + (1 - layer.eps))
 
@@ -296,5 +295,5 @@ def _own_forward(layer: _BatchNorm, inputs: Tensor) -> Tensor:
 
 
 def _has_no_variance(inputs: Tensor) -> bool:
-    """Whether there is at most one value per channel."""
+    """True if there is at most one value per channel."""
     return inputs.numel() <= inputs.shape[1]

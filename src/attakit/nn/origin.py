@@ -1,4 +1,4 @@
-"""The parameters of a model as they were at the start: to go back to, or to be pulled towards."""
+"""A copy of a model's initial parameters, to restore them or pull towards them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch.optim import Optimizer
 
 
 class Origin:
-    """A copy of parameters, taken when it is made.
+    """A copy of parameters at the time of its creation.
 
     Parameters
     ----------
     parameters
-        What to copy; they stay the ones that `restore` and `pull` change.
+        The parameters to copy. `restore` and `pull` change them.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Origin:
 
     @torch.no_grad()
     def restore(self, optimizer: Optimizer | None = None) -> None:
-        """Put the parameters back, and clear what an optimizer remembers of its steps."""
+        """Restore the parameters, and clear the state of an optimizer."""
         for parameter, value in zip(self.parameters, self.values, strict=True):
             parameter.copy_(value)
         if optimizer is not None:
@@ -45,7 +45,7 @@ class Origin:
 
     @torch.no_grad()
     def pull(self, share: float) -> None:
-        """Move the parameters this share of the way back: θ ← (1 - share)·θ + share·θ₀."""
+        """Move the parameters back by this share: θ ← (1 - share)·θ + share·θ₀."""
         for parameter, value in zip(self.parameters, self.values, strict=True):
             parameter.lerp_(value, share)
 

@@ -1,4 +1,4 @@
-"""Correct answers for classes that are more or less frequent in a batch than in training.
+"""Correct answers for class frequencies in a batch that differ from training.
 
 Marsden, Döbler and Yang, "Universal test-time adaptation through weight ensembling, diversity
 weighting, and prior correction", WACV 2024, section on prior correction.
@@ -15,10 +15,10 @@ PRIOR_CORRECTIONS = get_args(PriorCorrection)
 
 
 def batch_prior(logits: Tensor) -> Tensor:
-    """How frequent each class is in a batch, by the model's answers, smoothed.
+    """Estimate how frequent each class is in a batch, from the model's answers, smoothed.
 
-    The mean probabilities p̂, of which the smaller ones are lifted: (p̂ + s) / (1 + s·C) with
-    s = max(1/batch, 1/C) / max p̂.
+    The mean probabilities p̂, with the smaller ones raised: (p̂ + s) / (1 + s·C) with s =
+    max(1/batch, 1/C) / max p̂.
 
     >>> import torch
     >>> batch_prior(torch.tensor([[9.0, 0.0], [9.0, 0.0]])).round(decimals=2)
@@ -36,11 +36,11 @@ def correct_prior(logits: Tensor, how: PriorCorrection) -> Tensor:
     Parameters
     ----------
     logits
-        Answers to a batch.
+        Logits of a batch.
     how
-        "logits" multiplies logits with the prior, as the authors' code does; "probabilities"
-        multiplies probabilities, as Bayes' rule does for a source with even classes; "none".
-        The prior is taken relative to an even one, so that even classes change nothing.
+        "logits" multiplies logits by the prior, like the authors' code; "probabilities" multiplies
+        probabilities, like Bayes' rule for a source with equal classes; "none". The prior is
+        relative to a uniform one, so that equal classes change nothing.
 
     Examples
     --------

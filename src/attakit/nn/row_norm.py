@@ -1,9 +1,8 @@
-"""Batch norm with statistics of its own for every sample, as stored samples need it.
+"""Batch norm with separate statistics for every sample, for stored samples.
 
-A sample that is kept for training was normalised by the statistics of its own time and style.
-They stay with it. While weights train, the activations that enter a batch-norm layer move for all
-samples alike; statistics that are estimated again would move with them, so those of the stored
-samples do too.
+A sample stored for training was normalised by the statistics of its own time and style. They stay
+with it. When weights train, the activations at a batch-norm layer move for all samples alike. Newly
+estimated statistics would move with them, so those of the stored samples do too.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # a subclass may add a
 
 _ROWS = "_attakit_rows"
 _SMALLEST = 1e-6
-_MOST = 10.0  # times that a variance may grow or shrink
+_MOST = 10.0  # maximum factor by which a variance may grow or shrink
 
 Pair = tuple[Tensor, Tensor]
 
 
 def normalise_rows(layer: _BatchNorm, inputs: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    """Run a layer with a row of statistics for every sample.
+    """Run a layer with one row of statistics per sample.
 
     Parameters
     ----------
     layer
-        Its scale, shift and activation apply; its stored statistics do not.
+        The layer. Its scale, shift and activation apply; its stored statistics do not.
     inputs
         A batch of activations.
     mean, variance
@@ -63,7 +62,7 @@ def normalise_rows(layer: _BatchNorm, inputs: Tensor, mean: Tensor, variance: Te
 
 
 def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
-    """Rows per sample and channel, in a shape that applies to every position."""
+    """Reshape rows per sample and channel so that they apply to every position."""
     return rows.to(inputs.dtype).view(*rows.shape, *[1] * (inputs.ndim - 2))
 
 
@@ -74,14 +73,14 @@ class LayerRows:
     Parameters
     ----------
     mean, variance
-        One row per sample: what it was normalised by.
+        One row per sample: the statistics that normalised it.
     usual
-        Mean and mean square of the channels of each sample under the weights that the statistics
-        belong to. None where the weights are these.
+        Mean and mean square of the channels of each sample under the weights of the statistics.
+        None if these are the current weights.
     found
-        The same under the present weights, after a pass.
+        The same under the current weights, after a pass.
     moved
-        How far the mean has moved, and how many times as large the variance is, after a pass.
+        How far the mean has moved, and the ratio of the variances, after a pass.
     """
 
     mean: Tensor
@@ -93,7 +92,7 @@ class LayerRows:
 
 @contextmanager
 def normalised_by(layers: Sequence[_BatchNorm], statistics: Sequence[LayerRows]) -> Iterator[None]:
-    """Inside, layers normalise a batch of stored samples by the statistics of each of them."""
+    """Normalise stored samples by their own statistics inside the block."""
     before = [layer.__dict__.get("forward") for layer in layers]
     for layer, rows in zip(layers, statistics, strict=True):
         layer.__dict__[_ROWS] = rows
@@ -120,7 +119,7 @@ def _forward_rows(layer: _BatchNorm, inputs: Tensor) -> Tensor:
 
 
 def _moved(before: Pair, after: Pair) -> Pair:
-    """Distance of means and ratio of variances of two passes over the same samples."""
+    """Return the distance of means and ratio of variances of two passes over the same samples."""
     (mean, square), (new_mean, new_square) = (
         (each[0].mean(dim=0), each[1].mean(dim=0)) for each in (before, after)
     )

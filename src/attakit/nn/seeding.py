@@ -1,4 +1,4 @@
-"""Seeds for what torch draws: from its global generators (first weights, dropout), or its own."""
+"""Seeds for torch's random numbers: global generators (first weights, dropout) or own ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CPU = torch.device("cpu")
 def seeded(
     seed: int, purpose: str, step: int | str = 0, *, device: torch.device = _CPU
 ) -> Iterator[None]:
-    """Inside, torch's generators depend only on (seed, purpose, step); after, they are as before.
+    """Make torch's generators depend only on (seed, purpose, step) inside the block.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def seeded(
     """
     on_card = device.type == "cuda"
     with torch.random.fork_rng(devices=[device] if on_card else []):
-        # torch.manual_seed would reseed every card, and only the one named is put back.
+        # torch.manual_seed would reseed every GPU, and only the named one is restored.
         torch.default_generator.manual_seed(derived_seed(seed, purpose, step))
         if on_card:
             with torch.cuda.device(device):

@@ -1,4 +1,4 @@
-"""What a model returns, brought to one shape: a row of logits and a row of features per input."""
+"""Convert a model's output to one row of logits and one row of features per input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attakit.errors import ModelError
 
 
 def as_logits(output: object, rows: int) -> Tensor:
-    """Logits of shape (rows, classes) from whatever the model returned.
+    """Return logits of shape (rows, classes) from any output of a model.
 
     One logit per input counts as two classes, the first of which has the logit zero.
 
@@ -27,8 +27,8 @@ def as_logits(output: object, rows: int) -> Tensor:
             f"classes; it must return logits, one number per class before the softmax."
         )
     if logits.ndim < 2 or (logits.ndim == 2 and logits.shape[1] == 1):
-        # By the number of elements, since squeeze() may drop a batch of one. The number of rows is
-        # not written into the result, so that an exported program takes any.
+        # By the number of elements, because squeeze() may drop a batch of one. The number of rows
+        # is not a constant of the result, so that an exported program takes any.
         if logits.numel() == rows:
             positive = logits.reshape(-1, 1)
             return torch.cat([torch.zeros_like(positive), positive], dim=1)
@@ -41,10 +41,10 @@ def as_logits(output: object, rows: int) -> Tensor:
 
 
 def as_rows(layer: nn.Module, features: Tensor, rows: int) -> Tensor:
-    """One row of features per input, from what went into a layer.
+    """Return one row of features per input, from the input of a layer.
 
-    Tokens before a linear layer and places before a convolution are averaged, so that the number
-    of features does not depend on the length or size of the input. All else is flattened.
+    Tokens before a linear layer and positions before a convolution are averaged, so that the number
+    of features does not depend on the input size. Everything else is flattened.
 
     >>> as_rows(nn.Linear(4, 2), torch.zeros(3, 7, 4), 3).shape
     torch.Size([3, 4])

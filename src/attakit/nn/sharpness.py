@@ -1,4 +1,4 @@
-"""Going uphill a little before looking which way is down.
+"""Sharpness-aware steps: ascend a little before computing the gradient.
 
 Foret et al., "Sharpness-aware minimization for efficiently improving generalization", ICLR 2021,
 equation 2.
@@ -17,17 +17,17 @@ _TINY = 1e-12
 
 @contextmanager
 def ascended(parameters: Sequence[nn.Parameter], radius: float) -> Iterator[None]:
-    """Inside, parameters stand at θ + ρ g/‖g‖, the worst point nearby; g are their gradients.
+    """Move parameters to θ + ρ g/‖g‖ inside the block, the worst point nearby; g are gradients.
 
-    Afterwards they stand bit for bit where they stood. Take the second gradient inside, and step
-    with it outside.
+    Afterwards they are restored bit for bit. Compute the second gradient inside the block, and
+    apply it outside.
 
     Parameters
     ----------
     parameters
-        Moved in place; those without a gradient stay.
+        The parameters, moved in place. Those without a gradient stay.
     radius
-        ρ: how far the whole of them moves.
+        ρ: length of the move of all parameters together.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from attakit.errors import check_count
 
-POOLED_SIDE = 3  # where the strokes of a digit are matters, so not one value for the whole image
+POOLED_SIDE = 3  # the position of strokes matters, so not one value for the whole image
 
 
 class SmallCNN(nn.Module):

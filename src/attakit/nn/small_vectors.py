@@ -45,16 +45,16 @@ class SmallMLP(nn.Module):
 
 
 class SmallText(nn.Module):
-    """The mean of the embeddings of a text's tokens, and one hidden layer with batch norm.
+    """Averages the embeddings of a text's tokens, then one hidden layer with batch norm.
 
     Parameters
     ----------
     classes
         Number of classes.
     vocabulary
-        Number of token ids; 0 is padding and counts for nothing.
+        Number of token ids; 0 is padding and is ignored.
     width
-        Numbers in one embedding.
+        Size of an embedding.
     hidden
         Number of penultimate features.
 

@@ -1,4 +1,4 @@
-"""The source card: a few kilobytes that say what source samples look like to a model."""
+"""The source card: a few kilobytes that describe how source samples look to a model."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def make_card(model: nn.Module, inputs: Tensor) -> Card:
     Parameters
     ----------
     model
-        The source model. It is used as it is.
+        The source model. It is not changed.
     inputs
-        Any sample of source data, some hundred rows. Labels are not needed.
+        A sample of source data, some hundred rows. Labels are not needed.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def make_card(model: nn.Module, inputs: Tensor) -> Card:
 
 
 def card_file(weights: Path) -> Path:
-    """Where the card of a file of weights is.
+    """Return the path of the card of a weights file.
 
     >>> card_file(Path("photo.safetensors")).name
     'photo.card.safetensors'
@@ -88,9 +88,9 @@ def load_card(path: str | Path) -> Card:
 def read_or_make_card(
     model: nn.Module, given: str | Path | None, source_inputs: Tensor | None
 ) -> Card | StoredStatistics | None:
-    """The card in a file, or with "auto" one made from source inputs. None gives none.
+    """Return the card in a file, or with "auto" one made from source inputs; None for None.
 
-    "stored" gives what batch norm stored, from which a card can be guessed.
+    "stored" gives the batch-norm statistics, from which a card can be guessed.
     """
     if given is None:
         return None
@@ -110,7 +110,7 @@ def _stored(model: nn.Module) -> StoredStatistics:
     found = stored_statistics(model)
     if found is None:
         raise ModelError(
-            'source_card: "stored" needs a batch norm behind the first convolution, and the model '
+            'source_card: "stored" needs a batch norm after the first convolution, but the model '
             "has none. Make a card with `attakit card`, or leave it out."
         )
     return found

@@ -1,7 +1,7 @@
-"""Split a network at a layer: keep what goes into it, and run only the rest from there later.
+"""Split a network at a layer: store its input, and later run only the rest.
 
-Layers before the first one that trains give the same result in every pass. Samples that are
-trained on again and again therefore keep the activations at that layer.
+Layers before the first one that trains give the same result in every pass. So samples for repeated
+training store the activations at that layer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attakit.nn.classifier import Classifier
 from attakit.nn.norm import NormPolicy
 from attakit.records import Prediction
 
-_MOST = 4  # times the size of the inputs: larger activations cost more to keep than they save
+_MOST = 4  # relative to the inputs: larger activations cost more to store than they save
 _PROBE = 2  # samples for the passes that find and check a split
 _FAULTS = (ModelError, RuntimeError, TypeError, ValueError, IndexError, AssertionError)
 
@@ -26,20 +26,20 @@ Hook = Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]
 
 
 class Split(nn.Module):
-    """A classifier whose pass can begin at a layer, with the activations that go into it.
+    """A classifier whose pass can begin at a layer, with the layer's input.
 
-    It is called like the classifier, on activations in place of inputs. The layers in front still
-    run, on an empty batch, which takes no time worth mentioning.
+    It is called like the classifier, with activations instead of inputs. The layers before it still
+    run, on an empty batch, which takes negligible time.
 
     Parameters
     ----------
     classifier
-        Used as it is, not copied.
+        The classifier. It is used directly, not copied.
     layer
         Name of the layer in the classifier's model. "" is the model itself: then the activations
         are the inputs.
     empty
-        A batch of no samples, of the shape and type of the inputs.
+        A batch of no samples, with the shape and type of the inputs.
 
     Examples
     --------
@@ -62,11 +62,11 @@ class Split(nn.Module):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing can be skipped, so that activations are the inputs themselves."""
+        """True if nothing can be skipped, so that activations are the inputs themselves."""
         return not self.layer
 
     def run(self, inputs: Tensor) -> tuple[Prediction, Tensor]:
-        """A whole pass: the prediction, and the activations at the layer."""
+        """Run a whole pass: return the prediction, and the activations at the layer."""
         if self.is_whole:
             return self.classifier(inputs), inputs
         kept: list[Tensor] = []
@@ -83,7 +83,7 @@ class Split(nn.Module):
         return prediction, kept[0]
 
     def forward(self, activations: Tensor) -> Prediction:
-        """The rest of a pass."""
+        """Run the rest of a pass."""
         if self.is_whole:
             whole: Prediction = self.classifier(activations)
             return whole
@@ -102,16 +102,16 @@ class Split(nn.Module):
 
 
 def find_split(classifier: Classifier, inputs: Tensor) -> Split:
-    """Split a classifier before the first layer that trains, if it can be split there.
+    """Split a classifier before the first layer that trains, if possible.
 
-    The split is checked: continuing a pass must give the same answer as a whole one. A network
-    that goes around the layer (long skip connections) is not split, nor is one whose activations
-    there are much larger than its inputs, or whose batch-norm statistics move while it trains.
+    The split is checked: continuing a pass must give the same answer as a whole one. A network is
+    not split if connections skip the layer, if its activations are much larger than its inputs, or
+    if batch-norm statistics change in training.
 
     Parameters
     ----------
     classifier
-        The parameters with `requires_grad` train.
+        The classifier. Its parameters with `requires_grad` train.
     inputs
         At least one sample.
 
@@ -134,7 +134,7 @@ def find_split(classifier: Classifier, inputs: Tensor) -> Split:
 
 
 def _first_trained(classifier: Classifier, probe: Tensor) -> str:
-    """The outermost layer that runs first among those that train as a whole; "" if none does."""
+    """Return the outermost layer that runs first among those that train completely; "" if none."""
     names = {
         layer: name
         for name, layer in classifier.model.named_modules()

@@ -1,4 +1,4 @@
-"""Normalise stored samples with what the stream's statistics are now, not with their own."""
+"""Normalise stored samples with the stream's current statistics, not with their own."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from attakit.nn.stream_memory import blended_statistics, blends
 
 @contextmanager
 def steady_statistics(model: nn.Module) -> Iterator[None]:
-    """Inside, layers that blend use what they remember, whatever passes through them.
+    """Let blending layers use their memory inside the block, for any input.
 
-    A mini-batch of stored samples is a mix of earlier domains. Its own statistics are not those
-    that the next batch of the stream will be normalised with.
+    A mini-batch of stored samples mixes earlier domains. Its own statistics are not those that will
+    normalise the next batch of the stream.
 
     >>> import torch
     >>> from attakit.nn.blended import StreamStatistics

@@ -1,8 +1,9 @@
-"""A source card for a model that comes without one, from the statistics that batch norm stored.
+"""Guess a source card from stored batch-norm statistics, for a model without one.
 
-The batch norm behind the first convolution knows mean and variance of each channel over all source
-samples. It does not know how much samples differ from each other, which a card must say. The stream
-lends that: a cloud of source samples is taken to have the shape of the stream's own clouds.
+The batch norm after the first convolution knows mean and variance of each channel over all source
+samples. It does not know how much samples differ from each other, which a card must contain. This
+is taken from the stream: the cloud of source samples is assumed to have the shape of the stream's
+own clouds.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ _SMALLEST = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class StoredStatistics:
-    """What batch norm stored of the output of the first convolution.
+    """The stored batch-norm statistics of the first convolution's output.
 
     Parameters
     ----------
     mean, variance
-        Of each channel, over samples and positions.
+        Mean and variance of each channel, over samples and positions.
     """
 
     mean: Array  # (channels,)
     variance: Array  # (channels,)
 
     def card(self, styles: Array, members: Array) -> Card:
-        """What source samples look like, if their cloud is shaped as those of a stream.
+        """Guess the card of source samples, with a cloud shaped like those of a stream.
 
         Parameters
         ----------
         styles
-            Style vectors of the stream: mean and log variance of each channel, a row per sample.
+            Style vectors of the stream: mean and log variance of each channel, one row per sample.
         members
             How much each sample belongs to each group of the stream; rows add up to 1.
 
@@ -64,7 +65,7 @@ class StoredStatistics:
 
 
 def stored_statistics(model: nn.Module) -> StoredStatistics | None:
-    """Statistics of the batch norm behind the first convolution; None where there is none.
+    """Return the statistics of the batch norm after the first convolution; None if there is none.
 
     >>> from attakit.nn.small import SmallCNN
     >>> stored = stored_statistics(SmallCNN())

@@ -17,19 +17,19 @@ from attakit.nn.share_search import FixedShare, ShareSearch
 from attakit.nn.styles import Grouping, StyleGroups, style_vectors
 from attakit.queries import SampleId
 
-_VALUES = 1600  # per channel: more make the statistics slower, not better
-_STYLE_VALUES = 1024  # per channel and sample: fewer make the style of a single sample noisy
+_VALUES = 1600  # per channel: more values are slower, not better
+_STYLE_VALUES = 1024  # per channel and sample: with fewer the style of a single sample is noisy
 _SETTLED = 16  # samples before the stream's share is complete
 _SMALLEST = 1e-6
 
 _Statistics = tuple[Tensor, Tensor, Tensor]  # mean, variance and number of samples, by group
 
-# Where a batch-norm layer keeps its memory. Not as a submodule: the caller's model keeps its names.
+# Attribute of a layer for its memory. Not a submodule: the caller's model keeps its names.
 _MEMORY = "_attakit_stream_memory"
 
 
 class PassStyles:
-    """The style groups of a model, and how the batch in the present pass belongs to them."""
+    """The style groups of a model, and the membership of the current batch."""
 
     def __init__(self, groups: StyleGroups | None, share: FixedShare | ShareSearch) -> None:
         self.groups = groups
@@ -41,7 +41,7 @@ class PassStyles:
         return 1 if self.groups is None else self.groups.most
 
     def start(self, model: nn.Module, inputs: object) -> None:
-        """Layers before the first convolution must not see the groups of the batch before."""
+        """Hide the groups of the previous batch from layers before the first convolution."""
         del model, inputs
         if not self.share.is_trying:
             self.grouping = None
@@ -63,7 +63,7 @@ def start_layer(layer: _BatchNorm, memory: LayerMemory) -> None:
 
 
 def blends(layer: _BatchNorm) -> bool:
-    """Whether a layer normalises with a memory."""
+    """True if a layer normalises with a memory."""
     return _MEMORY in layer.__dict__
 
 
@@ -74,7 +74,7 @@ def stop_layer(layer: _BatchNorm) -> None:
 
 
 class LayerMemory(nn.Module):
-    """Mean and variance of the last samples that passed one layer, by style group."""
+    """Mean and variance of the last samples at one layer, by style group."""
 
     mean: Tensor  # (groups, channels)
     variance: Tensor  # (groups, channels)
@@ -95,10 +95,10 @@ class LayerMemory(nn.Module):
         return self.styles.share.value
 
     def joined(self, mean: Tensor, variance: Tensor, count: Tensor) -> _Statistics:
-        """Statistics of a batch and of as much memory as fits into the window with it.
+        """Return the statistics of a batch and of the memory that fits into the window with it.
 
-        All by group, where groups that have no sample in the batch keep their memory. A batch whose
-        statistics are not finite is left out: it would spoil the memory for good.
+        All are by group. Groups without a sample in the batch keep their memory. A batch with
+        statistics that are not finite is ignored: it would damage the memory for good.
         """
         if not math.isfinite(float(variance.sum())):
             old = self._regrouped(len(count))
@@ -114,7 +114,7 @@ class LayerMemory(nn.Module):
         return mean.lerp(old[0], share), variance.lerp(old[1], share) + between, total
 
     def _regrouped(self, groups: int) -> _Statistics:
-        """The memory by the groups of the present pass."""
+        """Return the memory by the groups of the current pass."""
         grouping = self.styles.grouping
         if grouping is None or grouping.moved is None:
             return self.mean[:groups], self.variance[:groups], self.count[:groups]
@@ -127,7 +127,7 @@ class LayerMemory(nn.Module):
         return mean, (squares - mean.square()).clamp(min=0), count
 
     def move(self, distance: Tensor, ratio: Tensor) -> None:
-        """Follow weights that were changed: other means, and variances of another size."""
+        """Adjust to changed weights: other means, and scaled variances."""
         self.mean += distance.to(self.mean)
         self.variance *= ratio.to(self.variance)
 
@@ -170,7 +170,7 @@ def _forward_grouped(
 def _row_statistics(
     layer: _BatchNorm, memory: LayerMemory, members: Tensor, away: Tensor, known: _Statistics
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance that each sample is normalised by, from those of its groups."""
+    """Return mean and variance for each sample, from those of its groups."""
     mean, variance, total = known
     share = (1 - memory.source_share) * away * (members @ _settled(total))
     assert layer.running_mean is not None
@@ -182,7 +182,7 @@ def _row_statistics(
 
 
 def used_statistics(layer: _BatchNorm, rows: int) -> tuple[Tensor, Tensor]:
-    """Mean and variance by which each sample of the batch that passed last was normalised."""
+    """Return the mean and variance that normalised each sample of the last batch."""
     memory: LayerMemory = layer.__dict__[_MEMORY]
     known = memory.latest or (memory.mean, memory.variance, memory.count)
     grouping = memory.styles.grouping
@@ -196,7 +196,7 @@ def used_statistics(layer: _BatchNorm, rows: int) -> tuple[Tensor, Tensor]:
 
 
 def _of_one_group(inputs: Tensor, dtype: torch.dtype) -> _Statistics:
-    """As `_by_group`, where all samples are in one."""
+    """Like `_by_group`, if all samples are in one group."""
     sample = _sampled(inputs.detach()).to(dtype)
     rows = sample.movedim(1, -1).reshape(-1, inputs.shape[1])
     mean = rows.mean(dim=0, keepdim=True)
@@ -205,23 +205,23 @@ def _of_one_group(inputs: Tensor, dtype: torch.dtype) -> _Statistics:
 
 
 def _by_group(inputs: Tensor, members: Tensor) -> _Statistics:
-    """Mean, variance and number of samples of each group, per channel, from a grid of positions.
+    """Return mean, variance and number of samples of each group, from a grid of positions.
 
-    Sums over samples are matrix products: torch takes much longer to reduce over several axes.
+    Sums over samples are matrix products: torch is much slower at reducing several axes.
     """
     sample = _sampled(inputs.detach()).to(members.dtype)
     rows = sample.reshape(len(inputs), inputs.shape[1], -1)
     count = members.sum(dim=0)
     shares = (members / count.clamp(min=_SMALLEST)).T
     middle = _averages(shares.mean(dim=0, keepdim=True), rows)
-    rows = rows - middle[0, :, None]  # the square of a large mean would swallow the variance
+    rows = rows - middle[0, :, None]  # the square of a large mean would swamp the variance
     mean = _averages(shares, rows)
     variance = _averages(shares, rows.square_()) - mean.square()
     return mean + middle, variance.clamp(min=0), count
 
 
 def _averages(shares: Tensor, rows: Tensor) -> Tensor:
-    """Weighted means over samples and positions: (groups, channels)."""
+    """Return weighted means over samples and positions: (groups, channels)."""
     found = shares @ rows.flatten(1)
     return found.view(len(shares), rows.shape[1], -1).mean(dim=2)
 
@@ -241,12 +241,12 @@ def _settled(count: Tensor) -> Tensor:
 
 
 def _sampled(inputs: Tensor) -> Tensor:
-    """A grid of positions where there are very many."""
+    """Return a grid of positions if there are very many."""
     return _strided(inputs, _stride(inputs, len(inputs), _VALUES))
 
 
 def _stride(inputs: Tensor, rows: int, most: int) -> int:
-    """The step of a grid on which `rows` samples have at most so many positions."""
+    """Return the step of a grid on which `rows` samples have at most this many positions."""
     positions, axes = math.prod(inputs.shape[2:]), inputs.ndim - 2
     stride = 1
     while axes and rows * positions / stride**axes > most and stride**axes < positions:
@@ -255,13 +255,13 @@ def _stride(inputs: Tensor, rows: int, most: int) -> int:
 
 
 def _strided(inputs: Tensor, stride: int) -> Tensor:
-    # From half a stride on, so that the grid does not lie on the padded border.
+    # From half a stride on, to avoid the padded border.
     grid = [slice(stride // 2, None, stride)] * (inputs.ndim - 2)
     return inputs[(slice(None), slice(None), *grid)]
 
 
 def blended_statistics(layer: _BatchNorm) -> tuple[Tensor, Tensor]:
-    """Mean and variance that a layer's memory and its stored statistics give, without a batch.
+    """Return mean and variance from a layer's memory and its stored statistics, without a batch.
 
     Style groups count by their numbers of samples.
     """
@@ -275,9 +275,9 @@ def blended_statistics(layer: _BatchNorm) -> tuple[Tensor, Tensor]:
 
 
 def grouped_statistics(layer: _BatchNorm, groups: int) -> tuple[Tensor, Tensor] | None:
-    """As `blended_statistics`, but a row for each style group.
+    """Like `blended_statistics`, but one row per style group.
 
-    None for a layer that has seen no groups, because it is in front of the first convolution.
+    None for a layer that has seen no groups, because it is before the first convolution.
     """
     memory: LayerMemory = layer.__dict__[_MEMORY]
     if groups > 1 and not bool(memory.count[1:groups].any()):
@@ -287,6 +287,6 @@ def grouped_statistics(layer: _BatchNorm, groups: int) -> tuple[Tensor, Tensor] 
 
 
 def sampled_styles(activations: Tensor) -> Tensor:
-    """Style vectors, from a grid of positions where there are very many."""
-    # Per sample: the size of the batch must not become a constant of an exported program.
+    """Return style vectors, from a grid of positions if there are very many."""
+    # Per sample: the batch size must not become a constant of an exported program.
     return style_vectors(_strided(activations.detach(), _stride(activations, 1, _STYLE_VALUES)))

@@ -1,14 +1,14 @@
-"""Which samples a bounded memory of a stream keeps: the latest, or some of every time as well."""
+"""Which samples a bounded memory of a stream keeps: the latest, or some of every time too."""
 
 from __future__ import annotations
 
 from attakit.randomness import generator
 
-_LATEST = 3  # one in so many places is for the latest samples, the others are for all before
+_LATEST = 3  # one in this many places is for the latest samples, the others for all before
 
 
 def latest_places(known: int, new: int, window: int) -> range:
-    """Places of the latest samples among those in the memory and new ones after them.
+    """Return the places of the latest samples among the stored and the new ones.
 
     >>> latest_places(known=3, new=2, window=4)
     range(1, 5)
@@ -17,18 +17,18 @@ def latest_places(known: int, new: int, window: int) -> range:
 
 
 def lasting_places(known: int, new: int, window: int, seen: int) -> list[int]:
-    """Places of the latest samples, behind a uniform draw from all before (reservoir sampling).
+    """Return the places of the latest samples, after a uniform draw from all before.
 
     Parameters
     ----------
     known
-        Samples in the memory, as this function ordered them.
+        Number of stored samples, in the order of this function.
     new
-        New samples that come after them.
+        Number of new samples after them.
     window
-        Places in the memory.
+        Capacity of the memory.
     seen
-        Samples of the stream before the new ones. The draw depends on it alone.
+        Number of samples of the stream before the new ones. The draw depends only on it.
 
     Examples
     --------

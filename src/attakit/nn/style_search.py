@@ -1,4 +1,4 @@
-"""The search for groups of one style, and which of them are source samples."""
+"""Find groups of one style, and decide which of them are source samples."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from attakit.nn.gaussians import Array, Card, Gaussians, Projection, best_mixture
 from attakit.nn.stored_card import StoredStatistics
 
-GAIN = 0.3  # nats per sample that a further group must bring beyond what BIC asks for
-_DIRECTIONS = 10  # principal directions of style in which groups are looked for
-_HOME_LOSS = 1.5  # nats per sample by which the source may describe a group of its own worse
-# Nats that the source is ahead of other groups. Other styles are much farther away than that, and
-# source samples that are a little unusual are not.
+GAIN = 0.3  # nats per sample that another group must gain beyond BIC
+_DIRECTIONS = 10  # principal directions of style in which to find groups
+_HOME_LOSS = 1.5  # nats per sample by which the source may describe its own group worse
+# Nats by which the source is ahead of other groups. Other styles are much farther away, but
+# slightly unusual source samples are not.
 _AHEAD = 5.0
-_AHEAD_WITHOUT_CARD = 8.0  # the shape of the source's cloud is only guessed there
+_AHEAD_WITHOUT_CARD = 8.0  # there the shape of the source's cloud is only guessed
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class FoundStyles:
     projection, groups
         Directions of style, and the groups in them.
     source
-        Source samples as one Gaussian in these directions, weighted by how far they are ahead of
-        groups; None where nothing is known of them.
+        Source samples as one Gaussian in these directions, weighted by their lead over groups; None
+        if nothing is known about them.
     home
-        For each group, whether its members are source samples.
+        For each group, True if its members are source samples.
     """
 
     projection: Projection
@@ -40,16 +40,16 @@ class FoundStyles:
 
 
 def find_styles(rows: Array, most: int, known: Card | StoredStatistics | None) -> FoundStyles:
-    """Look for groups of one style.
+    """Find groups of one style.
 
     Parameters
     ----------
     rows
         Style vectors, one for each sample.
     most
-        Most groups.
+        Maximum number of groups.
     known
-        What is known of source samples.
+        What is known about source samples.
 
     Examples
     --------
@@ -67,14 +67,14 @@ def find_styles(rows: Array, most: int, known: Card | StoredStatistics | None) -
     assert isinstance(known, StoredStatistics)
     members = groups.members(projection(rows))
     card = known.card(rows, members)
-    # Directions in which the source differs from the stream were not looked at before.
+    # Directions in which the source differs from the stream were not included before.
     projection = Projection.of(rows, card, _DIRECTIONS)
     groups = Gaussians.of_members(members, projection(rows))
     return _with_source(FoundStyles(projection, groups), card, rows, _AHEAD_WITHOUT_CARD)
 
 
 def parameters(rows: Array) -> float:
-    """Of one Gaussian. It is flattered by about half of them per sample that it is fitted to."""
+    """Return the parameters of one Gaussian. Its fit is inflated by about half of them."""
     return float(rows.shape[1] * (rows.shape[1] + 3) / 2)
 
 
@@ -85,7 +85,7 @@ def _with_source(found: FoundStyles, card: Card, styles: Array, ahead: float) ->
 
 
 def _at_home(groups: Gaussians, source: Gaussians, rows: Array) -> tuple[bool, ...]:
-    """Which groups are source samples: the card describes their members nearly as well."""
+    """Return which groups are source samples: the card describes their members nearly as well."""
     members, joint = groups.members(rows), groups.joint(rows) - np.log(groups.weights)
     mass = members.sum(axis=0)
     loss = (members * (joint - source.likelihoods(rows)[:, None])).sum(axis=0) / mass

@@ -1,8 +1,8 @@
 """Groups of samples with the same style, found in a stream without labels.
 
-The style of an image is what the first layer says of it as a whole: mean and variance of each
-channel. Colours, strokes and blur show there, and the class hardly does. Samples of one domain form
-one cloud, so a mixture of Gaussians finds the domains that a batch mixes.
+The style of an image is the first layer's summary of it: mean and variance of each channel.
+Colours, strokes and blur affect it, and the class hardly does. Samples of one domain form one
+cloud, so a mixture of Gaussians finds the domains in a batch.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from attakit.nn.style_memory import lasting_places, latest_places
 from attakit.nn.style_search import GAIN, find_styles, parameters
 from attakit.queries import SampleId
 
-_FEWEST = 32  # samples before groups are looked for
-_GROWTH = 1.5  # groups are looked for again when so many times more samples have been seen
-_FRESH = 0.6  # share of its members that a new group has among the latest samples
-_ENOUGH = 8  # samples that can be a new group
+_FEWEST = 32  # samples before the first search
+_GROWTH = 1.5  # search again when this many times more samples have been seen
+_FRESH = 0.6  # share of a new group's members among the latest samples
+_ENOUGH = 8  # samples that can form a new group
 _SMALLEST = 1e-6
 _LARGEST = 1e4
 _CHECKED = 400  # latest samples that groups are fitted to
@@ -47,7 +47,7 @@ def style_vectors(activations: Tensor) -> Tensor:
 
 
 def bounded(styles: Tensor) -> Tensor:
-    """Let one absurd sample not stop the rest: its style counts as very far away.
+    """Limit absurd samples, so that they do not stop the rest: their style counts as very far away.
 
     >>> bounded(torch.tensor([[float("inf"), float("nan"), 1.0]])).tolist()
     [[10000.0, 0.0, 1.0]]
@@ -57,20 +57,20 @@ def bounded(styles: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class StyleState:
-    """What is known of the styles of a stream.
+    """What is known about the styles of a stream.
 
     Parameters
     ----------
     memory
         Style vectors of the latest samples.
     seen, fitted_at
-        Samples seen, and how many they were when groups were looked for last.
+        Samples seen, and their number at the last search.
     projection, groups
         Directions of style, and the groups in them; None before the first search.
     source
-        Source samples as one Gaussian in these directions; None where nothing is known of them.
+        Source samples as one Gaussian in these directions; None if nothing is known about them.
     home
-        For each group, whether its members are source samples.
+        For each group, True if its members are source samples.
     """
 
     memory: Tensor
@@ -84,19 +84,19 @@ class StyleState:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """How the samples of one batch belong to groups.
+    """Membership of the samples of one batch in groups.
 
     Parameters
     ----------
     members
         Membership of each sample in each group; rows add up to 1.
     home
-        Chance of each sample to be from the source; zeros where nothing is known of it.
+        Probability of each sample to be from the source; zeros if nothing is known about it.
     moved
-        Where groups were looked for again: the mass that each new group (row) took from each old
-        one (column). None where groups are the same as before.
+        After a new search: the mass that each new group (row) took from each old one (column). None
+        if groups did not change.
     novel
-        Whether the batch brings a style that was not there before.
+        True if the batch brings a new style.
     state
         The state after the batch.
     kept
@@ -112,29 +112,29 @@ class Grouping:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all samples are of one style, and none from the source."""
+        """True if all samples are of one style, and none from the source."""
         return self.members.shape[1] == 1 and not bool(self.home.any())
 
 
 class StyleGroups:
     """Finds how many styles a stream mixes, and how much each sample belongs to each.
 
-    Groups are looked for among the latest samples, when enough new ones came or when the newest are
-    unlike all groups. The number of groups is the one with the best Bayesian information criterion,
-    where each further group must pay for itself clearly.
+    Groups are searched for among the latest samples, when enough new ones arrived or when the
+    newest are unlike all groups. The number of groups has the best Bayesian information criterion,
+    and each further group must pay off clearly.
 
     Parameters
     ----------
     most
-        Most groups at a time. 1 looks for none.
+        Maximum number of groups at a time. With 1 there is no search.
     window
-        Latest samples to remember.
+        Number of latest samples to remember.
     card
-        What style vectors of source samples look like, or what batch norm stored of them. With it,
-        `Grouping.home` says which samples are from the source.
+        What style vectors of source samples look like, or their stored batch-norm statistics. With
+        it, `Grouping.home` says which samples are from the source.
     lasting
-        Remember some samples of every time, and not only the latest, so that groups last while
-        the stream has other styles.
+        Remember some samples of every time, not only the latest. So groups last while the stream
+        has other styles.
 
     Examples
     --------
@@ -161,24 +161,24 @@ class StyleGroups:
         self.window = window
         self.card = card
         self.lasting = lasting
-        self.samples: tuple[SampleId, ...] = ()  # whose style vectors are in the memory
+        self.samples: tuple[SampleId, ...] = ()  # the samples of the stored style vectors
         self.state: StyleState | None = None
 
     def after(self, styles: Tensor) -> Grouping:
-        """Say how samples belong to groups. The state after them is not kept yet."""
+        """Return the membership of samples in groups, without storing the state after them."""
         styles = bounded(styles.detach().cpu().float())
         state, kept = self._remember(styles)
         moved, novel = None, False
         if self._is_due(state) or _is_unlike(state, len(styles)):
             state, moved = self._look(state)
-            # In a lasting memory a style that is not new has few samples of other times, too.
+            # In a lasting memory, a style that is not new also has few samples of other times.
             more = moved.shape[0] > moved.shape[1]
             novel = _has_new_group(state, len(styles)) and (more or not self.lasting)
         home = _home(state, styles)
         return Grouping(_members(state, styles), home, moved, novel, state, kept)
 
     def keep(self, grouping: Grouping, samples: Sequence[SampleId] = ()) -> None:
-        """Make the state after a batch the present one. Named samples can be forgotten."""
+        """Make the state after a batch the current one. Named samples can be forgotten."""
         self.state = grouping.state
         names = (*self.samples, *(samples or [SampleId("")] * len(grouping.members)))
         self.samples = tuple(names[place] for place in grouping.kept)
@@ -191,7 +191,7 @@ class StyleGroups:
             self.samples = tuple(self.samples[place] for place in kept)
 
     def _remember(self, styles: Tensor) -> tuple[StyleState, Sequence[int]]:
-        """The state with a memory of new samples too, and which of old and new ones are kept."""
+        """Return the state with new samples in memory, and the places that are kept."""
         state = self.state or StyleState(styles[:0], 0)
         known, new = len(state.memory), len(styles)
         memory = torch.cat([state.memory, styles])
@@ -211,7 +211,7 @@ class StyleGroups:
         return state.seen >= _GROWTH * state.fitted_at or since >= self.window
 
     def _look(self, state: StyleState) -> tuple[StyleState, Tensor]:
-        """Look for groups among the latest samples."""
+        """Search for groups among the latest samples."""
         latest = state.memory if self.lasting else state.memory[-_CHECKED:]
         old = _members(state, latest)
         found = find_styles(latest.double().numpy(), self.most, self.card)
@@ -250,7 +250,7 @@ class StyleGroups:
 
 
 def _is_unlike(state: StyleState, latest: int) -> bool:
-    """Whether the latest samples are described much better by a group of their own."""
+    """True if a separate group describes the latest samples much better."""
     if state.groups is None:
         return False
     rows = _projected(state, state.memory[-max(latest, _FEWEST) :])
@@ -260,7 +260,7 @@ def _is_unlike(state: StyleState, latest: int) -> bool:
 
 
 def _has_new_group(state: StyleState, latest: int) -> bool:
-    """Whether nearly all members of a group are among the latest samples."""
+    """True if nearly all members of a group are among the latest samples."""
     latest = max(latest, _FEWEST)
     if len(state.memory) < 2 * latest:
         return False
@@ -275,7 +275,7 @@ def _projected(state: StyleState, styles: Tensor) -> Array:
 
 
 def _home(state: StyleState, styles: Tensor) -> Tensor:
-    """Chance of each sample to be from the source, against groups of other styles."""
+    """Return the probability of each sample to be from the source, against other styles."""
     if state.source is None or state.groups is None:
         return torch.zeros(len(styles))
     rows = _projected(state, styles)

@@ -1,7 +1,7 @@
-"""The last stages of a network, which run from activations that are kept, and can be trained.
+"""The last stages of a network. They run from stored activations, and can be trained.
 
-The first stage always stays as it is: it shows the style of a sample, and everything that is known
-of styles would be lost with it.
+The first stage always stays fixed: it shows the style of a sample, and changing it would lose
+everything known about styles.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from attakit.nn.split import Split, find_split
 from attakit.nn.trainable import SMALL, find_stages, trainable_parameters
 from attakit.records import Prediction
 
-KEPT_BYTES = 20_000  # per sample; where it takes more, the network is not trained
-_LARGEST = 6e4  # that half precision can hold
+KEPT_BYTES = 20_000  # per sample; a network that needs more is not trained
+_LARGEST = 6e4  # largest value in half precision
 _PROBE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of samples so that the last stages can run on them again.
+    """What is stored of samples so that the last stages can run on them again.
 
     Parameters
     ----------
     entry
         Activations at the beginning of the tail.
     statistics
-        For each batch-norm layer in the tail, means and variances that the samples had.
+        For each batch-norm layer in the tail, means and variances of the samples.
     centre
-        What was subtracted from the features of each sample.
+        Vector that was subtracted from the features of each sample.
     """
 
     entry: Tensor  # (rows, *shape)
@@ -52,7 +52,7 @@ class Kept:
         return Kept(self.entry[places], pairs, self.centre[places])
 
     def moved(self, by: Sequence[Pair]) -> Kept:
-        """The same samples under other weights, which move statistics in a known way."""
+        """Return the same samples under other weights, which move statistics in a known way."""
         pairs = tuple(
             (mean + distance, variance * ratio)
             for (mean, variance), (distance, ratio) in zip(self.statistics, by, strict=True)
@@ -62,17 +62,17 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class TailPass:
-    """A pass through the tail: the prediction, with features of several depths, not centred yet.
+    """A pass through the tail: the prediction, with features of several depths, not centred.
 
     Parameters
     ----------
     prediction
-        Logits, and features of all depths side by side.
+        Logits, and the joined features of all depths.
     found
         For each batch-norm layer, mean and mean square of the channels of each sample.
     moved
-        For each of them, how far means moved, and the ratio of variances. Empty where the weights
-        are the source's.
+        For each of them, how far means moved, and the ratio of variances. Empty if the weights are
+        the source's.
     """
 
     prediction: Prediction
@@ -93,11 +93,11 @@ class Tail:
     norms
         Names of the batch-norm layers in the tail.
     shape
-        Of the activations of one sample.
+        Shape of the activations of one sample.
     depths
-        Names of layers whose inputs are features besides the penultimate ones.
+        Names of layers whose inputs are features, in addition to the penultimate ones.
     empty
-        A batch of no samples, of the shape and type of the inputs.
+        A batch of no samples, with the shape and type of the inputs.
     """
 
     def __init__(
@@ -127,14 +127,14 @@ class Tail:
         return [layer for layer in found if isinstance(layer, _BatchNorm)]
 
     def pack(self, kept: Kept) -> Tensor:
-        """One row of half precision per sample: what `unpack` needs."""
+        """Return one row of half precision per sample, for `unpack`."""
         parts = [kept.entry.flatten(1)]
         parts += [part for mean, variance in kept.statistics for part in (mean, variance.sqrt())]
         rows = torch.cat([*parts, kept.centre], dim=1)
         return rows.clamp(-_LARGEST, _LARGEST).half()
 
     def unpack(self, packed: Tensor) -> Kept:
-        """What `pack` packed."""
+        """Undo `pack`."""
         device = self.source.device
         rows = packed.to(device).float()
         size = int(torch.Size(self.shape).numel())
@@ -157,7 +157,7 @@ class Tail:
         kept
             The samples.
         usual
-            What a pass with the source's weights found. With it, statistics follow the weights.
+            The result of a pass with the source's weights. With it, statistics follow the weights.
         """
         watched = {name: classifier.model.get_submodule(name) for name in self.depths}
         seen: dict[str, Tensor] = {}
@@ -187,7 +187,7 @@ class Tail:
 
     @staticmethod
     def from_state(source: Classifier, state: Mapping[str, Any]) -> Tail:
-        """The tail of a network that `plain_copy` made."""
+        """Restore the tail of a network that `plain_copy` made."""
         _let_last_stages_train(source)
         return Tail(source, **{**state, "empty": state["empty"].to(source.device)})
 
@@ -195,18 +195,18 @@ class Tail:
 def find_tail(classifier: Classifier, inputs: Tensor, depths: Sequence[str]) -> Tail | None:
     """Find the last stages that can be trained from activations of at most 20 kB per sample.
 
-    Of a network with less than a million parameters they are all stages but the first, of a larger
-    one those that hold half of the parameters. None where they cannot be run apart, where their
-    activations are too large, or where only the last layer is left.
+    In a network with less than a million parameters these are all stages except the first. In a
+    larger one they are those with half of the parameters. The result is None if they cannot run
+    separately, if their activations are too large, or if only the last layer is left.
 
     Parameters
     ----------
     classifier
-        Not changed.
+        The classifier. It is not changed.
     inputs
         At least one sample.
     depths
-        Names of layers whose inputs are features besides the penultimate ones.
+        Names of layers whose inputs are features, in addition to the penultimate ones.
 
     Examples
     --------
@@ -224,14 +224,14 @@ def find_tail(classifier: Classifier, inputs: Tensor, depths: Sequence[str]) -> 
 
 
 def plain_copy(classifier: Classifier) -> Classifier:
-    """Copy a classifier without what it remembers of a stream: it goes by stored statistics."""
+    """Copy a classifier without its memory of a stream: it uses stored statistics."""
     network = copy.deepcopy(classifier.model)
     stop_blending(network)
     return Classifier(network, features=classifier.features).eval().requires_grad_(False)
 
 
 def _let_last_stages_train(source: Classifier) -> bool:
-    """Choose what trains; False where nothing but the last layer is left."""
+    """Choose what trains; False if only the last layer is left."""
     stages = find_stages(source.model)
     small = sum(parameter.numel() for parameter in source.parameters()) < SMALL
     if len(stages) < 3:
@@ -244,7 +244,7 @@ def _let_last_stages_train(source: Classifier) -> bool:
 
 
 def _checked(split: Split, probe: Tensor, depths: Sequence[str]) -> Tail | None:
-    """The tail that begins at a split, unless it is too large or does not hold all depths."""
+    """Return the tail that begins at a split, unless it is too large or lacks some depths."""
     norms = {
         name: layer
         for name, layer in split.classifier.model.named_modules()

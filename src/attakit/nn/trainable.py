@@ -1,4 +1,4 @@
-"""Which parameters train: all, those of the norm layers, the head, or the last stages."""
+"""The parameters to train: all, those of the norm layers, the head, or the last stages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from attakit.errors import DoesNotApply, ModelError, SettingError, check_range
 from attakit.nn.classifier import Classifier
 from attakit.nn.norm import norm_parameters
 
-# A child with more of the model's parameters than this is no stage but a container of stages.
+# A child with more of the model's parameters than this is a container of stages, not a stage.
 CONTAINER_SHARE = 0.9
-# The same for a child that would else be the only block.
+# The same for a child that would otherwise be the only block.
 LONE_CONTAINER_SHARE = 0.5
 
-# "auto": a model of fewer parameters trains as a whole, of a larger one the last stages that hold
-# this share of them.
+# "auto": a smaller model trains completely; of a larger one the last stages with this share of the
+# parameters train.
 SMALL = 1_000_000
 LATE_SHARE = 0.5
 
@@ -33,13 +33,13 @@ def trainable_parameters(classifier: Classifier, which: str) -> list[nn.Paramete
     Parameters
     ----------
     classifier
-        Its parameters' `requires_grad` is set in place.
+        The classifier. The `requires_grad` of its parameters is set in place.
     which
-        "all", "norm" (scales and shifts of normalisation layers), "head" (the last layer),
-        "last:N" (the last N stages, in the order in which the model registers them; of a ResNet,
-        "last:2" is layer4 and fc, and of a ViT every block counts as one), or "auto": all of a
-        model with less than a million parameters, and of a larger one as many last stages as hold
-        half of them (of a ResNet, layer4 and fc).
+        "all", "norm" (scales and shifts of normalisation layers), "head" (the last layer), "last:N"
+        (the last N stages, in the model's order of registration), or "auto". For a ResNet, "last:2"
+        is layer4 and fc; in a ViT every block counts as one. "auto" is all of a model with less
+        than a million parameters. Of a larger one it is the last stages with half of the parameters
+        (layer4 and fc of a ResNet).
 
     Examples
     --------
@@ -55,15 +55,15 @@ def early_norm_parameters(classifier: Classifier, left_out: float) -> list[nn.Pa
     """Let norm layers train except in the last blocks, freeze the others, return those that train.
 
     A block is a stage that holds norm layers and other parameters: layer1 to layer4 of a ResNet,
-    each block of a ViT. What comes after the first block that is left out is left out too, such as
-    the final norm layer of a ViT. A quarter leaves out layer4, or the last 3 of 12 blocks.
+    each block of a ViT. Everything after the first excluded block is excluded too, such as the
+    final norm layer of a ViT. A quarter excludes layer4, or the last 3 of 12 blocks.
 
     Parameters
     ----------
     classifier
-        Its parameters' `requires_grad` is set in place.
+        The classifier. The `requires_grad` of its parameters is set in place.
     left_out
-        Share of the blocks, from 0 to 1, rounded to whole blocks.
+        Share of the blocks to exclude, from 0 to 1, rounded to whole blocks.
 
     Examples
     --------
@@ -79,8 +79,8 @@ def early_norm_parameters(classifier: Classifier, left_out: float) -> list[nn.Pa
     early = [parameter for stage in stages[:end] for parameter in stage if parameter in norm]
     if not early:
         raise ModelError(
-            f"{_EARLY}: all norm layers of {type(classifier.model).__name__} are in the "
-            f"blocks that are left out. Leave out less than {left_out} of them; 0 keeps all."
+            f"{_EARLY}: all norm layers of {type(classifier.model).__name__} are in the excluded "
+            f"blocks. Exclude less than {left_out} of them; 0 excludes none."
         )
     return _let_train(classifier, list(dict.fromkeys(early)))
 
@@ -112,11 +112,11 @@ def training_only(model: nn.Module, parameters: Sequence[nn.Parameter]) -> Itera
 def find_stages(
     model: nn.Module, container_share: float = CONTAINER_SHARE
 ) -> list[list[nn.Parameter]]:
-    """The parameters of a model, stage by stage.
+    """Return the parameters of a model, stage by stage.
 
     A stage is a child that has parameters; a child with nearly all of them (more than
-    `container_share`) is opened up. What a container holds besides its children (position
-    embeddings) goes with its first stage.
+    `container_share`) is opened. Other parameters of a container (position embeddings) belong to
+    its first stage.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def find_stages(
 
 
 def block_layers(classifier: Classifier) -> list[nn.Module]:
-    """The modules of a model that are blocks: layer1 to layer4 of a ResNet, each block of a ViT.
+    """Return the blocks of a model: layer1 to layer4 of a ResNet, each block of a ViT.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def block_layers(classifier: Classifier) -> list[nn.Module]:
 def _find_blocks(
     classifier: Classifier, norm: set[nn.Parameter]
 ) -> tuple[list[list[nn.Parameter]], list[int]]:
-    """The stages of a model, and which of them are blocks."""
+    """Return the stages of a model, and which of them are blocks."""
     stages = find_stages(classifier.model)
     blocks = _blocks(stages, norm)
     if len(blocks) == 1:  # all blocks in one container, as in an EfficientNet
@@ -158,7 +158,7 @@ def _find_blocks(
 
 
 def _blocks(stages: list[list[nn.Parameter]], norm: set[nn.Parameter]) -> list[int]:
-    """Places of the stages that hold norm layers and other parameters."""
+    """Return the places of the stages that hold norm layers and other parameters."""
     return [place for place, stage in enumerate(stages) if 0 < len(norm & set(stage)) < len(stage)]
 
 
@@ -204,7 +204,7 @@ def _head(classifier: Classifier) -> list[nn.Parameter]:
     if not found:
         raise ModelError(
             f"{_WHO}: the head, a {type(classifier.head).__name__}, has no parameters. Choose all, "
-            f"norm or last:N, or name the last layer that has some (features=…)."
+            "norm or last:N, or name the last layer with parameters (features=…)."
         )
     return found
 
@@ -214,14 +214,14 @@ def _last(classifier: Classifier, count: int) -> list[nn.Parameter]:
     if count > len(stages):
         raise ModelError(
             f"{_WHO}: {type(classifier.model).__name__} has {len(stages)} stages, got "
-            f"last:{count}. Take at most last:{len(stages)}, or all."
+            f"last:{count}. Use at most last:{len(stages)}, or all."
         )
     found = [parameter for stage in stages[-count:] for parameter in stage]
     return list(dict.fromkeys(found))
 
 
 def _late(classifier: Classifier) -> list[nn.Parameter]:
-    """The last stages that together hold `LATE_SHARE` of the parameters."""
+    """Return the last stages that together hold `LATE_SHARE` of the parameters."""
     wanted, found = LATE_SHARE * _count(classifier), list[nn.Parameter]()
     for stage in reversed(find_stages(classifier.model, LONE_CONTAINER_SHARE)):
         found = [*stage, *found]

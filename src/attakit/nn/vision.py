@@ -1,4 +1,4 @@
-"""The optional vision packages, imported in one place and made to work beside a CPU-only torch."""
+"""The optional vision packages, imported in one place so that they work with a CPU-only torch."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _declared: list[torch.library.Library] = []
 
 
 def import_torchvision() -> ModuleType:
-    """Import torchvision, also where its compiled part does not fit the installed torch.
+    """Import torchvision, even if its compiled part does not fit the installed torch.
 
-    The torchvision that package indexes offer first is built for CUDA. Beside a CPU-only torch its
-    compiled operators do not load, and the import dies on the first of them. Models and transforms
-    need none, so declaring their names is enough. Box operators stay unusable.
+    The default torchvision of package indexes is built for CUDA. With a CPU-only torch its compiled
+    operators do not load, and the import fails on the first of them. Models and transforms need
+    none, so declaring their names is enough. Box operators stay unusable.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _forget(package: str) -> None:
-    """Drop what a failed import left behind, so that the next one starts afresh."""
+    """Remove what a failed import left behind, so that the next one starts clean."""
     for name in list(sys.modules):
         if name.partition(".")[0] == package:
             del sys.modules[name]

@@ -1,4 +1,4 @@
-"""Reading files of tensors that may come from anywhere, without running what is in them."""
+"""Read tensor files from any source, without running code in them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from attakit.errors import ModelError
 
 PICKLE_ENDINGS = (".pt", ".pth", ".bin", ".ckpt")
 _NESTS = ("state_dict", "model", "model_state_dict")
-# How torch says that a pickle wants to build more than tensors.
+# torch's message if a pickle would build more than tensors.
 _UNSAFE = ("unsupported global", "unsupported class")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors in a file, by name.
+    """Return the tensors in a file, by name.
 
     >>> read_tensors(Path("nowhere.safetensors"))
     Traceback (most recent call last):
@@ -30,16 +30,16 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """
     if not path.is_file():
         raise ModelError(
-            f"load_weights: there is no file {path}. Check the path; it counts from the folder you "
-            f"are in."
+            f"load_weights: there is no file {path}. Check the path. It is relative to the current "
+            "folder."
         )
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
     if path.suffix in PICKLE_ENDINGS:
         return _read_pickle(path)
     raise ModelError(
-        f"load_weights: cannot tell the kind of {path.name!r} by its ending. Known endings: "
-        f".safetensors, {', '.join(PICKLE_ENDINGS)}."
+        f"load_weights: cannot derive the file format from the ending of {path.name!r}. Known "
+        f"endings: .safetensors, {', '.join(PICKLE_ENDINGS)}."
     )
 
 
@@ -57,7 +57,7 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
         if any(words in str(error).lower() for words in _UNSAFE):
             raise ModelError(
                 f"load_weights: {path} holds more than tensors, and opening it could run foreign "
-                f"code. If you trust it, load it yourself and save model.state_dict() alone."
+                "code. If you trust it, load it yourself and save only model.state_dict()."
             ) from error
         raise _unreadable(path, "torch", error) from error
     except Exception as error:  # damaged pickles raise almost anything
@@ -76,7 +76,7 @@ def _find_state(path: Path, content: object) -> dict[str, Tensor]:
         if tensors and len(tensors) == len(content):
             return tensors
     raise ModelError(
-        f"load_weights: {path} holds no state dict (names with tensors), neither alone nor under "
+        f"load_weights: {path} holds no state dict (names with tensors), directly or under "
         f"{' or '.join(_NESTS)}. Save model.state_dict()."
     )
 
@@ -85,5 +85,5 @@ def _unreadable(path: Path, kind: str, error: Exception) -> ModelError:
     first_line = (str(error).splitlines() or [type(error).__name__])[0]
     return ModelError(
         f"load_weights: {path} is not a readable {kind} file ({first_line}). It may be truncated, "
-        f"a text page saved under this name, or of another format: fetch or save it again."
+        "a web page saved under this name, or in another format. Download or save it again."
     )

@@ -1,4 +1,4 @@
-"""Weights in files: loaded without running any code, saved all or nothing."""
+"""Weights in files: loaded without running any code, saved atomically."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _HASH_LENGTH = 16
 def load_weights(
     module: nn.Module, path: Path | str, *, allow_new_head: bool = False
 ) -> tuple[str, ...]:
-    """Load a file of weights into a module, all or nothing, and name what the file did not hold.
+    """Load weights into a module, all or nothing, and return the names that the file lacks.
 
     Parameters
     ----------
     module
-        Changed in place; numbers are cast to its types.
+        The module, changed in place. Numbers are cast to its types.
     path
-        A .safetensors file, or a .pt, .pth, .bin or .ckpt file with nothing but tensors in it: a
-        state dict, alone or under "state_dict" or "model".
+        A .safetensors file, or a .pt, .pth, .bin or .ckpt file with only tensors in it: a state
+        dict, directly or under "state_dict" or "model".
     allow_new_head
-        Whether the last linear layer may be missing or have another shape in the file, as in
-        fine-tuning for other classes. It then stays as it is.
+        True if the last linear layer may be missing or have another shape in the file, as in
+        fine-tuning for other classes. It then stays unchanged.
     """
     module = _unwrapped(module)
     own = module.state_dict()
@@ -52,7 +52,7 @@ def load_weights(
 def save_weights(module: nn.Module, path: Path | str, *, sync: bool = False) -> None:
     """Save a module's weights as safetensors. A crash leaves the old file or the new, never half.
 
-    With `sync`, the file is on disk when this returns: it survives a loss of power.
+    With `sync`, the file is on disk when this returns, and survives a power cut.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def save_tensors(
     sync: bool = False,
     metadata: dict[str, str] | None = None,
 ) -> None:
-    """Save tensors by name as safetensors, all or nothing, with metadata if there is any."""
+    """Save tensors by name as safetensors, atomically, with metadata if there is any."""
     make_room(path)
     # Copies, because safetensors refuses tensors that share memory (tied weights).
     copies = {
@@ -87,7 +87,7 @@ def save_tensors(
 
 
 def make_room(path: Path) -> None:
-    """Make the folder that weights will go to, or say why they cannot: before a long training."""
+    """Create the folder for weights, or raise an error before a long training."""
     if path.suffix != ".safetensors":
         raise ModelError(
             f"save_weights: weights are saved as safetensors, got the file name {path.name!r}. "
@@ -100,7 +100,7 @@ def make_room(path: Path) -> None:
 
 
 def weights_hash(module: nn.Module) -> str:
-    """A short name for a module's weights: equal weights, and no others, have equal names.
+    """Return a short name for a module's weights. Only equal weights have equal names.
 
     Examples
     --------
@@ -117,12 +117,12 @@ def weights_hash(module: nn.Module) -> str:
 
 def _unwritable(path: Path, error: Exception) -> ModelError:
     return ModelError(
-        f"save_weights: {path} cannot be written ({error}). Make room there or choose another file."
+        f"save_weights: {path} cannot be written ({error}). Free some space or choose another file."
     )
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:
-    """The caller's model, so that files fit it with and without a Classifier around it."""
+    """Return the caller's model, so that files fit it with and without a Classifier around it."""
     return module.model if isinstance(module, Classifier) else module
 
 
@@ -138,7 +138,7 @@ def _match_prefix(found: dict[str, Tensor], own: Mapping[str, Tensor]) -> dict[s
 def _new_head(
     module: nn.Module, own: Mapping[str, Tensor], found: Mapping[str, Tensor]
 ) -> tuple[str, ...]:
-    """Names of the last linear layer's tensors, if the file lacks any or has other shapes."""
+    """Return the names of the last linear layer's tensors, if the file's do not fit."""
     linear = [name for name, layer in module.named_modules() if isinstance(layer, nn.Linear)]
     if not linear:
         return ()

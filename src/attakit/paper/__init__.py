@@ -1,4 +1,4 @@
-"""What reproduces the paper: theory, validation experiments, its numbers, layouts and analysis."""
+"""Code to reproduce the paper: theory, validation experiments, numbers, layouts and analysis."""
 
 from attakit.paper.analysis.analysis_page import write_analysis
 from attakit.paper.analysis.analysis_records import Analysis, StepAnalysis

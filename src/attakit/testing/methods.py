@@ -9,21 +9,17 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from attakit.errors import ModelError, StateError
-from attakit.methods.asking import AskingMethod
+from attakit.errors import ModelError
 from attakit.protocols import Asks, Method, ShowsModel
 from attakit.queries import Allowance, Answer, Query
 from attakit.records import Batch, Step
-from attakit.store.tensor_file import load_state, save_state
+from attakit.testing.states import same_state, saved_and_loaded
 from attakit.testing.tiny import CLASSES, global_randomness, tiny_batch, tiny_classifier
+from attakit.testing.yes_no import check_resume_between_yes_no_answers, check_yes_no_questions
 
 Factory = Callable[[nn.Module], Method]
 
@@ -170,27 +166,6 @@ def check_learning_takes_what_is_no_label(factory: Factory) -> None:
     assert bool(logits.isfinite().all()), "answers that are not labels gave infinite logits"
 
 
-def check_yes_no_questions(factory: Factory) -> None:
-    """A method that can ask yes/no questions proposes what it predicts, and can be resumed."""
-    method, resumed = factory(tiny_classifier()), factory(tiny_classifier())
-    if not isinstance(method, AskingMethod) or not isinstance(resumed, AskingMethod):
-        return
-    method.question = resumed.question = "yes_no"
-    batch = tiny_batch()
-    step = method.step(batch, Allowance(0, yes_no=4))
-    predicted = step.prediction.logits.argmax(dim=1).tolist()
-    wanted = [predicted[batch.samples.index(query.sample)] for query in step.queries]
-    proposed = [query.proposed for query in step.queries]
-    assert len(proposed) <= 4, f"{len(proposed)} yes/no questions were asked, 4 were allowed"
-    assert proposed == wanted, f"classes {proposed} were proposed where {wanted} were predicted"
-    method.learn([])  # answers come later
-    resumed.load_state_dict(_saved_and_loaded(method.state_dict()))
-    same = same_state(method.waiting.state_dict(), resumed.waiting.state_dict())
-    assert same, "open yes/no questions were lost when the run was resumed"
-    resumed.learn([Answer.knowing(query, 0, "check") for query in step.queries])
-    assert len(resumed.waiting) == 0, "answers to yes/no questions did not settle them"
-
-
 def check_resumed_run_equals_unbroken(factory: Factory) -> None:
     unbroken, broken = factory(tiny_classifier()), factory(tiny_classifier())
     batches = [tiny_batch(number) for number in range(4)]
@@ -198,7 +173,7 @@ def check_resumed_run_equals_unbroken(factory: Factory) -> None:
         _turn(unbroken, batch)
         _turn(broken, batch)
     resumed = factory(tiny_classifier())
-    resumed.load_state_dict(_saved_and_loaded(broken.state_dict()))
+    resumed.load_state_dict(saved_and_loaded(broken.state_dict()))
     for batch in batches[2:]:
         one, other = _turn(unbroken, batch), _turn(resumed, batch)
         assert torch.equal(one.prediction.logits, other.prediction.logits), "resumed run differs"
@@ -258,6 +233,7 @@ CHECKS: tuple[Callable[[Factory], None], ...] = (
     check_learning_takes_any_answers,
     check_learning_takes_what_is_no_label,
     check_yes_no_questions,
+    check_resume_between_yes_no_answers,
     check_resumed_run_equals_unbroken,
     check_global_randomness_is_left_alone,
     check_odd_batches,
@@ -269,30 +245,6 @@ CHECKS: tuple[Callable[[Factory], None], ...] = (
 def answers_to(queries: Iterable[Query]) -> list[Answer]:
     """Return a fixed label for every query."""
     return [Answer(query, sum(query.sample.encode()) % CLASSES, "check") for query in queries]
-
-
-def same_state(one: Any, other: Any) -> bool:
-    """True if two nested states are equal, tensors bit for bit."""
-    if isinstance(one, Tensor):
-        return isinstance(other, Tensor) and torch.equal(one, other)
-    if isinstance(one, np.ndarray):
-        return bool(np.array_equal(one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same_state(one[key], other[key]) for key in one)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(same_state, one, other))
-    return bool(one == other)
-
-
-def _saved_and_loaded(state: dict[str, Any]) -> Any:
-    try:
-        with TemporaryDirectory() as folder:
-            save_state(Path(folder, "state.safetensors"), state)
-            return load_state(Path(folder, "state.safetensors"))
-    except StateError as error:
-        raise AssertionError(
-            "state_dict holds more than tensors, numbers, strings, lists and dictionaries"
-        ) from error
 
 
 def _turn(method: Method, batch: Batch) -> Step:

@@ -19,7 +19,7 @@ Hedge = float | Literal["auto"]
 
 USUAL_PENALTY = 1 / 144
 _OTHERS = tuple(USUAL_PENALTY * factor for factor in (16.0, 4.0, 0.25))
-_ENOUGH = 30  # anchors before cross-validation says more than experience does
+_ENOUGH = 30  # anchors before cross-validation is more reliable than the default
 _ENOUGH_TO_HEDGE = 10
 _TOLERANCE = 1e-2  # of the slope: less changes no answer
 _GROWTH = 1.5  # cross-validate again when there are this many times the anchors
@@ -28,13 +28,13 @@ _SAVED = ("weights", "coefficients", "penalty", "chosen_at", "hedge", "hedged_at
 
 
 class ResidualHead:
-    """Keeps the weights of a head, and fits them to anchors in milliseconds.
+    """Stores the weights of a head, and fits them to anchors in milliseconds.
 
     Parameters
     ----------
     penalty
         How strongly the head is held to the network's answer. "auto" is 1/144, unless
-        cross-validation speaks for another one once there are 30 anchors.
+        cross-validation prefers another one when there are 30 anchors.
     hedge
         Share of the network's own answer in the prediction, 0 to 1. "auto" is 0.3, and follows
         cross-validation once there are 10 anchors.
@@ -58,19 +58,19 @@ class ResidualHead:
         if hedge != "auto":
             check_range("ResidualHead", "hedge", hedge, at_least=0, at_most=1)
         self.penalty = USUAL_PENALTY if penalty == "auto" else float(penalty)
-        self.chosen_at = 0  # anchors when the penalty was chosen last
+        self.chosen_at = 0  # number of anchors when the penalty was last chosen
         self.hedge = USUAL_HEDGE if hedge == "auto" else float(hedge)
         self.hedged_at = 0  # anchors when the share of the network was found last
         self.weights: Tensor | None = None
-        self.coefficients: Tensor | None = None  # of the anchors, for the next fit to begin with
+        self.coefficients: Tensor | None = None  # of the anchors, as a start for the next fit
 
     @property
     def dimension(self) -> int:
-        """Weights per class, the bias among them: the VC dimension of the head. 0 without one."""
+        """Weights per class, including the bias: the VC dimension of the head. 0 without one."""
         return 0 if self.weights is None else len(self.weights)
 
     def fit(self, rows: LabelledRows) -> None:
-        """Fit the head to anchors, starting from the weights it has."""
+        """Fit the head to anchors, starting from its current weights."""
         if len(rows) == 0:
             self.weights = self.coefficients = None
             return
@@ -98,7 +98,7 @@ class ResidualHead:
             self.hedged_at = len(rows)
 
     def refit(self, rows: LabelledRows) -> None:
-        """Fit to anchors as if nothing had been learned before, for when some were forgotten."""
+        """Fit to anchors from scratch, because some were forgotten."""
         self.weights = self.coefficients = None
         if self.finds_penalty:
             self.penalty, self.chosen_at = USUAL_PENALTY, 0
@@ -107,11 +107,11 @@ class ResidualHead:
         self.fit(rows)
 
     def logits(self, features: Tensor, offsets: Tensor) -> Tensor:
-        """The head's logits; without anchors they are the network's."""
+        """Return the head's logits; without anchors they are the network's."""
         return offsets if self.weights is None else head_logits(features, offsets, self.weights)
 
     def chances(self, features: Tensor, offsets: Tensor) -> Tensor:
-        """Probabilities: the head's, with a share of the network's own."""
+        """Return probabilities: the head's, with a share of the network's own."""
         own = offsets.softmax(dim=1)
         if self.weights is None:
             return own
@@ -133,7 +133,7 @@ def _is_automatic(name: str, value: float | str) -> bool:
 
 
 def weighted_targets(rows: LabelledRows) -> Targets:
-    """What people said about rows. A row counts for as many samples as it stands for."""
+    """Return what people said about rows. A row counts for as many samples as it represents."""
     if rows.targets is None:
         return Targets.of_labels(rows.labels, rows.logits.shape[1], rows.weights)
     said = rows.targets

@@ -1,4 +1,4 @@
-"""How much of the network's own answer a prediction should keep beside the head's."""
+"""How much of the network's own answer a prediction should keep next to the head's."""
 
 from __future__ import annotations
 

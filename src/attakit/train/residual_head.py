@@ -1,7 +1,7 @@
 """A small convex classifier on top of a frozen network's logits.
 
-The head is a multinomial logistic regression on features. The network's logits are its offset, so
-that without anchors, or with a very strong penalty, it answers exactly as the network does.
+The head is a multinomial logistic regression on features. The network's logits are its offset. So
+without anchors, or with a very strong penalty, it answers exactly like the network.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attakit.train.likelihood import Likelihood
 from attakit.train.newton import Array, DualProblem
 
 _TOLERANCE = 1e-6
-_APART = 1e-9  # by which copies of a row differ, so that each has coefficients of its own
+_APART = 1e-9  # copies of a row differ by this, so that each has its own coefficients
 _ROUGH = 3e-2  # for cross-validation, where only the comparison counts
 
 
@@ -32,7 +32,7 @@ def fit_head(features: Tensor, offsets: Tensor, targets: Targets, *, penalty: fl
     ----------
     features
         One row per labelled sample.
-    offsets
+    The network's logits for the same samples.
         The network's logits of the same samples.
     targets
         What people said about them.
@@ -61,17 +61,17 @@ def fit_coefficients(
     start: Tensor | None = None,
     tolerance: float = _TOLERANCE,
 ) -> Tensor:
-    """As `fit_head`, but return the weights as one coefficient per row and class.
+    """Like `fit_head`, but return the weights as one coefficient per row and class.
 
     Parameters
     ----------
     features, offsets, targets, penalty
         As in `fit_head`.
     start
-        Coefficients of the first rows to begin with, for example those of the last fit. They only
-        save time: the result does not depend on them, up to the tolerance.
+        Initial coefficients of the first rows, for example those of the last fit. They only save
+        time: the result does not depend on them, up to the tolerance.
     tolerance
-        Length of the slope in the weights at the end.
+        Length of the gradient in the weights at the end.
     """
     check_range("fit_head", "penalty", penalty, above=0)
     gram, fixed = _gram(features, offsets), _array(offsets)
@@ -85,7 +85,7 @@ def fit_coefficients(
 
 
 def weights_of(features: Tensor, coefficients: Tensor) -> Tensor:
-    """Weights of a head, the bias last, from coefficients of the rows that it was fitted to."""
+    """Return the weights of a head, the bias last, from coefficients of its rows."""
     bias = coefficients.sum(dim=0, keepdim=True)
     return torch.cat([features.detach().to(coefficients).T @ coefficients, bias])
 
@@ -99,22 +99,22 @@ def choose_penalty(
     others: Sequence[float],
     folds: int = 5,
 ) -> float:
-    """The penalty with the best likelihood of held-out anchors, by cross-validation.
+    """Return the penalty with the best likelihood of held-out anchors, by cross-validation.
 
-    Few anchors say little, and they are not a fair sample: people are asked about unsure ones. So
-    the usual penalty stays unless the best one beats it by more than two standard errors. Fold
-    numbers go round in the order of the rows, so the result depends on the arguments alone.
+    Few anchors say little, and they are not a fair sample: people are asked about uncertain ones.
+    So the usual penalty stays unless the best one beats it by more than two standard errors. Folds
+    follow the order of the rows, so the result depends only on the arguments.
 
     Parameters
     ----------
     features, offsets, targets
         As in `fit_head`.
     usual
-        The penalty to take where cross-validation does not clearly speak for another.
+        The penalty to use unless cross-validation clearly prefers another.
     others
         Penalties to compare it with.
     folds
-        Parts; each is held out once.
+        Number of folds; each is held out once.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def held_out_logits(
 
 
 def _gram(features: Tensor, offsets: Tensor) -> Array:
-    """Inner products of the rows, each with a 1 for the bias."""
+    """Return the inner products of the rows, each with a 1 for the bias."""
     rows = _array(features)
     found: Array = rows @ rows.T + 1
     found[np.diag_indices_from(found)] *= 1 + _APART

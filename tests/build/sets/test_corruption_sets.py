@@ -205,7 +205,7 @@ def test_a_made_set_may_have_one_of_its_corruptions_or_clean_images_as_source(ma
 def test_a_set_that_is_not_finished_is_told(made):
     (made / "contrast/5/dog/2.png").unlink()
 
-    with pytest.raises(StreamError, match=r"of 4 images, contrast has 3\. Start `attakit corrupt`"):
+    with pytest.raises(StreamError, match=r"of 4 images, contrast has 3\. Run `attakit corrupt`"):
         load_made(made)
 
 

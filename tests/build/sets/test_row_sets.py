@@ -97,7 +97,7 @@ def test_missing_values_are_refused_or_filled(folder):
         ({"source": None}, "stream.source is missing"),
         ({"source": "nord"}, "Unknown domain 'nord'. Did you mean 'north'"),
         ({"targets": ["north"]}, "'north' is the source"),
-        ({"targets": ["south", "south"]}, "stream.targets must be names that differ"),
+        ({"targets": ["south", "south"]}, "stream.targets must be different names"),
         ({"fill": "mean"}, "unknown setting stream.table.fill"),
     ],
 )

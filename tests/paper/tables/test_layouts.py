@@ -234,7 +234,7 @@ def test_the_conditions_are_told(make_comparison):
     assert "Batch sizes differ: 100 (SimATTA); 16 (Tent (steps=1))." in told
     assert "before the method learns" in told
     assert "Labels used: 250 of 300 (SimATTA); 450 of 500 (SimATTA); 0 (Tent (steps=1))." in told
-    assert "table 2 of the paper" in told
+    assert "the paper's table 2" in told
     assert "P: photo, A: art_painting" in told
     assert "Each figure is from 2 runs." in told
 
@@ -328,7 +328,7 @@ def test_layouts_of_streams_leave_pools_out_and_say_so(make_suite_run, layout):
 
     assert "CLUE" not in render_tables([table])
     assert "Left out: 2 runs over a pool; the layout ada shows them." in notes(table)
-    with pytest.raises(SettingError, match=r"all of the 2 runs given are over a pool.*'ada'"):
+    with pytest.raises(SettingError, match=r"all 2 runs are over a pool.*'ada'"):
         lay_out(layout, pools)
 
 

@@ -211,7 +211,7 @@ def test_farther_domains_raise_the_bound():
         ({"domain": 2}, "domain must be at least 0 and at most 1, got 2"),
         ({"distances": [0.5]}, "distances must hold one per domain, got shape"),
         ({"distances": [0.5, 2.5]}, "distances must be between 0 and 2"),
-        ({"shares": [1.0, 0.0]}, "without samples cannot carry weight"),
+        ({"shares": [1.0, 0.0]}, "without samples cannot have a weight"),
         ({"best_error": 1.5}, "best_error must be between 0 and 1"),
         ({"delta": 1.0}, "delta must be greater than 0 and less than 1"),
         ({"form": "printed"}, "form must be one of paper, proved"),

@@ -43,7 +43,7 @@ def test_every_kind_is_trained_on_in_both_ways(testbed, tmp_path):
 
 
 def test_samples_that_would_overlap_are_refused(testbed, tmp_path):
-    with pytest.raises(SettingError, match="Take at most 1668"):
+    with pytest.raises(SettingError, match="Use at most 1668"):
         compare_entropy_sets(
             testbed, tmp_path / "x.jsonl", settings=EntropySettings(), fitting=QUICK, workers=0
         )

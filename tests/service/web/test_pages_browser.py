@@ -220,7 +220,7 @@ def test_a_name_is_asked_once_on_an_open_server(site, visit):
 
 def test_the_dashboard_updates_by_itself(site, visit):
     page = visit("/")
-    page.get_by_role("heading", name="Nothing has come in yet").wait_for()
+    page.get_by_role("heading", name="No data yet").wait_for()
 
     (question,) = site.ask(1)
 

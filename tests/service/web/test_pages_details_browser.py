@@ -186,5 +186,5 @@ def test_a_version_without_weights_cannot_be_brought_back(site, visit):
 
     page = visit("/")
 
-    page.locator("[data-version='1']", has_text="weights no longer kept").wait_for()
+    page.locator("[data-version='1']", has_text="weights no longer stored").wait_for()
     assert page.locator("[data-version='1'] button").count() == 0

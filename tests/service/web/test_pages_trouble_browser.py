@@ -146,7 +146,7 @@ def test_an_undo_that_comes_too_late_is_told(start_site, visit):
     page.keyboard.press("u")
     mend()
 
-    page.locator("#notice", has_text="can no longer be taken back: it counts").wait_for()
+    page.locator("#notice", has_text="can no longer be undone: it counts").wait_for()
     assert site.said(question) == [("label", 0)]
 
 

@@ -1,4 +1,4 @@
-"""The page of an analysis: the same charts as the report, about weights, distances and bounds."""
+"""The page of an analysis: charts of weights, distances and bounds."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def write_analysis(analysis: Analysis, path: Path) -> None:
 
 
 def render_analysis(analysis: Analysis) -> str:
-    """Make the page's text."""
+    """Render the page."""
     loader = PackageLoader("attakit.paper")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     curves = {name: _curves(analysis, readers) for name, readers in CHARTS.items()}
-    # The script of the report draws all charts; it looks for these names.
+    # The report's script draws all charts, and looks for these names.
     data: dict[str, Any] = {
         "curves": curves,
         "bands": [],

@@ -1,4 +1,4 @@
-"""What an analysis holds: distances, steps, and the run as a whole."""
+"""The records of an analysis: distances, steps, and the whole run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from attakit.paper.theory.divergence import Divergence, Hypotheses
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """Estimated HΔH-distances at a step; None where a set is missing or too small."""
+    """Estimated HΔH-distances at a step; None if a set is missing or too small."""
 
-    # d(D_S, U), with as many samples of the stream as D_l has, so that it compares to d(D_S, D_l).
+    # d(D_S, U), with the same number of stream samples as D_l has, so that it compares to d(D_S,
+    # D_l).
     source_stream: Divergence | None = None
     source_low: Divergence | None = None  # d(D_S, D_l), to the source-like anchors
     source_high: Divergence | None = None  # d(D_S, D_h), to the labelled anchors
@@ -20,7 +21,7 @@ class Distances:
 
 @dataclass(frozen=True, slots=True)
 class StepAnalysis:
-    """One step of a run as the theory sees it; None where it cannot be known."""
+    """The theory's numbers for one step of a run; None if unknown."""
 
     step: int
     samples: int  # of the stream, up to the step
@@ -40,7 +41,7 @@ class StepAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A run as the theory sees it."""
+    """The theory's numbers for a run."""
 
     label: str
     is_finished: bool

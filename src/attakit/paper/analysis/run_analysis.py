@@ -1,4 +1,4 @@
-"""What the theory makes of a run: weights, divergences and bounds, step by step."""
+"""Apply the theory to a run: weights, divergences and bounds, step by step."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from attakit.train.weighting import Weighting
 
 DELTA = 0.05
 MAX_STEPS = 12
-_FEWEST_ROWS = 10  # a distance between smaller sets says nothing
-_MOST_ROWS = 1000  # of a set, to keep an analysis within seconds
+_FEWEST_ROWS = 10  # a distance between smaller sets means nothing
+_MOST_ROWS = 1000  # per set, so that an analysis takes seconds
 
-StepsCallback = Callable[[int, int], None]  # steps done, steps in all
+StepsCallback = Callable[[int, int], None]  # steps done, all steps
 
 
 def analyse_run(
@@ -43,17 +43,17 @@ def analyse_run(
     Parameters
     ----------
     folder
-        Of the run.
+        The folder of the run.
     hypotheses
         Class of the domain discriminators: "linear" or "network".
     max_steps
-        Steps to analyse, spread over those that have features, or over all where none has.
+        Number of steps to analyse, spread over those with features, or over all if none has.
     dimension
         VC dimension d of the bounds; by default that of a linear layer on the features.
     seed
-        Of the estimates.
+        Seed of the estimates.
     progress
-        Called with (steps done, steps in all).
+        Called with (steps done, all steps).
     """
     check_count("analyse_run", "max_steps", max_steps)
     if dimension is not None:
@@ -62,11 +62,11 @@ def analyse_run(
     if run.experiment.get("pool") is not None:
         raise SettingError(
             f"The run in {folder} went through a pool in rounds. It has no source-like samples and "
-            f"no stream, so there is nothing to weigh; analyse a run along a stream."
+            "no stream, so there is nothing to weigh. Analyse a run along a stream."
         )
     if not run.steps:
         raise SettingError(f"The run in {folder} has no step yet. Try again a little later.")
-    # A live run writes the two files one after the other: only steps in both are whole.
+    # A live run writes the two files one after the other: only steps in both are complete.
     known = [place for place, line in enumerate(run.steps) if line["step"] in features.steps]
     places = spread(known or range(len(run.steps)), max_steps)
     linear = _linear_dimension(features)
@@ -90,7 +90,7 @@ def analyse_run(
 
 
 def complexity_of(run: RunRecord) -> float:
-    """c₁²d as the run's weighting has it."""
+    """Return c₁²d of the run's weighting."""
     table: Any = run.experiment
     for name in ("method", "trainer", "weighting", "complexity"):
         table = table.get(name) if isinstance(table, Mapping) else None
@@ -125,9 +125,9 @@ def _distances(features: FeatureRecord, step: int, hypotheses: Hypotheses, seed:
 
 
 def _as_many(stream: Array | None, low: Array | None, seed: int) -> Array | None:
-    """As many samples of the stream as there are source-like ones, where there are enough.
+    """Return as many samples of the stream as there are source-like ones, if there are enough.
 
-    A discriminator finds less in fewer samples. Only sets of one size can be compared.
+    A discriminator finds less in fewer samples, so only sets of equal size can be compared.
     """
     if stream is None or low is None or not _FEWEST_ROWS <= len(low) < len(stream):
         return stream
@@ -159,10 +159,10 @@ def _analysed(
 
 
 def _anchor_numbers(run: RunRecord, place: int) -> dict[str, float]:
-    """What training last said of its anchors, at a step or before it.
+    """Return the latest numbers about the anchors, at a step or before it.
 
-    A head that is fitted to labelled anchors alone has no source-like ones: their share and their
-    weight are 0. It says how many features it has, which is its dimension.
+    A head that is fitted to labelled anchors alone has no source-like ones: their share and weight
+    are 0. It reports its number of features, which is its dimension.
     """
     said = (line.get("training") or {} for line in reversed(run.steps[: place + 1]))
     numbers = dict(next((one for one in said if {"low_share", "dimension"} & one.keys()), {}))
@@ -178,7 +178,7 @@ def _bounds(
     complexity: float,
     dimension: float | None,
 ) -> dict[str, float | None]:
-    """w₀*, the bound that it minimises, and the bounds with every constant of the paper.
+    """Return w₀*, the bound that it minimises, and the paper's bounds with every constant.
 
     All but the first are at the weight that was used.
     """
@@ -208,7 +208,7 @@ def _bounds(
 
 
 def term(distance: Divergence, dimension: float) -> float:
-    """A for an estimated distance; γ, which is unknown, is left out."""
+    """Return A for an estimated distance, without the unknown γ."""
     return float(
         divergence_term(
             distance.value, unlabelled=min(distance.samples), dimension=dimension, delta=DELTA
@@ -225,7 +225,7 @@ def _finite(bound: FloatArray) -> float | None:
 
 
 def _last_source_accuracy(run: RunRecord, place: int) -> float | None:
-    """On held-out source samples, at the step or the last time before that it was measured."""
+    """Return the accuracy on held-out source samples, last measured at or before the step."""
     lines: Sequence[Mapping[str, Any]] = [run.before, *run.steps[: place + 1]]
     known = [line["source_accuracy"] for line in lines if line.get("source_accuracy") is not None]
     return known[-1] if known else None

@@ -9,11 +9,11 @@ from attakit.paper.analysis.run_analysis import term
 from attakit.paper.theory.divergence import Divergence
 from attakit.paper.theory.terms import gap_term
 
-_MOST_ERROR = 1.0  # a bound above it is true of any model
+_MOST_ERROR = 1.0  # a bound above it holds for any model
 
 
 def verdicts(analysis: Analysis) -> list[str]:
-    """What the last analysed step says, one sentence each."""
+    """Describe the last analysed step, one sentence each."""
     last = analysis.steps[-1]
     lines = [
         *_about_source_like(analysis),
@@ -29,9 +29,9 @@ def verdicts(analysis: Analysis) -> list[str]:
 
 
 def is_source_like(distances: Distances) -> str | None:
-    """Whether d(D_S, D_l) < d(D_S, U), the condition of Corollary 4: yes, no or unclear.
+    """Return whether d(D_S, D_l) < d(D_S, U), the condition of Corollary 4: yes, no or unclear.
 
-    Unclear where the two intervals overlap.
+    Unclear if the two intervals overlap.
     """
     low, stream = distances.source_low, distances.source_stream
     if low is None or stream is None:
@@ -103,7 +103,7 @@ def _in_full(name: str, bound: float | None, error: float | None, parts: str) ->
 
 
 def _parts(analysis: Analysis, step: StepAnalysis) -> str:
-    """Where the bound on the target error comes from."""
+    """Explain where the bound on the target error comes from."""
     distance, size = step.distances.low_stream, step.dimension
     if size is not None and step.low_count == 0:
         needed = _labels_needed(size, analysis.delta)
@@ -124,7 +124,7 @@ def _parts(analysis: Analysis, step: StepAnalysis) -> str:
 
 
 def _labels_needed(dimension: float, delta: float) -> int:
-    """How many labels it takes until the bound on the target error is below 1.
+    """Return how many labels bring the bound on the target error below 1.
 
     >>> _labels_needed(10, 0.05)
     115

@@ -1,4 +1,4 @@
-"""The paper's complete results: what a method knew of every domain after each segment."""
+"""The paper's complete results: accuracy on every domain after each segment."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def _result_table(data_set: str, entrant: Entrant, entrants: Sequence[Entrant]) 
 
 
 def _table(data_set: str, entrant: Entrant) -> PaperTable | None:
-    """The paper's table for a method, whose budget may be part of its name."""
+    """Return the paper's table for a method, whose budget may be part of its name."""
     names = (entrant.label, f"{entrant.label} (B ≤ {entrant.budget})")
     found = (find_table("complete", data_set, name) for name in names)
     return next((table for table in found if table is not None), None)
 
 
 def _rows(entrant: Entrant, table: PaperTable | None) -> dict[str, str]:
-    """What each row reads, and its title."""
+    """Return what each row reads, and its title."""
     letter = table.source if table is not None and table.source else "source"
     rows = {"current": "current", "labels": "labels"}
     moments = [_known(run, segment) for run in entrant.all_runs for segment in run.segments]
@@ -93,7 +93,7 @@ def _printed(table: PaperTable | None, row: str, order: str, segment: str) -> Pa
 
 
 def _read(run: RunRecord, row: str, segment: str) -> float | None:
-    """A figure of a run at the end of a segment, or before the first step."""
+    """Return a number of a run at the end of a segment, or before the first step."""
     if row == "current":
         return None if segment == BEFORE else final("segments", segment)(run)
     result = run.before if segment == BEFORE else _known(run, segment)
@@ -108,7 +108,7 @@ def _read(run: RunRecord, row: str, segment: str) -> float | None:
 
 
 def _known(run: RunRecord, segment: str) -> Mapping[str, Any]:
-    """What is known at the end of a segment; at the end of the stream also what the end says."""
+    """Return the numbers at the end of a segment; at the end of the stream also the final ones."""
     members = [n for n, step in enumerate(run.steps) if segment in (step.get("segments") or {})]
     if not members:
         return {}

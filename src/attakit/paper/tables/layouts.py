@@ -56,9 +56,9 @@ _TIMED = ("noise", "blur")  # the paper times these corruptions only
 
 
 def lay_out(name: str, runs: Sequence[RunRecord]) -> list[ResultTable]:
-    """Fill one of the paper's layouts with runs: a table per data set and way to make its stream.
+    """Fill one of the paper's layouts with runs: a table per data set and kind of stream.
 
-    The orders of a stream stand side by side. Layouts of streams leave runs over a pool out.
+    The stream orders are next to each other. Layouts of streams exclude pool runs.
 
     >>> end = {"stream_accuracy": 80.0, "segments": {"sketch": 80.0}, "labels": 0}
     >>> experiment = {"label": "EATA", "stream": {"name": "pacs"}}
@@ -85,7 +85,7 @@ def lay_out(name: str, runs: Sequence[RunRecord]) -> list[ResultTable]:
 
 
 def _bought(runs: Sequence[RunRecord]) -> Iterator[str]:
-    """What the labels bought, for each order of the stream."""
+    """Describe what the labels bought, for each order of the stream."""
     orders = list(dict.fromkeys(order_of(run) for run in runs))
     for order in orders:
         sentence = labels_bought([run for run in runs if order_of(run) == order])
@@ -96,14 +96,14 @@ def _bought(runs: Sequence[RunRecord]) -> Iterator[str]:
 def _without_pools(
     layout: str, runs: Sequence[RunRecord]
 ) -> tuple[Sequence[RunRecord], tuple[str, ...]]:
-    """The runs that a layout shows, and a sentence about those that it does not."""
+    """Return the runs that a layout shows, and a note about the others."""
     pools = [run for run in runs if is_pool(run)]
     if layout == _OF_POOLS or not pools:
         return runs, ()
     if len(pools) == len(runs):
         raise SettingError(
-            f"The layout {layout!r} shows streams, but all of the {len(runs)} runs given are over "
-            f"a pool. Take the layout {_OF_POOLS!r}."
+            f"The layout {layout!r} shows streams, but all {len(runs)} runs are over a pool. Use "
+            f"the layout {_OF_POOLS!r}."
         )
     noun = "run" if len(pools) == 1 else "runs"
     note = f"Left out: {len(pools)} {noun} over a pool; the layout {_OF_POOLS} shows them."
@@ -158,7 +158,7 @@ def corruptions(data_set: str, entrants: Sequence[Entrant]) -> list[ResultTable]
     columns: list[Measure] = []
     for order in orders_of(entrants):
         names = segments_of(entrants, order)
-        # The paper streams brightness, its source, but leaves it out of its table and average.
+        # The paper streams brightness, its source, but not in its table and average.
         counted = [name for name in names if table is None or table.letter(name)] or names
         seconds, mean = printed_at("seconds"), mean_of("segments", counted)
         columns.append(new_measure(order, "", "s/10,000", seconds_per_images, seconds))
@@ -222,14 +222,14 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def check_layout(name: str) -> None:
-    """Raise `SettingError` unless there is such a layout: one of ours or one of the paper."""
+    """Raise `SettingError` unless the layout exists: one of ours or one of the paper's."""
     known = (PLAIN, PAIRED, LEADERBOARD, *LAYOUTS)
     if name not in known:
         raise unknown_name("layout", name, known)
 
 
 def check_suite(suite: Suite, where: str = "suite") -> None:
-    """Raise `SettingError` unless the layout and the paper's table that a suite names exist."""
+    """Raise `SettingError` unless the suite's layout and the paper's table exist."""
     try:
         check_layout(suite.layout)
         if suite.paper is not None and suite.paper not in paper_names():

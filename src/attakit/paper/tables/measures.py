@@ -1,4 +1,4 @@
-"""Rows and columns of the paper's layouts: where our figure and the paper's number come from."""
+"""Rows and columns of the paper's layouts: sources of our numbers and the paper's."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Measure:
     """
 
     column: TableColumn
-    read: RunReader  # our figure
-    order: str | None = None  # of the streams that count; None takes all
+    read: RunReader  # our number
+    order: str | None = None  # of the streams that count; None means all
     printed: Printed = _nothing  # the paper's number
     decimals: int = 1
 
     def cell(self, entrant: Entrant, table: PaperTable | None) -> TableCell:
-        """The cell of a method in this column."""
+        """Return the cell of a method in this column."""
         row = paper_row(entrant, table)
         paper = self.printed(table, row) if table is not None and row is not None else None
         runs = entrant.all_runs if self.order is None else entrant.runs.get(self.order, ())
@@ -47,7 +47,7 @@ class Measure:
 
 
 def mean_of(name: str, keys: Sequence[str]) -> RunReader:
-    """Reads the plain mean over domains or segments; None unless all are there."""
+    """Return a reader for the plain mean over domains or segments; None unless all are known."""
 
     def read(run: RunRecord) -> float | None:
         return mean_of_all(final(name, key)(run) for key in keys)
@@ -56,7 +56,7 @@ def mean_of(name: str, keys: Sequence[str]) -> RunReader:
 
 
 def printed_at(*columns: str) -> Printed:
-    """The paper's number in a column, or its mean over several columns."""
+    """Return the paper's number in a column, or its mean over several columns."""
 
     def printed(table: PaperTable, row: str) -> PaperNumber | None:
         numbers = [table.number(row, column) for column in columns]
@@ -69,7 +69,7 @@ def printed_at(*columns: str) -> Printed:
 
 
 def printed_labels(order: str) -> Printed:
-    """The labels that the paper says a row used on a stream."""
+    """Return the labels that a row used on a stream, according to the paper."""
 
     def printed(table: PaperTable, row: str) -> PaperNumber | None:
         counts = table.labels.get(row, ())
@@ -80,24 +80,24 @@ def printed_labels(order: str) -> Printed:
 
 
 def letter_of(table: PaperTable | None, domain: str) -> str:
-    """The paper's letter for a domain, or its own name where the paper has none."""
+    """Return the paper's letter for a domain, or the domain's name if there is none."""
     return (table.letter(domain) if table is not None else None) or domain
 
 
 def segments_of(entrants: Sequence[Entrant], order: str) -> list[str]:
-    """The segments of the streams of one order."""
+    """Return the segments of the streams of one order."""
     runs = [run for entrant in entrants for run in entrant.runs.get(order, ())]
     return list(dict.fromkeys(name for run in runs for name in run.segments))
 
 
 def targets_of(entrants: Sequence[Entrant]) -> list[str]:
-    """The domains that were scored after the stream."""
+    """Return the domains that were scored after the stream."""
     ends = [final_figures(run) for entrant in entrants for run in entrant.all_runs]
     return list(dict.fromkeys(name for end in ends for name in end.get("post_adaptation") or {}))
 
 
 def is_known(entrants: Sequence[Entrant], read: RunReader) -> bool:
-    """Whether any run has a figure."""
+    """True if any run has this number."""
     return any(read(run) is not None for entrant in entrants for run in entrant.all_runs)
 
 
@@ -109,7 +109,7 @@ def new_measure(
     printed: Printed = _nothing,
     decimals: int = 1,
 ) -> Measure:
-    """A column of accuracies during or after the stream; without a group, of what it cost."""
+    """Make a column of accuracies during or after the stream; without a group, of costs."""
     part = "" if order is None else stream_name(order)
     column = TableColumn(part, group, title, is_accuracy=bool(group))
     return Measure(column, read, order, printed, decimals)
@@ -118,7 +118,7 @@ def new_measure(
 def source_measures(
     entrants: Sequence[Entrant], table: PaperTable | None, order: str | None
 ) -> list[Measure]:
-    """Accuracy on the source: on all of it, as in the paper, and on what was never trained on."""
+    """Make columns of the source accuracy: on all of it, as in the paper, and held-out."""
     named = [setting(run, "stream", "source") for e in entrants for run in e.all_runs]
     own = next((name for name in named if name), None)
     letter = (table.source if table is not None else None) or own or "source"
@@ -136,7 +136,7 @@ def source_measures(
 def target_measures(
     entrants: Sequence[Entrant], table: PaperTable | None, order: str | None
 ) -> list[Measure]:
-    """Accuracy on each whole target domain, and their mean without the labelled samples."""
+    """Make columns of the accuracy on each target domain, and their mean without labels."""
     names = targets_of(entrants)
     columns = []
     for name in names:
@@ -156,7 +156,7 @@ def _printed_after(order: str | None, letter: str) -> Printed:
 def cost_measures(
     entrants: Sequence[Entrant], order: str | None, printed: Printed = _nothing
 ) -> list[Measure]:
-    """Labels used, seconds taken and, where it was measured, peak memory."""
+    """Make columns of labels, seconds and, if measured, peak memory."""
     return [
         new_measure(order, "", "labels", final("labels"), printed, decimals=0),
         new_measure(order, "", "seconds", final("seconds"), decimals=0),
@@ -165,17 +165,17 @@ def cost_measures(
 
 
 def memory_measures(entrants: Sequence[Entrant], order: str | None) -> list[Measure]:
-    """Peak memory of the process in megabytes, where any run knows it."""
+    """Make a column of the process's peak memory in megabytes, if any run knows it."""
     memory = final("peak_memory_mb")
     known = is_known(entrants, memory)
     return [new_measure(order, "", MEMORY_TITLE, memory, decimals=0)] if known else []
 
 
 def paper_row(entrant: Entrant, table: PaperTable | None) -> str | None:
-    """The paper's row for an entrant, by name.
+    """Return the paper's row for an entrant, by name.
 
-    Where a table says which rows had labels, a run with labels and a row without are not the same
-    method, nor the other way round: Tent and enhanced Tent are both called Tent.
+    If a table says which rows had labels, a run with labels does not match a row without, and vice
+    versa: Tent and enhanced Tent are both called Tent.
     """
     row = table.row_name(entrant.label, entrant.budget) if table is not None else None
     if table is None or row is None or not table.labels:
@@ -185,7 +185,7 @@ def paper_row(entrant: Entrant, table: PaperTable | None) -> str | None:
 
 
 def row_title(entrant: Entrant, table: PaperTable | None, *, with_budget: bool) -> str:
-    """The paper's name for an entrant, or its own name, with its budget if asked for."""
+    """Return the paper's name for an entrant, or its own, with its budget if requested."""
     known = paper_row(entrant, table)
     own = with_remark(entrant.label, f"B ≤ {entrant.budget}" * with_budget)
     return with_remark(known or own, entrant.variant)

@@ -45,6 +45,6 @@ def paper_note(table: PaperTable | None) -> list[str]:
     number = table.name.removeprefix("table-").partition("-")[0]
     whole = " Its source accuracy is over the whole source domain, trained on or not."
     return [
-        f"Rows “paper”: table {number} of the paper; means it does not print are ours."
+        f"Rows “paper”: the paper's table {number}; means it does not print are ours."
         + (whole if table.source else "")
     ]

@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, to compare our own with.
+"""The numbers printed in the paper, for comparison.
 
 They are in `paper.toml`, under the names of their tables.
 """
@@ -17,12 +17,12 @@ from attakit.errors import unknown_name
 from attakit.report.tables import PaperNumber
 
 _FILE = "paper.toml"
-_WITHOUT_NUMBERS = ("figure-13",)  # the ablation, which a suite may repeat all the same
+_WITHOUT_NUMBERS = ("figure-13",)  # the ablation, which a suite may still reproduce
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One table of the paper.
+    """One of the paper's tables.
 
     Examples
     --------
@@ -35,17 +35,17 @@ class PaperTable:
 
     name: str  # in the file, such as `table-2-pacs`
     title: str
-    layout: str  # that shows the same thing
+    layout: str  # the layout that shows the same
     data_set: str
     columns: tuple[str, ...]
     rows: Mapping[str, Sequence[Any]]  # numbers in the order of the columns
     source: str | None = None  # letter of the source domain
     domains: Mapping[str, str] = field(default_factory=dict)  # by their letters
     labels: Mapping[str, Sequence[int]] = field(default_factory=dict)  # domain-wise and random
-    method: str | None = None  # for complete results: what the whole table is about
+    method: str | None = None  # for complete results: the method of the whole table
 
     def number(self, row: str, column: str) -> PaperNumber | None:
-        """A number of the table; None where it has none."""
+        """Return a number of the table; None if it has none."""
         if row not in self.rows or column not in self.columns:
             return None
         printed = self.rows[row][self.columns.index(column)]
@@ -54,7 +54,7 @@ class PaperTable:
         return PaperNumber(*printed) if isinstance(printed, list) else PaperNumber(printed)
 
     def row_name(self, label: str, budget: object = None) -> str | None:
-        """The row of a method, whose budget may be part of the paper's name for it."""
+        """Return the row of a method, whose budget may be part of the paper's name for it."""
         names = {spelling_key(name): name for name in self.rows}
         for wanted in (label, f"{label} (B ≤ {budget})", f"{label} (B = {budget})"):
             if spelling_key(wanted) in names:
@@ -62,14 +62,14 @@ class PaperTable:
         return None
 
     def letter(self, domain: str) -> str | None:
-        """The paper's letter for a domain."""
+        """Return the paper's letter for a domain."""
         letters = {spelling_key(name): letter for letter, name in self.domains.items()}
         return letters.get(spelling_key(domain))
 
 
 @cache
 def paper_tables() -> Mapping[str, PaperTable]:
-    """All tables of the paper, by their names."""
+    """Return all of the paper's tables, by name."""
     text = files("attakit.paper.tables").joinpath(_FILE).read_text(encoding="utf-8")
     return {
         name: PaperTable(name=name, **{**table, "columns": tuple(table["columns"])})
@@ -78,7 +78,7 @@ def paper_tables() -> Mapping[str, PaperTable]:
 
 
 def paper_names() -> list[str]:
-    """What a suite may say it repeats: a table, that table on one data set, or the ablation.
+    """Return what a suite may reproduce: a table, that table on one data set, or the ablation.
 
     >>> "table-2" in paper_names(), "table-2-pacs" in paper_names(), "table-99" in paper_names()
     (True, True, False)
@@ -88,7 +88,7 @@ def paper_names() -> list[str]:
 
 
 def paper_number(table: str, method: str, column: str) -> PaperNumber | None:
-    """A number of the paper; None where the table has none.
+    """Return a number in the paper; None if the table has none.
 
     >>> paper_number("table-2-pacs", "Tent (steps=1)", "domain-wise/A")
     PaperNumber(value=67.29, deviation=None)
@@ -103,7 +103,7 @@ def paper_number(table: str, method: str, column: str) -> PaperNumber | None:
 
 
 def find_table(layout: str, data_set: str, method: str | None = None) -> PaperTable | None:
-    """The table that shows what a layout shows, for a data set; None where the paper has none.
+    """Return the table that matches a layout and a data set; None if the paper has none.
 
     >>> find_table("tta", "office_home").name
     'table-6'
@@ -117,7 +117,7 @@ def find_table(layout: str, data_set: str, method: str | None = None) -> PaperTa
 
 
 def spelling_key(name: str) -> str:
-    """A name without what spelling varies in.
+    """Normalise the spelling of a name.
 
     >>> spelling_key("SAR (step=10)") == spelling_key("sar (steps=10)")
     True

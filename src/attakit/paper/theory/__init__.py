@@ -1,4 +1,4 @@
-"""What the paper proves, in numbers: bounds, their best weights, and divergences of samples."""
+"""The paper's theory in numbers: bounds, optimal weights, and divergences of samples."""
 
 from attakit.paper.theory.bounds import (
     domain_bound,

@@ -1,7 +1,7 @@
 """Bounds over many domains (Lemma 6, Theorem 1, Corollary 3), and gains with all targets as one.
 
-The last axis of weights, shares and distances is over domains; all that stands before it
-broadcasts, also with the other arguments. Bounds above 1 are true of any error and say nothing.
+The last axis of weights, shares and distances is over domains. All axes before it broadcast, also
+with the other arguments. Bounds above 1 hold for any error and say nothing.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ def weighted_error_margin(
     joint: ArrayLike = 0.0,
     form: BoundForm = "paper",
 ) -> FloatArray:
-    """Lemma 6: the most by which weighted error and error on one domain differ.
+    """Lemma 6: the largest difference between the weighted error and the error on one domain.
 
     Parameters
     ----------
     weights
         w, on the simplex.
     distances
-        Estimated HΔH-distance of each domain to the one in question, from 0 to 2.
+        Estimated HΔH-distance of each domain to the target domain of the bound, from 0 to 2.
     unlabelled, dimension, delta
         m, d and δ.
     domain
-        Which of the domains is the one in question, whose own term is zero; None: it is none of
+        Position of the target domain of the bound, whose own term is zero; None if it is none of
         them.
     joint
         γ_i of each domain.
     form
-        "proved" shares δ out among the distances, which the paper forgets.
+        "proved" splits δ among the distances, which the paper forgets.
 
     Examples
     --------
@@ -78,24 +78,24 @@ def domain_bound(
     best_error: ArrayLike = 0.0,
     form: BoundForm = "paper",
 ) -> FloatArray:
-    """Theorem 1 and Corollary 3: the error of ĥ on one domain is at most this.
+    """Theorem 1 and Corollary 3: an upper bound for the error of ĥ on one domain.
 
     Parameters
     ----------
     weights, shares
-        w and λ, on the simplex; λ_i = 0 only where w_i = 0.
+        w and λ, on the simplex; λ_i = 0 only if w_i = 0.
     distances
-        Estimated HΔH-distance of each domain to the one in question. For a domain to come: to k',
-        the known domain nearest to it.
+        Estimated HΔH-distance of each domain to the target domain of the bound. For a future
+        domain: to k', the known domain nearest to it.
     samples, unlabelled, dimension, delta
         N, m, d and δ.
     domain
-        j, the position of the domain in question if it was trained on. None: it is not among the
-        domains, like one to come, or the source where source-like samples replace it.
+        j, the position of the target domain if it was trained on. None if it is not among the
+        domains, like a future one, or the source if source-like samples replace it.
     nearest_distance
-        δ_D, the most that a domain to come may be away from k'.
+        δ_D, the largest distance of a future domain from k'.
     joint, best_error
-        γ_i of each domain, and the least error on the domain in question.
+        γ_i of each domain, and the least error on the target domain.
     form
         "paper", or "proved" (see `attakit.paper.theory.terms`).
 
@@ -135,7 +135,7 @@ def two_set_source_bound(
     low_weight, low_share
         w₀ and λ₀ of the source-like samples, in [0, 1].
     low_divergence, target_divergence
-        A of the source and the source-like samples, and A of the source and the target.
+        A between the source and the source-like samples, and between the source and the target.
     gap
         B.
 
@@ -154,9 +154,9 @@ def two_set_source_bound(
 def gain_from_labels(
     low_weight: ArrayLike, low_share: ArrayLike, divergence: ArrayLike, gap: ArrayLike
 ) -> FloatArray:
-    """Theorem 2: by how much labels on the target lower the bound on its error.
+    """Theorem 2: how much labels on the target lower the bound on its error.
 
-    Above 0 for w₀ = λ₀ < 1 wherever A > 0, and at its most for w₀*.
+    Above 0 for w₀ = λ₀ < 1 if A > 0, and largest for w₀*.
 
     Examples
     --------
@@ -174,10 +174,10 @@ def gain_from_source_like(
     target_divergence: ArrayLike,
     gap: ArrayLike,
 ) -> FloatArray:
-    """Corollary 4: by how much source-like samples lower the bound on the source error.
+    """Corollary 4: how much source-like samples lower the bound on the source error.
 
-    Above 0 for w₀ = λ₀ > 0 wherever the source-like samples are nearer to the source than the
-    target is: A of the first, with its γ, below A of the second.
+    Above 0 for w₀ = λ₀ > 0 if the source-like samples are nearer to the source than the target is:
+    A of the first, with its γ, is below A of the second.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def gain_from_source_like(
 
 
 def _counted(weights: ArrayLike, domain: int | None) -> FloatArray:
-    """1 for every domain but the one in question, whose distance to itself is zero."""
+    """Return 1 for every domain except the target of the bound, whose distance to itself is 0."""
     count = check_simplex("weights", weights).shape[-1]
     counted = np.ones(count)
     if domain is not None:
@@ -202,7 +202,7 @@ def _counted(weights: ArrayLike, domain: int | None) -> FloatArray:
 
 
 def _each_chance(delta: ArrayLike, events: int, form: BoundForm) -> FloatArray:
-    """The δ of one event: several may each go wrong, so together they need the union bound."""
+    """Return the δ of one event: several may fail, so together they need the union bound."""
     check_choice("theory", "form", form, FORMS)
     chance = check_delta(delta)
     return chance / max(1, events) if form == "proved" else chance

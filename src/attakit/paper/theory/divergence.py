@@ -1,12 +1,12 @@
-"""How far two samples are apart: what a classifier makes of telling them from each other.
+"""The distance between two samples: how well a classifier separates them.
 
-A hypothesis that tells two domains apart with (balanced) error e separates them by 2(1 − 2e): 0
-where it guesses, 2 where it never errs. The best one of a class gives the H-divergence of Ben-David
-et al. (2010), which is at most the HΔH-distance wherever the class holds a constant hypothesis. So
-the estimate is one from below; an exact one is out of reach for any class worth having.
+A hypothesis that separates two domains with (balanced) error e gives a distance of 2(1 − 2e): 0 if
+it guesses, 2 if it never errs. The best one of a class gives the H-divergence of Ben-David et al.
+(2010). If the class contains a constant hypothesis, this is at most the HΔH-distance. So the
+estimate is a lower bound; an exact one is impossible for any useful class.
 
-Every sample is judged by a classifier that has not seen it (cross-fitting): learning the samples
-by heart gains nothing, and two samples from one distribution come out at 0.
+Every sample is judged by a classifier that has not seen it (cross-fitting). So memorising the
+samples gains nothing, and two samples from one distribution have a distance of about 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from attakit.train.optimal_weight import check_numbers
 
 Hypotheses = Literal["linear", "network"]
 
-_FEWEST = 2  # samples of each side: one to learn from, one to judge
+_FEWEST = 2  # samples of each side: one to train on, one to judge
 _HIDDEN = 16
 _Features = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Divergence:
     low, high
         Ends of the confidence interval.
     samples
-        How many of each side were looked at.
+        Number of samples of each side.
     """
 
     value: float
@@ -77,17 +77,17 @@ def estimate_divergence(
     first, second
         Features, (samples, dimensions) each; the two may be of different sizes.
     hypotheses
-        "linear": logistic regression. "network": one hidden layer of 16 units, which sees more and
-        takes some eight times as long.
+        "linear": logistic regression. "network": one hidden layer of 16 units, which finds more and
+        takes about eight times as long.
     folds
-        Parts into which the samples are dealt; fewer where a side is smaller.
+        Number of folds; fewer if a side is smaller.
     confidence
-        Of the interval: Wilson's for the errors on either side, put together. It is for one look;
-        of many intervals some miss.
+        Confidence of the interval: Wilson's for the errors on either side, combined. It is for a
+        single look; of many intervals some miss.
     max_samples
-        Larger sides are thinned to this number at random: 2,000 leave an interval of ±0.09 at most.
+        Larger sides are reduced to this number at random: 2,000 give an interval of ±0.09 at most.
     seed
-        Of the random choices.
+        Seed of the random choices.
 
     Examples
     --------
@@ -128,14 +128,14 @@ def _features(name: str, rows: ArrayLike) -> _Features:
 
 
 def _thinned(features: _Features, limit: int, random: np.random.Generator) -> _Features:
-    """Shuffled, so that folds are random, and cut."""
+    """Shuffle, so that folds are random, and cut."""
     return features[random.permutation(len(features))[:limit]]
 
 
 def _cross_fitted_errors(
     sides: list[_Features], folds: int, hypotheses: Hypotheses, seed: int
 ) -> tuple[float, float]:
-    """Share of either side that classifiers which have not seen it take for the other."""
+    """Return the share of either side that classifiers, which have not seen it, confuse."""
     wrong = np.zeros(2)
     for fold in range(folds):
         held_out = [np.arange(len(side)) % folds == fold for side in sides]
@@ -150,14 +150,14 @@ def _cross_fitted_errors(
 
 
 def _train(sides: list[_Features], hypotheses: Hypotheses, seed: int) -> Any:
-    """A classifier of the two sides, for which both count the same whatever their sizes."""
+    """Train a classifier of the two sides that weighs both equally."""
     size = max(len(side) for side in sides)
-    # The smaller side is repeated: a network of scikit-learn takes no weights before version 1.7.
+    # The smaller side is repeated: scikit-learn's network takes no weights before version 1.7.
     rows = np.concatenate([side[np.arange(size) % len(side)] for side in sides])
     labels = np.repeat([0, 1], size)
     model = _discriminator(hypotheses, seed)
     with warnings.catch_warnings():
-        # A discriminator that is stopped early is still one of the class.
+        # A discriminator that is stopped early still belongs to the class.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(rows, labels)
 
@@ -175,11 +175,11 @@ def _from_errors(
 ) -> Divergence:
     raw = MOST_DISTANCE * (1 - sum(wrong))
     value = min(max(raw, 0.0), MOST_DISTANCE)
-    # Each fold trains the judges of the others. Where there is nothing to find this doubles the
-    # variance of the errors (docs/theory.md), so every sample counts as half a one.
+    # Each fold trains the judges of the others. If there is nothing to find, this doubles the
+    # variance of the errors (docs/theory.md), so every sample counts as half.
     counts = [n / 2 for n in samples]
     ends = [_wilson(share, n, confidence) for share, n in zip(wrong, counts, strict=True)]
-    # The larger the errors the smaller the distance, so upper ends of one are lower of the other.
+    # Larger errors mean a smaller distance, so upper ends become lower ends.
     down = math.hypot(*(high - share for share, (_, high) in zip(wrong, ends, strict=True)))
     up = math.hypot(*(share - low for share, (low, _) in zip(wrong, ends, strict=True)))
     low = min(max(raw - MOST_DISTANCE * down, 0.0), value)
@@ -188,7 +188,7 @@ def _from_errors(
 
 
 def _wilson(share: float, count: float, confidence: float) -> tuple[float, float]:
-    """Wilson's interval of a share, which does not vanish where nothing or all was wrong."""
+    """Return Wilson's interval of a share, which is not empty if nothing or all is wrong."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     centre = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z * math.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2) / (1 + z * z / count)

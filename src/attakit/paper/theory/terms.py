@@ -1,12 +1,12 @@
-"""The terms that the bounds are made of: tails, slacks, C, A, B and γ.
+"""The terms of the bounds: tails, slacks, C, A, B and γ.
 
 Symbols are those of Gui, Li and Ji, "Active Test-Time Adaptation", ICLR 2024, section 3 and
 appendices: N labelled samples, of which a share λ_i comes from domain i and counts with weight w_i;
 m unlabelled samples of each domain; a hypothesis class of VC dimension d; a bound may fail with
 probability δ. All functions broadcast.
 
-Where the printed proof drops a factor, `form="paper"` is the printed term and `form="proved"` the
-one that `docs/theory.md` derives.
+If the printed proof drops a factor, `form="paper"` is the printed term and `form="proved"` the one
+that `docs/theory.md` derives.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from attakit.train.optimal_weight import FloatArray, check_numbers
 BoundForm = Literal["paper", "proved"]
 FORMS = ("paper", "proved")
 
-MOST_DISTANCE = 2.0  # of two distributions that a hypothesis tells apart without error
+MOST_DISTANCE = 2.0  # between two distributions that a hypothesis separates without error
 _SUM_TOLERANCE = 1e-6  # of shares and weights that add up to 1
 
 
 def hoeffding_tail(margin: ArrayLike, widths: ArrayLike) -> FloatArray:
-    """Chance at most that a mean of independent numbers misses its expectation by a margin.
+    """Bound the probability that a mean of independent numbers is off by a margin.
 
     Parameters
     ----------
     margin
-        ε, above 0 or equal; a chance above 1 is cut to 1.
+        ε, 0 or more. A probability above 1 becomes 1.
     widths
         b − a of the range of each number, along the last axis.
 
@@ -49,7 +49,7 @@ def hoeffding_tail(margin: ArrayLike, widths: ArrayLike) -> FloatArray:
 
 
 def variance_factor(weights: ArrayLike, shares: ArrayLike) -> FloatArray:
-    """Σ w_i²/λ_i: how much less a weighted mean can be trusted; 1, the least, for w = λ.
+    """Σ w_i²/λ_i: the loss of precision of a weighted mean; at least 1, for w = λ.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def variance_factor(weights: ArrayLike, shares: ArrayLike) -> FloatArray:
 def weighted_error_tail(
     margin: ArrayLike, weights: ArrayLike, shares: ArrayLike, samples: ArrayLike
 ) -> FloatArray:
-    """Lemma 7: chance at most that one hypothesis' weighted error is off by a margin.
+    """Lemma 7: bound the probability that one hypothesis' weighted error is off by a margin.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def empirical_margin(
     delta: ArrayLike,
     form: BoundForm = "paper",
 ) -> FloatArray:
-    """C of Theorem 1: the most by which any hypothesis' weighted error is off.
+    """C of Theorem 1: the largest error of any hypothesis' weighted error.
 
     Examples
     --------
@@ -122,17 +122,17 @@ def empirical_margin(
 def divergence_tail(
     margin: ArrayLike, samples: ArrayLike, other_samples: ArrayLike, dimension: ArrayLike
 ) -> FloatArray:
-    """Chance at most that the HΔH-distance of two samples misses that of their domains by a margin.
+    """Bound the probability that the HΔH-distance of two samples is off by a margin.
 
-    Theorem 3.4 of Kifer et al. for samples of two sizes; the paper prints one size for both in
-    front of the exponentials. For equal sizes it is δ where the margin is `divergence_slack`.
+    Theorem 3.4 of Kifer et al. for samples of two sizes; the paper prints one size for both before
+    the exponentials. For equal sizes it is δ if the margin is `divergence_slack`.
 
     Parameters
     ----------
     margin
-        ε, above 0 or equal; a chance above 1 is cut to 1.
+        ε, 0 or more. A probability above 1 becomes 1.
     samples, other_samples
-        m₁ and m₂: how many samples each side has.
+        m₁ and m₂: the number of samples of each side.
     dimension
         d: VC dimension of the hypotheses. Their disagreements have at most 2d.
 
@@ -156,7 +156,7 @@ def divergence_tail(
 def divergence_slack(
     unlabelled: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, form: BoundForm = "paper"
 ) -> FloatArray:
-    """By how much the HΔH-distance may exceed that of m samples from each side.
+    """Return how much the HΔH-distance may exceed that of m samples from each side.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def divergence_term(
 
 
 def joint_error(errors: ArrayLike, other_errors: ArrayLike) -> FloatArray:
-    """γ: the least sum of the errors on two domains that one hypothesis has.
+    """γ: the least sum of the errors of one hypothesis on two domains.
 
     Parameters
     ----------
@@ -216,14 +216,14 @@ def joint_error(errors: ArrayLike, other_errors: ArrayLike) -> FloatArray:
 
 
 def _tail(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """2·exp(−numerator/denominator), at most 1; numbers that cannot vary miss by nothing."""
+    """Return 2·exp(−numerator/denominator), at most 1; constant numbers are never off."""
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.where(numerator == 0, 0.0, numerator / denominator)
     return np.asarray(np.minimum(1.0, 2 * np.exp(-exponent)))
 
 
 def check_delta(delta: Any) -> FloatArray:
-    """The chance δ that a bound fails, which lies strictly between 0 and 1.
+    """Return δ, the probability that a bound fails, strictly between 0 and 1.
 
     >>> check_delta(1.0)
     Traceback (most recent call last):
@@ -239,7 +239,7 @@ def check_delta(delta: Any) -> FloatArray:
 def check_sizes(
     samples: ArrayLike, dimension: ArrayLike, delta: ArrayLike, *, name: str
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """A number of samples and a VC dimension, both at least 1, and δ."""
+    """Check a number of samples and a VC dimension, both at least 1, and δ."""
     return (
         check_numbers(name, samples, at_least=1),
         check_numbers("dimension", dimension, at_least=1),
@@ -264,16 +264,16 @@ def check_simplex(name: str, values: Any) -> FloatArray:
 
 
 def check_mixture(weights: ArrayLike, shares: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Weights w and shares λ of the same domains; a domain without samples carries no weight."""
+    """Check weights w and shares λ of the same domains; a domain without samples has no weight."""
     checked, parts = check_simplex("weights", weights), check_simplex("shares", shares)
     if checked.shape[-1] != parts.shape[-1]:
         raise SettingError(
-            f"theory: weights and shares must be of equally many domains, got "
+            "theory: weights and shares must have the same number of domains, got "
             f"{checked.shape[-1]} and {parts.shape[-1]}."
         )
     if np.any((parts == 0) & (checked > 0)):
         raise SettingError(
-            f"theory: a domain without samples cannot carry weight: set the weight to 0 where the "
+            "theory: a domain without samples cannot have a weight. Set the weight to 0 where the "
             f"share is 0, got weights {weights!r} and shares {shares!r}."
         )
     return checked, parts

@@ -1,4 +1,4 @@
-"""Results that are kept cell by cell, so that stopped work continues where it was."""
+"""Results stored cell by cell, so that stopped work can continue."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class CellFile:
     Parameters
     ----------
     path
-        The file. What an earlier call has finished is kept.
+        The file. Cells that are already finished are kept.
     kind
         Name of the experiment.
     settings
-        What decides about results apart from the cell. A file made with others is refused.
+        Settings that affect results, apart from the cell. A file with other settings is refused.
 
     Examples
     --------
@@ -43,17 +43,17 @@ class CellFile:
         kept = self._lines.kept
         if kept and as_json(kept[0]["settings"]) != as_json(settings):
             raise StateError(
-                f"{path} holds results with other settings: {_differences(kept[0], settings)}. "
-                f"Give another --folder, repeat these settings, or delete the file."
+                f"{path} holds results with other settings: {_differences(kept[0], settings)}. Use "
+                "another --folder, repeat these settings, or delete the file."
             )
         self._found = {as_json(line["cell"]): dict(line["result"]) for line in kept[1:]}
 
     def find(self, cell: Mapping[str, Any]) -> CellNumbers | None:
-        """The result of a cell, if it is finished."""
+        """Return the result of a cell, if it is finished."""
         return self._found.get(as_json(cell))
 
     def write(self, cell: Mapping[str, Any], result: CellNumbers) -> None:
-        """Keep the result of a cell."""
+        """Store the result of a cell."""
         self._lines.write({"kind": "cell", "cell": dict(cell), "result": result})
         self._found[as_json(cell)] = result
 
@@ -72,11 +72,11 @@ def complete_cells(
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> dict[_Cell, CellNumbers]:
-    """Results of all cells: those in the file, and the rest worked out now, side by side.
+    """Return the results of all cells: those in the file, and the rest computed now in parallel.
 
     `work` is a function at the top level of a module, or a partial of one. It runs in processes of
-    one thread each, with 0 workers in this one. `progress` gets the numbers of finished and of all
-    cells. A result is in the file as soon as it is there.
+    one thread each; with 0 workers in this one. `progress` gets the numbers of finished and of all
+    cells. A result is written to the file at once.
     """
     found: dict[_Cell, CellNumbers] = {}
     for cell in cells:

@@ -1,4 +1,4 @@
-"""Pictures of incremental clustering: clusters to the left, chosen anchors to the right."""
+"""Pictures of incremental clustering: clusters on the left, chosen anchors on the right."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from attakit.errors import SettingError
 from attakit.report.canvas import EMPTY, FAINT, INK, MANY_COLOURS, RULE, new_figure, save_figure
 
 _PANEL = (4.6, 3.5)  # inches
-_SMALLEST, _PER_WEIGHT = 13.0, 9.0  # points², of a sample and of each further sample it stands for
+_SMALLEST, _PER_WEIGHT = 13.0, 9.0  # points², of a sample and of each further sample it represents
 _NEW, _KNOWN = "#e0193c", "#222222"
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterStep:
-    """One step of incremental clustering in the plane; its points are anchors and new samples."""
+    """One step of incremental clustering in the plane. Its points are anchors and new samples."""
 
     domain: str  # of the new samples
     places: NDArray[np.float64]  # (points, 2)
-    weights: NDArray[np.float64]  # before the step: how many samples each point stands for
+    weights: NDArray[np.float64]  # before the step: number of samples that each point represents
     new_weights: NDArray[np.float64]  # after it; only those of anchors are shown
     clusters: NDArray[np.int64]
     is_anchor: NDArray[np.bool_]  # before the step
@@ -36,7 +36,7 @@ class ClusterStep:
 
 
 def draw_clustering(steps: Sequence[ClusterStep], path: Path) -> None:
-    """Draw steps, the initial one first, below each other into a .png, .svg or .pdf file."""
+    """Draw the steps, the initial one first, in rows into a .png, .svg or .pdf file."""
     if not steps:
         raise SettingError("draw_clustering: no steps given. Give at least one.")
     figure = new_figure(2 * _PANEL[0], _PANEL[1] * len(steps) + 0.3)
@@ -55,7 +55,7 @@ def draw_clustering(steps: Sequence[ClusterStep], path: Path) -> None:
 
 
 def _limits(steps: Sequence[ClusterStep]) -> Any:
-    """Where everything lies that any step shows, with some room around."""
+    """Return the range of everything that any step shows, with a margin."""
     places = np.concatenate([step.places for step in steps])
     low, high = places.min(axis=0), places.max(axis=0)
     room = 0.06 * np.maximum(high - low, 1e-9)

@@ -1,9 +1,9 @@
-"""How incremental clustering spends questions: step after step, in pictures.
+"""Show how incremental clustering spends questions, step by step.
 
 Gui, Li and Ji, "Active Test-Time Adaptation", ICLR 2024, appendix on incremental clustering: the
-initial step and four more. The model stands still, so that features and places do too, and the
-target domains follow each other, so that there is something new to see. All samples of a step are
-candidates, sure or unsure.
+initial step and four more. The model is fixed, so features and positions are too. The target
+domains follow each other, so that new clusters appear. All samples of a step are candidates, sure
+or unsure.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from attakit.records import Rows, Selection
 from attakit.select.incremental import IncrementalClustering
 from attakit.stream.samples import Samples, Subset
 
-_PERPLEXITY = 30.0  # the usual one of t-SNE
+_PERPLEXITY = 30.0  # t-SNE's usual value
 _FEWEST_SAMPLES = 4
 
 
 @dataclass(frozen=True)
 class ClusteringSettings:
-    """How many samples arrive, and how many clusters they are put into.
+    """How many samples arrive, and how many clusters they form.
 
     Parameters
     ----------
     steps
-        Steps in all, the initial one included.
+        Number of steps, including the initial one.
     batch_size
         New samples per step.
     initial_clusters, cluster_growth
         Clusters of the initial step, and how many each further step adds.
     seed
-        Of the samples, the clustering and the places in the picture.
+        Seed of the samples, the clustering and the places in the picture.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class ClusteringSettings:
 
 
 def follow_clustering(testbed: Testbed, settings: ClusteringSettings) -> list[ClusterStep]:
-    """Cluster the first steps of a stream, and say where everything is."""
+    """Cluster the first steps of a stream, and return all positions."""
     loaded = load_testbed(testbed)
     model = loaded.model(pretrained=True).eval()
     arrivals = _arrivals(loaded, settings)
@@ -113,7 +113,7 @@ def _step(
 
 
 def _arrivals(loaded: LoadedTestbed, settings: ClusteringSettings) -> list[tuple[str, Samples]]:
-    """Domain and samples of every step, the domains in turn."""
+    """Return domain and samples of every step, with the domains in turn."""
     domains = list(loaded.task.targets.parts.items())
     hosts = [number * len(domains) // settings.steps for number in range(settings.steps)]
     batches: list[tuple[str, Samples]] = []
@@ -123,7 +123,7 @@ def _arrivals(loaded: LoadedTestbed, settings: ClusteringSettings) -> list[tuple
         if start + settings.batch_size > len(samples):
             raise SettingError(
                 f"ClusteringSettings: the domain {name!r} has {len(samples)} samples, too few for "
-                f"{settings.steps} steps of {settings.batch_size}. Take fewer or smaller steps."
+                f"{settings.steps} steps of {settings.batch_size}. Use fewer or smaller steps."
             )
         order = generator(settings.seed, "validation stream", name).permutation(len(samples))
         positions = order[start : start + settings.batch_size].tolist()
@@ -139,7 +139,7 @@ def _rows(model: Classifier, samples: Samples) -> Rows:
 
 
 def _take(rows: Rows, names: list[SampleId], weights: Mapping[SampleId, float]) -> Rows:
-    """The rows of these names, with new weights where there are some."""
+    """Return the rows of these names, with new weights if there are any."""
     where = {name: row for row, name in enumerate(rows.samples)}
     taken = rows.take([where[name] for name in names])
     old = taken.weights.tolist()
@@ -148,11 +148,11 @@ def _take(rows: Rows, names: list[SampleId], weights: Mapping[SampleId, float]) 
 
 
 def _project(features: torch.Tensor, seed: int) -> NDArray[np.float64]:
-    """Places in the plane by t-SNE, which keeps neighbours together."""
+    """Return positions in the plane by t-SNE, which keeps neighbours together."""
     perplexity = min(_PERPLEXITY, (len(features) - 1) / 3)
     method = TSNE(
         perplexity=perplexity, init="pca", random_state=derived_seed(seed, "validation plane")
     )
-    # One thread: sums in another order would put points elsewhere.
+    # One thread: sums in another order would move points.
     with threadpool_limits(1):
         return np.asarray(method.fit_transform(features.double().numpy()), dtype=np.float64)

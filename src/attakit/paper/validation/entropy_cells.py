@@ -1,9 +1,9 @@
-"""Which domain are samples of low and of high entropy like?
+"""Test which domain samples of low and of high entropy resemble.
 
 Gui, Li and Ji, "Active Test-Time Adaptation", ICLR 2024, Table 1: the source model sorts target
 samples by the entropy of its answers. Models trained on the lowest should do well on the source,
-models trained on the highest on the target. A third kind, random samples, is for
-comparison. Labels are the true ones, so that only the choice of inputs matters.
+models trained on the highest on the target. A third kind, random samples, is for comparison. All
+labels are true, so that only the choice of inputs matters.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WAYS: tuple[TrainingWay, ...] = ("retrain", "fine-tune")
 
 @dataclass(frozen=True)
 class EntropyCell:
-    """One model: trained on how many samples of a kind; fine-tuned, or from before the source."""
+    """One model: number and kind of training samples; fine-tuned, or from before the source."""
 
     kind: EntropyKind
     way: TrainingWay
@@ -89,10 +89,10 @@ def compare_entropy_sets(
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[EntropyRow]:
-    """Train models on samples of low, high and any entropy, those that are not in the file yet.
+    """Train models on samples of low, high and any entropy, unless they are in the file.
 
-    The file at `path` has one JSON line per finished model. Processes have one thread each, one
-    per core by default. `progress` gets the numbers of finished and of all models.
+    The file at `path` has one JSON line per finished model. Processes have one thread each, by
+    default one per core. `progress` gets the numbers of finished and of all models.
     """
     loaded = load_testbed(testbed)
     _check_enough(settings, loaded)
@@ -121,7 +121,7 @@ def train_on_kind(testbed: Testbed, fitting: Fitting, cell: EntropyCell) -> Cell
 
 
 def choose(loaded: LoadedTestbed, kind: EntropyKind, count: int, seed: int) -> Samples:
-    """Target samples of a kind, by the entropy of what the source model says."""
+    """Return target samples of a kind, by the source model's entropy."""
     samples = loaded.target_train
     if kind == "random":
         order = generator(seed, "validation draw", kind).permutation(len(samples)).tolist()
@@ -149,6 +149,7 @@ def _check_enough(settings: EntropySettings, loaded: LoadedTestbed) -> None:
     wanted = max(settings.retrain, settings.fine_tune)
     if 2 * wanted > there:
         raise SettingError(
-            f"EntropySettings: {wanted} samples of lowest and as many of highest entropy would "
-            f"overlap: there are {there} target samples to choose from. Take at most {there // 2}."
+            f"EntropySettings: {wanted} samples of lowest and the same number of highest entropy "
+            f"would overlap: there are {there} target samples to choose from. Use at most "
+            f"{there // 2}."
         )

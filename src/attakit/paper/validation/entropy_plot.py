@@ -1,4 +1,4 @@
-"""Losses of models trained on samples of low and of high entropy, as table and picture."""
+"""Losses of models trained on samples of low and high entropy, as a table and a figure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WIDTH, _BETWEEN = 0.36, 0.03  # of a bar, and of the gap to the other of its pa
 
 @dataclass(frozen=True)
 class EntropyRow:
-    """One line of the table: what was trained on, how, and the losses after it."""
+    """One line of the table: the training samples, the way of training, and the losses."""
 
     samples: str
     way: str
@@ -37,7 +37,7 @@ class EntropyRow:
 
 
 def entropy_table(rows: Sequence[EntropyRow], *, title: str | None = None) -> Table:
-    """The rows as a table for the terminal.
+    """Return the rows as a table for the terminal.
 
     >>> rows = [EntropyRow("low entropy", "retrain", MeanStd(0.5), MeanStd(0.8, 0.1))]
     >>> entropy_table(rows).row_count
@@ -62,7 +62,7 @@ def _text(figure: MeanStd) -> str:
 def draw_entropy_sets(rows: Sequence[EntropyRow], path: Path) -> None:
     """Draw rows as bars into a .png, .svg or .pdf file: one panel per way of training.
 
-    A single model is drawn as lines across.
+    A single model is drawn as horizontal lines.
     """
     panels = grouped(rows, lambda row: row.way)
     levels = [row for group in panels.values() if len(group) == 1 for row in group]
@@ -113,7 +113,7 @@ def _draw_bars(axes: Any, way: str, rows: Sequence[EntropyRow]) -> None:
 
 
 def _spread(figures: Sequence[MeanStd]) -> list[float] | None:
-    """Deviations, or nothing where there is one model of each kind."""
+    """Return deviations, or nothing if there is one model of each kind."""
     spread = [figure.deviation or 0.0 for figure in figures]
     return spread if any(spread) else None
 

@@ -25,7 +25,7 @@ _MEASURE_BATCH = 250
 
 @dataclass(frozen=True)
 class Fitting:
-    """How long and how fast the models of a validation experiment learn, with Adam.
+    """How long and how fast the models of a validation experiment train, with Adam.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def fit(
 ) -> None:
     """Minimise the weighted mean of the losses, in place.
 
-    The model is left in evaluation mode. Samples without weight are left out, because they would
-    still move the statistics of batch-norm layers.
+    The model is left in evaluation mode. Samples without weight are excluded, because they would
+    still change the statistics of batch-norm layers.
     """
     counted = weights.nonzero().flatten().tolist()
     if not counted:
@@ -93,7 +93,7 @@ def fit(
             if not loss.isfinite():
                 raise ModelError(
                     f"The loss became {loss.item()} in training with lr={fitting.lr}. Lower it "
-                    f"with --lr."
+                    "with --lr."
                 )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -101,7 +101,7 @@ def fit(
 
 
 def measure(model: Classifier, samples: Samples) -> Measured:
-    """Loss and accuracy on samples."""
+    """Measure loss and accuracy on samples."""
     labels = torch.tensor(samples.labels)
     loss, right = 0.0, 0
     batches = logits_in_batches(model, samples, range(len(samples)), _MEASURE_BATCH)

@@ -1,12 +1,12 @@
 """Loss surfaces over share and weight of source samples.
 
 Gui, Li and Ji, "Active Test-Time Adaptation", ICLR 2024, figure 2 and appendix "Empirical
-Validations for Theoretical Analysis". A model is trained on N samples, λ₀N of them from the source,
-with the loss w₀ · (mean over source samples) + (1 − w₀) · (mean over target samples), once for
-every pair (λ₀, w₀). What the paper leaves open, and what is done here:
+Validations for Theoretical Analysis". A model is trained on N samples, λ₀N of them from the source.
+Its loss is w₀ · (mean over source samples) + (1 − w₀) · (mean over target samples), once for every
+pair (λ₀, w₀). What the paper leaves open, and the choice here:
 
-- A set without samples can carry no weight, so with λ₀ = 0 there is only w₀ = 0, and with λ₀ = 1
-  only w₀ = 1. Other cells there stay empty, as do cells for which the data set is too small.
+- A set without samples can have no weight, so with λ₀ = 0 there is only w₀ = 0, and with λ₀ = 1
+  only w₀ = 1. Other cells there stay empty, like cells for which the data set is too small.
 - The samples of a smaller set are among those of a larger one, and all cells of a surface see
   batches in the same order, so that neighbouring cells differ by λ₀ and w₀ only.
 - Losses are measured on samples that no cell is trained on.
@@ -40,7 +40,7 @@ _DECIMALS = 6  # of shares and weights: 0.1 + 0.2 and 0.3 are the same cell
 
 @dataclass(frozen=True)
 class SurfaceCell:
-    """One model: trained on how many samples, from which start, with which λ₀ and w₀."""
+    """One model: number of training samples, start weights, λ₀ and w₀."""
 
     samples: int
     pretrained: bool
@@ -83,7 +83,7 @@ class SurfaceSettings:
     large, small
         N: samples that a model is trained on, for the larger and the smaller surfaces.
     seeds
-        Models per cell, whose losses are averaged.
+        Models per cell, to average over.
 
     Examples
     --------
@@ -120,10 +120,10 @@ def compute_surfaces(
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> dict[str, LossSurface]:
-    """Train the models of some surfaces, those that are not in the file yet.
+    """Train the models of some surfaces, unless they are in the file.
 
     `names` are keys of `PLANS`. The file at `path` has one JSON line per finished cell. Processes
-    have one thread each, one per core by default. `progress` gets the numbers of finished and of
+    have one thread each, by default one per core. `progress` gets the numbers of finished and of
     all cells.
     """
     for name in names:
@@ -133,7 +133,7 @@ def compute_surfaces(
     for plan in plans.values():
         loaded.model(pretrained=plan.pretrained)  # missing weights raise before any work
     wanted = (cell for plan in plans.values() for cell in _cells(plan, settings, loaded))
-    cells = list(dict.fromkeys(wanted))  # three of the surfaces are of the same models
+    cells = list(dict.fromkeys(wanted))  # three of the surfaces use the same models
     file = CellFile(path, "surfaces", {**loaded.settings(), **asdict(fitting)})
     work = partial(train_cell, testbed, fitting)
     results = complete_cells(file, cells, work, workers=workers, progress=progress)
@@ -163,7 +163,7 @@ def train_cell(testbed: Testbed, fitting: Fitting, cell: SurfaceCell) -> CellNum
 
 
 def mixture(loaded: LoadedTestbed, count: int, share: float, seed: int) -> tuple[Samples, int]:
-    """Samples to train on, those from the source first, and how many these are."""
+    """Return the training samples, those from the source first, and the number of these."""
     from_source = round(share * count)
     parts = []
     for name, samples, wanted in (
@@ -176,7 +176,7 @@ def mixture(loaded: LoadedTestbed, count: int, share: float, seed: int) -> tuple
 
 
 def sample_weights(count: int, from_source: int, weight: float) -> torch.Tensor:
-    """Weights whose mean loss is w₀ · (mean on the source) + (1 − w₀) · (mean on the target).
+    """Return weights whose mean loss is w₀ · (mean on source) + (1 − w₀) · (mean on target).
 
     >>> sample_weights(4, 1, 0.5).tolist()
     [2.0, 0.6666666865348816, 0.6666666865348816, 0.6666666865348816]
@@ -197,7 +197,7 @@ def _cells(plan: Plan, settings: SurfaceSettings, loaded: LoadedTestbed) -> Iter
 
 
 def _can_be_trained(share: float, weight: float, count: int, loaded: LoadedTestbed) -> bool:
-    """Whether the samples are there, and no weight is on a set without any."""
+    """True if there are enough samples, and no weight is on an empty set."""
     source = round(share * count)
     target = count - source
     enough = source <= len(loaded.source_train) and target <= len(loaded.target_train)

@@ -1,4 +1,4 @@
-"""Loss surfaces over the share and the weight of source samples: their low points, in pictures."""
+"""Loss surfaces over the share and the weight of source samples, with their low points."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attakit.errors import SettingError
 from attakit.report.canvas import EMPTY, FAINT, INK, import_drawing, new_figure, save_figure, soften
 
 _LINE, _LOW, _LOWEST = "#ff8c1a", "#e0193c", "#19d219"
-_BRIGHTEST = 85  # percent of the losses that the colours tell apart; few are far above the rest
+_BRIGHTEST = 85  # percent of the losses that the colours distinguish; few are far above the rest
 _TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _PANEL = (4.5, 4.1)  # inches
 _COLUMNS = 3
@@ -46,20 +46,20 @@ class LossSurface:
     title: str
     shares: tuple[float, ...]
     weights: tuple[float, ...]
-    losses: NDArray[np.float64]  # (shares, weights); not a number where there is no model
+    losses: NDArray[np.float64]  # (shares, weights); NaN if there is no model
 
     def lowest(self) -> Lowest:
-        """The lowest point of all."""
+        """Return the lowest point of all."""
         row, column = np.unravel_index(np.nanargmin(self.losses), self.losses.shape)
         return self._point(int(row), int(column))
 
     def lowest_per_share(self) -> list[Lowest]:
-        """The lowest point for each λ₀ that leaves a choice of w₀."""
+        """Return the lowest point for each λ₀ that leaves a choice of w₀."""
         rows = np.flatnonzero(np.isfinite(self.losses).sum(axis=1) > 1)
         return [self._point(int(row), int(np.nanargmin(self.losses[row]))) for row in rows]
 
     def mean_shift(self) -> float:
-        """How far the lowest points lie above (below: negative) the line w₀ = λ₀, on average."""
+        """Return the mean distance of the lowest points above the line w₀ = λ₀."""
         shifts = [low.weight - low.share for low in self.lowest_per_share()]
         return float(np.mean(shifts)) if shifts else float("nan")
 
@@ -68,7 +68,7 @@ class LossSurface:
 
 
 def draw_surfaces(surfaces: Sequence[LossSurface], path: Path) -> None:
-    """Draw surfaces side by side, each with its own colours, into a .png, .svg or .pdf file."""
+    """Draw surfaces next to each other, each with its own colours, into an image file."""
     if not surfaces:
         raise SettingError("draw_surfaces: no surfaces given. Name at least one.")
     columns = min(_COLUMNS, len(surfaces))
@@ -88,7 +88,7 @@ def _draw_surface(figure: Any, axes: Any, surface: LossSurface) -> None:
     if not np.isfinite(surface.losses).any():
         raise SettingError(
             f"{surface.title}: no cell could be trained, because the data set has too few samples "
-            f"for it. Train on fewer samples, or take more points."
+            "for it. Train on fewer samples, or use more points."
         )
     soften(axes)
     axes.set_facecolor(EMPTY)
@@ -146,7 +146,7 @@ def _mark(axes: Any, surface: LossSurface) -> None:
 
 
 def _draw_legend(figure: Any, axes: Any, free: Sequence[Any]) -> None:
-    """Into a place that no surface needs; below them where there is none."""
+    """Draw the legend in a free place, or below the surfaces."""
     handles, labels = axes.get_legend_handles_labels()
     patches = import_drawing("matplotlib.patches")
     handles.append(patches.Patch(facecolor=EMPTY, edgecolor="#cccccc"))
@@ -159,13 +159,13 @@ def _draw_legend(figure: Any, axes: Any, free: Sequence[Any]) -> None:
 
 
 def _two_lines(title: str) -> str:
-    """What is shown, and below it on what, where the title has commas."""
+    """Split a title at its comma into two lines."""
     first, comma, rest = title.partition(", ")
     return f"{first}\n{rest}" if comma else title
 
 
 def _edges(centres: Sequence[float]) -> NDArray[np.float64]:
-    """Borders between cells, half-way from one centre to the next.
+    """Return the borders between cells, half-way between centres.
 
     >>> _edges([0.0, 1.0]).tolist()
     [-0.5, 0.5, 1.5]

@@ -1,4 +1,4 @@
-"""What the validation experiments work on: a source, targets, and models before and after it."""
+"""The data of the validation experiments: a source, targets, and models before and after it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _BATCH = 250
 
 @dataclass(frozen=True)
 class DataDefaults:
-    """Defaults for a data set: its model, where weights are, how it is trained."""
+    """Defaults for a data set: its model, its weights, and how it is trained."""
 
     model: str
-    weights: Path | None  # of the source model; None: trained and cached by us
-    start: Path | None  # before the source was seen; None: at random
+    weights: Path | None  # of the source model; None: trained and cached by attakit
+    start: Path | None  # from before training on the source; None: random
     lr: float
     batch_size: int
     retrain_samples: int  # of each kind in the entropy experiment
 
 
 # The digits have 2,397 target samples to choose from: low and high entropy must not overlap much.
-# PACS as in experiments/pacs and in Table 1 of the paper.
+# PACS as in experiments/pacs and in the paper's Table 1.
 DATA_DEFAULTS: dict[str, DataDefaults] = {
     "digits": DataDefaults("small_cnn", None, None, 1e-3, 64, 800),
     "pacs": DataDefaults(
@@ -58,18 +58,18 @@ DATA_DEFAULTS: dict[str, DataDefaults] = {
 
 @dataclass(frozen=True)
 class Testbed:
-    """Which data and models to validate on. Small, so that it can be sent to other processes.
+    """The data and models to validate on. Small, so that it can be sent to other processes.
 
     Parameters
     ----------
     data
         "digits" or "pacs".
     root
-        Folder of the images; None where the data set is looked for anyway.
+        Folder of the images; None uses the default place of the data set.
     weights
-        Source model; None is the default file, and for digits the model that we train.
+        Source model; None is the default file, and for digits the model that attakit trains.
     start
-        Weights from before the source was seen, such as those of ImageNet; None is the default
+        Weights from before training on the source, such as ImageNet weights. None is the default
         file, and for digits random weights.
     test_samples
         Target samples that are never trained on, from all target domains.
@@ -82,7 +82,7 @@ class Testbed:
     'small_cnn'
     """
 
-    # Otherwise pytest takes the class for a collection of tests.
+    # Otherwise pytest collects the class as tests.
     __test__ = False
 
     data: str = "digits"
@@ -116,15 +116,15 @@ class LoadedTestbed:
     target_test: Samples
 
     def model(self, *, pretrained: bool) -> Classifier:
-        """A fresh copy of the model, with or without training on the source."""
+        """Return a new copy of the model, with or without training on the source."""
         return copy.deepcopy(self.source_model if pretrained else self._start_model)
 
     def norm(self, *, pretrained: bool) -> Norm:
-        """How to treat the statistics of batch norm in training: random weights have none."""
+        """Return how training treats batch-norm statistics: random weights have none."""
         return "running" if self._start is None and not pretrained else "frozen"
 
     def settings(self) -> dict[str, Any]:
-        """What decides about results, for their file."""
+        """Return the settings that affect results, for their file."""
         return {
             "data": self.testbed.data,
             "test_samples": self.testbed.test_samples,
@@ -134,7 +134,7 @@ class LoadedTestbed:
 
     @cached_property
     def target_entropy(self) -> Tensor:
-        """How unsure the source model is about each target sample to train on."""
+        """The source model's entropy of each target sample to train on."""
         samples = self.target_train
         batches = logits_in_batches(self.source_model, samples, range(len(samples)), _BATCH)
         return torch.cat([softmax_entropy(logits) for _, logits in batches])
@@ -147,8 +147,8 @@ class LoadedTestbed:
     def _start_model(self) -> Classifier:
         if self._start is not None and not self._start.exists():
             raise ModelError(
-                f"Testbed: there is no file {self._start} with weights from before the source was "
-                f"seen. Say where they are with --start, or do without models that start there."
+                f"Testbed: there is no file {self._start} with weights from before training on the "
+                "source. Set --start to their file, or use only models that do not start there."
             )
         return starting_classifier(self.experiment, self.task, self._start)
 
@@ -157,9 +157,9 @@ _remembered: dict[Testbed, LoadedTestbed] = {}
 
 
 def load_testbed(testbed: Testbed, progress: TrainingCallback | None = None) -> LoadedTestbed:
-    """Read data and models; the last testbed is remembered, for many cells in one process.
+    """Read data and models. The last testbed is cached, for many cells in one process.
 
-    `progress` is called after every update, where the source model is trained first.
+    `progress` is called after every update if the source model is trained first.
     """
     if testbed not in _remembered:
         _remembered.clear()
@@ -176,7 +176,7 @@ def _load(testbed: Testbed, progress: TrainingCallback | None) -> LoadedTestbed:
     if weights is not None and not weights.exists():
         raise ModelError(
             f"Testbed: there is no file {weights} with the source model for {testbed.data}. Train "
-            f"one with `attakit pretrain`, or say where it is with --weights."
+            "one with `attakit pretrain`, or set --weights to its file."
         )
     if task.source_train is None or task.source_test is None:
         raise SettingError(f"Testbed: {testbed.data} must have source samples, held-out ones too.")
@@ -200,8 +200,8 @@ def _given(**paths: Path | None) -> dict[str, str]:
 def _split(samples: Samples, test_count: int) -> tuple[Samples, Samples]:
     if test_count >= len(samples):
         raise SettingError(
-            f"Testbed: test_samples must leave target samples to train on; there are "
-            f"{len(samples)} in all, got {test_count}."
+            "Testbed: test_samples must leave target samples to train on. There are "
+            f"{len(samples)}, got {test_count}."
         )
     order = generator(0, "validation split").permutation(len(samples)).tolist()
     return Subset(samples, order[test_count:]), Subset(samples, order[:test_count])

@@ -19,7 +19,7 @@ class Gathering(Generic[Asked, Said]):
     """Hands requests to a few threads, as many at a time as came since the last.
 
     A thread for each request would cost more than the request itself: threads of Python take turns,
-    and every turn costs. A request that comes alone waits for nobody.
+    and every turn costs. A request that comes alone does not wait.
 
     Parameters
     ----------

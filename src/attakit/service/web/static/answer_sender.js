@@ -29,7 +29,7 @@ export class AnswerSender {
     addEventListener("offline", () => this.lost(new Unreachable()));
   }
 
-  /** Send all there is; resolves when nothing is left or nothing can be sent. */
+  /** Send all answers; resolves when none is left or none can be sent. */
   send() {
     this.#running ??= this.#sendAll().finally(() => {
       this.#running = null;
@@ -37,7 +37,7 @@ export class AnswerSender {
     return this.#running;
   }
 
-  /** Note that a request failed, here or elsewhere on the page, and try again later. */
+  /** Record that a request failed, here or elsewhere on the page, and try again later. */
   lost(error) {
     if (error instanceof Refused && error.needsLogin) this.#become("logged out");
     else this.#become(error instanceof Refused ? "busy" : "offline");
@@ -46,7 +46,7 @@ export class AnswerSender {
     this.#pause = Math.min(2 * this.#pause, LONGEST_PAUSE);
   }
 
-  /** Note that a request was answered. */
+  /** Record that a request was answered. */
   reached() {
     this.#pause = FIRST_PAUSE;
     this.#become("online");
@@ -65,13 +65,13 @@ export class AnswerSender {
     return true;
   }
 
-  /** With nothing to send, a request is the only way to learn whether the server is up. */
+  /** Without answers to send, only a request shows whether the server is up. */
   async #ping() {
     await get("/v1/classes");
   }
 
   async #sendOne(answer) {
-    // Marked first: from now on the server may have it, even if we never hear so.
+    // Marked first: from now on the server may have it, even without a response.
     this.#outbox.save({ ...answer, tried: true });
     try {
       const { outcome } = await this.#post(answer);
@@ -79,7 +79,7 @@ export class AnswerSender {
       this.#report(answer, isFinal ? "final" : outcome, null);
     } catch (error) {
       if (!(error instanceof Refused) || error.passing || error.needsLogin) throw error;
-      this.#report(answer, null, error); // it will never be taken: keeping it would block the others
+      this.#report(answer, null, error); // it will never be accepted, and would block the others
     }
     this.#outbox.remove(answer.key);
     this.#onState();
@@ -90,7 +90,7 @@ export class AnswerSender {
     return post(`/v1/questions/${question}/answer`, { key, kind, label, ...remarks }, { keepalive: true });
   }
 
-  /** Take back what was undone while nobody could say whether the server had it; false if that is refused. */
+  /** Undo an answer that the server may or may not have; false if that is refused. */
   async #withdraw({ key }) {
     if (!this.#outbox.get(key)?.withdrawn) return true;
     try {
@@ -102,7 +102,7 @@ export class AnswerSender {
     return true;
   }
 
-  /** Send what is left while the page is closing; what arrives twice does no harm. */
+  /** Send the rest while the page is closing. Duplicates are harmless. */
   leave() {
     if (this.state !== "online") return;
     for (const answer of this.#outbox.all()) if (!answer.withdrawn) this.#post(answer).catch(() => {});

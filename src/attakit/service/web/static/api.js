@@ -1,23 +1,23 @@
-/* Speaks with the service: JSON in and out, the token against cross-site requests, two kinds of failure. */
+/* Requests to the service: JSON in and out, the CSRF token, two kinds of failure. */
 
 const TIMEOUT = 15_000;
 const csrf = document.querySelector('meta[name="csrf-token"]')?.content;
 let annotator = null;
-let ahead = 0; // of the server's clock before this machine's, in seconds
+let ahead = 0; // seconds by which the server's clock is ahead
 
 /** The time on the server, which leases and events use. */
 export function serverTime() {
   return Date.now() / 1000 + ahead;
 }
 
-/** The server answered, and said no. */
+/** The server refused the request. */
 export class Refused extends Error {
   constructor(status, text) {
     super(text);
     this.status = status;
   }
 
-  /** Whether the same request may be taken later. */
+  /** True if the same request may succeed later. */
   get passing() {
     return this.status === 408 || this.status === 429 || this.status >= 500;
   }
@@ -39,7 +39,7 @@ function headers(body) {
   const given = { Accept: "application/json" };
   if (body !== undefined) given["Content-Type"] = "application/json";
   if (csrf) given["X-CSRF-Token"] = csrf;
-  if (annotator) given["X-Annotator"] = encodeURIComponent(annotator); // headers hold few letters
+  if (annotator) given["X-Annotator"] = encodeURIComponent(annotator); // headers allow few characters
   return given;
 }
 
@@ -63,13 +63,13 @@ async function content(response) {
   try {
     return await response.json();
   } catch (error) {
-    // Not our service: a log-in page in between, or an answer that was cut off.
+    // Not our service: another log-in page, or a truncated response.
     if (response.ok) throw new Unreachable(String(error));
     return {};
   }
 }
 
-/** Ask for something; `null` where the server has nothing. */
+/** Send a GET request; `null` if the server has nothing. */
 async function call(method, path, body, { keepalive = false } = {}) {
   const response = await reach(method, path, body, keepalive);
   const sent = Date.parse(response.headers.get("Date"));

@@ -1,16 +1,16 @@
-/* What the audit says by class, and what is taken for what. */
+/* Audit results by class, and the confusion matrix. */
 
 import { find, make, write } from "./dom.js";
 import { count, percent } from "./words.js";
 
-const MOST_CELLS = 14; // classes of a matrix that fits
+const MOST_CELLS = 14; // most classes that fit in a matrix
 const MOST_PAIRS = 8;
 const MOST_CLASSES = 20;
 
 export function showAudit({ count: number, classes, cells, source_known: known }) {
   write(find("#audit-note"), number ? count(number, "audited sample") : "");
   if (!number) {
-    find("#audit").replaceChildren(make("p", { class: "empty" }, make("b", {}, "No audit answer yet"), "Once people have answered some questions that were drawn at random, this shows which classes are served well."));
+    find("#audit").replaceChildren(make("p", { class: "empty" }, make("b", {}, "No audit answer yet"), "After some randomly drawn questions are answered, this shows which classes are served well."));
     return;
   }
   find("#audit").replaceChildren(make("div", { class: "halves" }, byClass(classes, known), confusions(classes, cells)));

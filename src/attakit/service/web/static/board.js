@@ -6,8 +6,8 @@ import { aboutView, sampleView } from "./sample_view.js";
 import { percent } from "./words.js";
 import { resetZoom } from "./zoom.js";
 
-const SHORT = 3; // letters of names that fit on small buttons
-const MANY = 16; // classes, from which on a search field helps
+const SHORT = 3; // most letters on small buttons
+const MANY = 16; // classes from which a search field helps
 
 /** The key of a class and its name; a name that is its own key is shown as a key. */
 function keyAndName(label, name) {
@@ -21,7 +21,7 @@ function keyAndName(label, name) {
 
 let names = [];
 
-/** Buttons for all classes, made once: they never move, so that hands learn where they are. */
+/** Buttons for all classes, created once. They never move, so that people learn where they are. */
 export function showClasses(classes, answer) {
   names = classes;
   assignKeys(classes);
@@ -44,7 +44,7 @@ export function showClasses(classes, answer) {
 const plain = (text) => text.trim().toLowerCase();
 const matches = (name, text) => plain(name).includes(plain(text));
 
-/** The class that Enter takes: one of just that name, else one that begins so, else one that has it in its name. */
+/** The class that Enter chooses: by exact name, else by beginning, else by any part of the name. */
 function bestMatch(classes, text) {
   const wanted = plain(text);
   if (!wanted) return -1;
@@ -68,7 +68,7 @@ function leave(search, then) {
   then();
 }
 
-/** A name in the middle of a sentence, kept apart from the direction in which the sentence is written. */
+/** A name inside a sentence, isolated from the sentence's writing direction. */
 const named = (name) => make("bdi", {}, name);
 
 /** Ask whether the proposed class is right; false if the question asks for the class. */
@@ -93,7 +93,7 @@ export function showQuestion(held, answer) {
   const hadFocus = list.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
   list.replaceChildren(...held.guesses.map((guess) => make("li", {}, guessButton(guess, answer))));
   if (hadFocus) list.querySelector("button")?.focus();
-  // With two or three classes the guesses are all there is.
+  // With two or three classes the guesses are enough.
   find("#all").hidden = held.guesses.length >= find("#classes").children.length;
 }
 
@@ -126,7 +126,7 @@ function showPicture(image, frame) {
     resetZoom();
   };
   const missing = () => frame.replaceChildren(make("p", {}, MISSING));
-  // A picture may come, or come at the second try, when another question is shown already.
+  // A picture may arrive when another question is already shown.
   const current = (then) => () => frame.dataset.source === image.src && then();
   frame.dataset.source = image.src;
   image.onload = current(ready);
@@ -145,7 +145,7 @@ export function flash(label) {
   setTimeout(() => button?.classList.remove("chosen"), 220);
 }
 
-/** What a screen reader says of a question. */
+/** The text of a question for screen readers. */
 export function describe(held) {
   if (held.proposed !== null) return `New question. Is this ${names[held.proposed]}?`;
   const guesses = held.guesses.map((guess) => `${guess.class} ${percent(guess.probability)}`);

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { find, write } from "./dom.js";
 import { count } from "./words.js";
 
-const IDLE = ["Nothing to ask right now", "New questions appear here by themselves: you can leave this page open."];
+const IDLE = ["Nothing to ask right now", "New questions appear here automatically. You can leave this page open."];
 
 /** Show the calm state, with a button if something is to be done. */
 export function showCalm(title, text, button, act) {
@@ -27,7 +27,7 @@ function whyWaiting(status) {
   const { open, left } = status.labels;
   if (left === 0 && !open) return ["The label budget is spent", "Every question that may be asked has been asked. Thank you!"];
   if (open) return ["Nothing for you right now", `${count(open, "question")} still open: with other people, or answered by you a moment ago. What is left for you appears here automatically.`];
-  if (status.learning === "paused") return ["Learning is paused", "No new questions are put until an administrator resumes it on the dashboard. This page then continues automatically."];
+  if (status.learning === "paused") return ["Learning is paused", "No new questions are asked until an administrator resumes it on the dashboard. This page then continues automatically."];
   if (status.learning === "stopped") return ["The learner is not running", "Questions come when it is back. This page then continues automatically."];
   return IDLE;
 }

@@ -21,7 +21,7 @@ export function showComparison(all) {
   draw();
 }
 
-/** Offer all versions; a choice that was made stays. */
+/** Offer all versions, and keep the user's choice. */
 function fill(selector, usual) {
   const select = find(selector);
   const chosen = select.value || String(usual);

@@ -1,4 +1,4 @@
-/* What the page says when the server cannot be reached. */
+/* Messages for when the server cannot be reached. */
 
 import { make } from "./dom.js";
 import { count } from "./words.js";

@@ -1,4 +1,4 @@
-/* The dashboard: asks the service every two seconds and shows what changed. */
+/* The dashboard: polls the service every two seconds and shows changes. */
 
 import { get, post } from "./api.js";
 import { showAudit } from "./audit.js";
@@ -13,12 +13,12 @@ import { ago, moment, percent } from "./words.js";
 
 const POLL = 2_000;
 const SLOWEST_POLL = 30_000;
-const READING = 6_000; // that a note about what was done stays
+const READING = 6_000; // milliseconds that a notice stays
 const ALARMS = 3;
 const share = (value) => percent(value, 0);
 
 const charts = [
-  [{ name: "Accuracy", about: "On audited answers", served: "served", format: share, limits: [0, 1], waiting: "Drawn once some audit questions are answered." }, (turn) => turn.accuracy],
+  [{ name: "Accuracy", about: "On audited answers", served: "served", format: share, limits: [0, 1], waiting: "Drawn after some audit questions are answered." }, (turn) => turn.accuracy],
   [{ name: "Entropy", about: "How unsure the model is, on average", limits: [0, Infinity] }, (turn) => turn.entropy],
   [{ name: "Change of the predicted mix", about: "How far the predicted classes have moved", limits: [0, Infinity] }, (turn) => turn.drift?.mix],
   [{ name: "Distance of features", about: "How far the features have moved", limits: [0, Infinity] }, (turn) => turn.drift?.distance],
@@ -97,7 +97,7 @@ async function act(path, body, done) {
     await post(path, body);
     notify(done, true);
   } catch (error) {
-    notify(`That did not work: ${error.message}`, false);
+    notify(`This failed: ${error.message}`, false);
   }
   closing = setTimeout(() => (find("#connection").hidden = true), READING);
   await refresh();
@@ -112,7 +112,7 @@ function notify(text, good) {
   clearTimeout(closing);
 }
 
-/* Getting on */
+/* Polling */
 
 async function loadAll() {
   if (!classes.length) classes = (await get("/v1/classes")).classes;
@@ -130,7 +130,7 @@ async function loadAll() {
   await loadSlowly(minute, status.annotators);
 }
 
-/** What changes slowly is read every few times only. */
+/** Slow data is read only every few rounds. */
 let rounds = 0;
 async function loadSlowly(minute, annotators) {
   if (rounds++ % 5) return;
@@ -151,7 +151,7 @@ async function refresh() {
     console.debug(error);
     failing = true;
     pause = Math.min(2 * pause, SLOWEST_POLL);
-    notify(error.needsLogin ? "You are logged out. Log in again to see what happens." : "The service does not answer. You see its last figures. Trying again automatically.", false);
+    notify(error.needsLogin ? "You are logged out. Log in again to see what happens." : "The service does not answer. You see its last numbers. Trying again automatically.", false);
   }
   if (!document.hidden) timer = setTimeout(refresh, pause);
 }
@@ -159,7 +159,7 @@ async function refresh() {
 find("#learning").addEventListener("click", () =>
   act("/v1/learning", { paused: !paused }, paused ? "Learning continues." : "Learning is paused. Predictions continue as before."));
 find("#range").addEventListener("change", refresh);
-// A phone shows the heads of the long parts, and opens what is tapped.
+// A phone shows only the headings of long parts; a tap opens them.
 if (matchMedia("(max-width: 640px)").matches) document.querySelectorAll("details.card").forEach((part) => (part.open = false));
 document.addEventListener("visibilitychange", () => document.hidden || refresh());
 addEventListener("online", refresh);

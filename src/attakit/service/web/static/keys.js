@@ -1,4 +1,4 @@
-/* Which key stands for which class: its own name if that is one key, else the digits, then letters. */
+/* The key of each class: its own name if that is one key, else digits, then letters. */
 
 const RESERVED = new Set(["n", "u"]);
 const KEYS = [..."1234567890", ..."abcdefghijklmnopqrstuvwxyz"].filter((key) => !RESERVED.has(key));

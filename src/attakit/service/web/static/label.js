@@ -1,4 +1,4 @@
-/* The labelling page: shows a question, takes an answer, and is ready with the next one. */
+/* The labelling page: shows a question, takes an answer, and shows the next one. */
 
 import { get, post, Refused } from "./api.js";
 import { describe, flash, showClasses, showQuestion } from "./board.js";
@@ -16,11 +16,11 @@ import { clearRemarks, listenForRemarks, openComment, takeRemarks, toggleFlag } 
 import { short, whole } from "./words.js";
 import { listenForZoom, zoomIn, zoomOut } from "./zoom.js";
 
-const POLL = 2_000; // milliseconds between two looks for a question
+const POLL = 2_000; // milliseconds between two polls for a question
 const SLOWEST_POLL = 5_000;
-const WATCH = 1_000; // between two looks at the leases
-const READING = 6_000; // that a note stays
-const PATIENCE = 300; // seconds without a sign of life, after which questions are given back
+const WATCH = 1_000; // milliseconds between two checks of the leases
+const READING = 6_000; // milliseconds that a notice stays
+const PATIENCE = 300; // seconds without activity before questions are released
 
 const questions = new Questions();
 const history = []; // what was answered here, newest last
@@ -28,7 +28,7 @@ let classes = [];
 let outbox;
 let sender;
 let visible = null; // the question on the screen
-let given = 0; // answers since the page came, without those that were undone
+let given = 0; // answers since the page was loaded, without undone ones
 let poll = POLL;
 let timer = 0;
 let lastSign = performance.now() / 1000;
@@ -38,7 +38,7 @@ function announce(text) {
   find("#news").textContent = text;
 }
 
-/** Show a message that everybody must see; it goes away after a while. */
+/** Show an important message for a while. */
 let closing = 0;
 function notify(text) {
   const note = find("#notice");
@@ -101,8 +101,8 @@ function answer(kind, label = null) {
 }
 
 function onAnswer(given, outcome, error) {
-  if (error) notify(`An answer was not taken: ${error.message}`);
-  else if (outcome === "final") notify("An answer can no longer be taken back: it counts.");
+  if (error) notify(`An answer was not accepted: ${error.message}`);
+  else if (outcome === "final") notify("An answer can no longer be undone: it counts.");
   else if (outcome === "late") notify("An answer came too late: the question was closed before.");
 }
 
@@ -130,7 +130,7 @@ async function undoOnServer(last) {
   }
 }
 
-/** Give an answer from the list again; what is on its way is sent first, so that the server knows it. */
+/** Change an answer from the list. Pending answers are sent first, so that the server knows them. */
 async function change({ key }) {
   await sender.send();
   const place = history.findIndex((past) => past.key === key);
@@ -145,11 +145,11 @@ function takeBack(put) {
   show("Undone.");
 }
 
-/* Getting on */
+/* Polling */
 
 const onTheirWay = () => outbox.all().map((kept) => kept.question);
 
-/** Send what there is, then fetch what is missing; called whenever something may have changed. */
+/** Send answers, then fetch questions; called whenever something may have changed. */
 async function work() {
   clearTimeout(timer);
   if (!(await sender.send()) || resting) return;
@@ -179,7 +179,7 @@ function schedule() {
 
 const isHere = () => performance.now() / 1000 - lastSign < PATIENCE;
 
-/** Keep the leases of a person who is there; give back the questions of one who has gone. */
+/** Renew the leases of an active person; release the questions of one who has left. */
 async function watch(all = false) {
   if (sender.state !== "online" || !questions.shown) return;
   try {
@@ -195,10 +195,10 @@ async function watch(all = false) {
 function rest() {
   clearTimeout(timer);
   resting = true;
-  showCalm("Taking a break?", "Your questions went back, so that others need not wait for you.", "Continue", wake);
+  showCalm("Taking a break?", "Your questions were released, so that others can answer them.", "Continue", wake);
 }
 
-/** A sign of life. */
+/** Record activity. */
 function wake() {
   lastSign = performance.now() / 1000;
   if (!resting) return;
@@ -214,7 +214,7 @@ async function onVisible() {
   work();
 }
 
-/* Hands */
+/* Input */
 
 function onKey(event) {
   wake();

@@ -1,4 +1,4 @@
-// The address that a first start prints holds a token behind #, which browsers do not send.
+// The address that the first start prints has a token after #, which browsers do not send.
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 if (token) {
   document.getElementById("token").value = token;

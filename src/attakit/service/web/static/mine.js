@@ -1,4 +1,4 @@
-/* The list of one's own answers: what was said, whether it is final, and a way to change it. */
+/* The list of your answers: content, whether it is final, and a button to change it. */
 
 import { get } from "./api.js";
 import { find, make, sharpen } from "./dom.js";
@@ -6,7 +6,7 @@ import { ago } from "./words.js";
 
 const KINDS = { skip: "skipped", none: "none of these" };
 
-/** Open the list; `change(answer)` is called for an answer that shall be given again. */
+/** Open the list; `change(answer)` is called for an answer to change. */
 export async function openMine(classes, change) {
   const list = find("#mine-list");
   list.replaceChildren(make("li", {}, "Reading your answers …"));

@@ -24,7 +24,7 @@ function showFacts(status) {
 
 const between = (one) => (one ? `${percent(one.low)} to ${percent(one.high)}` : "");
 
-/** What was served and the source model, on the same audit, and how far they are apart. */
+/** Accuracy of served predictions and of the source model on the same audit, and their difference. */
 function showAccuracy({ accuracy }) {
   const source = accuracy?.source;
   write(find("#accuracy"), accuracy ? percent(accuracy.value) : "–");
@@ -34,7 +34,7 @@ function showAccuracy({ accuracy }) {
   write(find("#gain"), source ? points(accuracy.value - source.value) : "–");
   const lost = source && accuracy.value < source.value;
   write(find("#gain-note"), source ? `points ${lost ? "lost" : "gained"} by learning` : "difference");
-  write(find("#accuracy-note"), accuracy ? `on the same ${count(accuracy.count, "audited sample")}` : "known once some audit questions are answered");
+  write(find("#accuracy-note"), accuracy ? `on the same ${count(accuracy.count, "audited sample")}` : "known after some audit questions are answered");
 }
 
 function points(difference) {
@@ -55,7 +55,7 @@ function showLatency({ traffic }) {
 
 function showThroughput({ throughput, served }) {
   find("#throughput").replaceChildren(`${short(throughput)} `, make("small", {}, "images/s"));
-  write(find("#throughput-note"), served ? `${count(served, "image")} answered in all` : "No image has come in yet.");
+  write(find("#throughput-note"), served ? `${count(served, "image")} answered in total` : "No image has arrived yet.");
 }
 
 function showServing({ version, answering, promoted_at: since }) {

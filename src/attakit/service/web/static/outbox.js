@@ -1,20 +1,20 @@
-/* Answers on their way: kept in the browser until the server has taken them, through reloads and lost connections. */
+/* The queue of answers: stored in the browser until the server has them, across reloads and lost connections. */
 
 const PREFIX = "attakit.answer.";
 
-/** A name that no other answer has; works on plain http too, where randomUUID does not. */
+/** A unique key; works on plain http too, unlike randomUUID. */
 export function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Of taking an answer back: always the same for one answer, so that a second try does nothing more. */
+/** The key for undoing an answer: always the same for one answer, so that a retry changes nothing. */
 export const undoKey = (key) => `${key}-undo`;
 
-/** Each answer has an entry of its own, so that two tabs never overwrite each other's. */
+/** Each answer has its own entry, so that two tabs never overwrite each other's. */
 export class Outbox {
   #annotator;
-  #memory = new Map(); // where the browser keeps nothing
+  #memory = new Map(); // used if the browser stores nothing
   #order = 0;
 
   constructor(annotator) {

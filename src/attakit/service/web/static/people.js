@@ -13,10 +13,10 @@ const plain = (who) => who.replace(/^local:/, "");
 export function showPeople({ people, annotators, ...rest }) {
   write(find("#people-note"), people.length ? count(people.length, people.length === 1 ? "person" : "people").replace("peoples", "people") : "");
   if (!people.length) {
-    find("#people").replaceChildren(make("p", { class: "empty" }, make("b", {}, "Nobody has answered yet"), "Who answers how much appears here."));
+    find("#people").replaceChildren(make("p", { class: "empty" }, make("b", {}, "No answers yet"), "The number of answers per person appears here."));
     return;
   }
-  const estimated = annotators.length > 0; // by the learner, where several people answer each question
+  const estimated = annotators.length > 0; // by the learner, if several people answer each question
   const right = new Map(annotators.map(({ name, accuracy }) => [name, percent(accuracy)]));
   const columns = ["", "answers", "skipped", "with others", "with the model", ...(estimated ? ["right"] : [])];
   const head = make("tr", {}, ...columns.map((text) => make("th", { scope: "col" }, text)));

@@ -1,4 +1,4 @@
-/* Who labels: the session says so; on an open local server the person is asked once. */
+/* The annotator: from the session; on an open local server the person is asked once. */
 
 import { speakAs } from "./api.js";
 import { find, write } from "./dom.js";
@@ -50,6 +50,6 @@ function showPerson(name) {
     const next = await ask();
     if (!next || next === name) return;
     keep(next);
-    location.reload(); // questions held under the old name are given back on the way
+    location.reload(); // this releases questions held under the old name
   });
 }

@@ -1,10 +1,10 @@
-/* The questions that this page holds: the one that is shown, and the next ones, fetched ahead with their pictures. */
+/* The questions that this page holds: the current one, and the next ones with their pictures. */
 
 import { post, serverTime } from "./api.js";
 
 const AHEAD = 2;
-const RETRY = 1_000; // milliseconds, after which a picture that did not come is requested again
-const ROUNDING = 1; // second, by which the server's time may be rounded down
+const RETRY = 1_000; // milliseconds before a missing picture is requested again
+const ROUNDING = 1; // seconds by which the server's time may be rounded down
 
 function loadImage(address) {
   const image = new Image();
@@ -15,13 +15,13 @@ function loadImage(address) {
   return image;
 }
 
-/** A question with its picture on the way, and when its lease ends by this machine's steady clock. */
+/** A question, its picture, and the end of its lease on this machine's steady clock. */
 class Held {
   constructor(lease) {
     this.question = lease.question;
     this.guesses = lease.guesses;
     this.proposed = lease.proposed ?? null; // class of a yes/no question
-    this.content = lease.content ?? null; // what there is to see besides a picture, or in its place
+    this.content = lease.content ?? null; // what to show with a picture, or instead of it
     this.image = lease.image ? loadImage(lease.image) : null;
     this.renewed(lease);
   }
@@ -39,7 +39,7 @@ class Held {
 export class Questions {
   #held = [];
   #filling = null;
-  counts = {}; // the server's last figures: open, left (null: no limit)
+  counts = {}; // the server's last numbers: open, left (null: no limit)
   answeredBefore = null; // by this person, as the server said before anything could be answered here
 
   get shown() {
@@ -54,7 +54,7 @@ export class Questions {
     return this.#held.length;
   }
 
-  /** Take the shown question away: it is answered. */
+  /** Remove the current question: it is answered. */
   shift() {
     return this.#held.shift();
   }
@@ -64,7 +64,7 @@ export class Questions {
     this.#held = [held, ...this.#held.filter((other) => other.question !== held.question)];
   }
 
-  /** A lease that the server gave unasked, for a question that may be known. */
+  /** A lease from an undo, for a question that may be known. */
   accept(lease, known) {
     this.answeredBefore ??= lease.answered_by_you + 1; // it was one more until just now
     this.#note(lease);
@@ -73,7 +73,7 @@ export class Questions {
     this.unshift(held);
   }
 
-  /** Fetch until enough are held. `answered` are questions whose answers are still on their way. */
+  /** Fetch until enough are held. `answered` are questions with pending answers. */
   fill(answered) {
     this.#filling ??= this.#fill(answered).finally(() => {
       this.#filling = null;
@@ -102,7 +102,7 @@ export class Questions {
     this.counts = { open: lease.open, left: lease.budget_left };
   }
 
-  /** Ask for more time for what is held; what another person got meanwhile is dropped. */
+  /** Renew the leases; drop questions that another person got meanwhile. */
   async renew(all = false) {
     for (const held of this.#held.filter((held) => all || held.remaining < held.length / 2)) {
       const others = this.#held.filter((other) => other !== held).map((other) => other.question);
@@ -119,12 +119,12 @@ export class Questions {
     this.#held.splice(place, 1, ...(known ? [] : [new Held(lease)]));
   }
 
-  /** Drop what has run out of time. */
+  /** Drop expired questions. */
   dropEnded() {
     this.#held = this.#held.filter((held) => held.remaining > 0);
   }
 
-  /** Give everything back, so that others need not wait; also while the page is closing. */
+  /** Release all questions for others; also while the page is closing. */
   release() {
     for (const { question } of this.#held.splice(0)) {
       post(`/v1/questions/${question}/release`, {}, { keepalive: true }).catch(() => {});

@@ -17,7 +17,7 @@ export function showRecent(questions, classes) {
   place.replaceChildren(make("ul", { class: "recent" }, ...cards));
 }
 
-/** A picture that is shown already stays, so that nothing flickers and nothing is fetched twice. */
+/** Keep pictures that are already shown, so that nothing flickers or is fetched twice. */
 function card(question, classes, before) {
   const known = question.state === "forgotten" ? null : before?.querySelector(".thumb");
   const picture = known ?? thumbnail(question);

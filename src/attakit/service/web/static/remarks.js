@@ -1,4 +1,4 @@
-/* A comment and a flag, which go with the next answer. */
+/* A comment and a flag, sent with the next answer. */
 
 import { find } from "./dom.js";
 

@@ -1,10 +1,10 @@
-/* Shows a sample that is no picture, as a table, a small plot or a text; and what its sender said about it. */
+/* Shows a sample that is not a picture as a table, a small plot or a text, with its sender's notes. */
 
 import { LineChart, swatch } from "./charts.js";
 import { make } from "./dom.js";
 import { short } from "./words.js";
 
-/** A number with all the figures that the server sends, and a real minus. */
+/** A number with all digits that the server sends, and a real minus sign. */
 const number = (value) => String(value).replace("-", "\u2212");
 
 const MOST_ROWS = 40; // of a table of names and values

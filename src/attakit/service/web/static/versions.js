@@ -1,4 +1,4 @@
-/* The list of model versions, with what the gate said, and the way back to any of them. */
+/* The list of model versions, with the gate's reason, and buttons to roll back. */
 
 import { find, make, write } from "./dom.js";
 import { ago, count, percent } from "./words.js";
@@ -7,7 +7,7 @@ const FEW = 6;
 let all = false;
 const unfolded = new Set();
 
-/** `roll(version)` is asked for when a person wants a version back; without it there are no buttons. An `admin` may download. */
+/** `roll(version)` is called to roll back; without it there are no buttons. An `admin` may download. */
 export function showVersions(versions, roll, admin) {
   const place = find("#versions");
   if (versions.length === 0) {
@@ -61,10 +61,10 @@ function reason(version) {
   const proven = version.gate?.reason.replace(/^(Passed|Held back): /, "").replace(/\.$/, "").split("; ") ?? [];
   if (proven.length > 2) return checks(version, proven);
   if (version.gate) return version.gate.reason;
-  return version.version === 0 ? "The model as it was given, before any learning." : "The gate has not looked at it yet.";
+  return version.version === 0 ? "The original model, before any learning." : "The gate has not checked it yet.";
 }
 
-/** What a version has proven, folded up; what was unfolded stays so. */
+/** The gate's checks of a version, collapsed; expanded ones stay expanded. */
 function checks(version, proven) {
   const lines = proven.map((text) => make("li", {}, text[0].toUpperCase() + text.slice(1)));
   const toggle = (event) => (event.target.open ? unfolded.add(version.version) : unfolded.delete(version.version));
@@ -82,6 +82,6 @@ function details(version) {
     .filter(([name, value]) => name.endsWith("_accuracy") && Number.isFinite(value))
     .map(([name, value]) => `${name.replace("_accuracy", "")} ${percent(value, 1)}${interval(version.gate.numbers, name)}`);
   const audit = right.length ? [`right on the audit: ${right.join(", ")}`] : [];
-  const gone = version.kept ? [] : ["weights no longer kept"];
+  const gone = version.kept ? [] : ["weights no longer stored"];
   return [ago(version.at), count(version.labels, "label"), ...audit, ...gone].join(" · ");
 }

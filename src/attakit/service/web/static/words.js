@@ -5,7 +5,7 @@ import { serverTime } from "./api.js";
 export function percent(share, digits = 0) {
   const least = 0.5 / 10 ** (digits + 2);
   const number = share > 0 && share < least ? `<${(2 * 100 * least).toFixed(digits)}` : (100 * share).toFixed(digits);
-  return `${number}\u00a0%`; // never parted from its number
+  return `${number}\u00a0%`; // keep it with its number
 }
 
 export function count(number, one) {
@@ -16,7 +16,7 @@ export function whole(number) {
   return Math.round(number).toLocaleString("en").replaceAll(",", "\u202f");
 }
 
-/** Three figures, without noise behind the point. */
+/** Three digits, without trailing noise. */
 export function short(number) {
   if (Math.abs(number) >= 100) return whole(number);
   return String(Number(number.toPrecision(3)));
