@@ -3,7 +3,7 @@
     python benchmarks/leaderboard_page.py
 
 `make leaderboard` runs the cells that are missing first. The page has no figure that is not in the
-step lines, so nobody edits it by hand: the sentences are here, the figures come from there.
+step lines, so do not edit it by hand: the sentences are here, the figures come from there.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Prose in Markdown: its sentences, its paragraphs and its table cells, without code."""
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -13,6 +14,11 @@ SENTENCE_END = re.compile(r"(?<=[.!?])[\"')”*]*\s+")
 ABBREVIATION = re.compile(r"\b(et al|e\.g|i\.e|vs|cf)\.", re.IGNORECASE)
 # An entry of the API reference ends at the next line that is not indented.
 API_ENTRY = re.compile(r"^::: .*\n(?:[ ]+.*\n?)*", re.MULTILINE)
+
+# Paragraphs, list items, and descriptions of parameters.
+DOCSTRING_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*- )|\n(?=    )|\n(?=\w+(?:, \w+)*\n    )")
+# Examples, headings, drawings, and references with a year.
+NOT_PROSE = re.compile(r">>>|---|├|\b(?:19|20)\d\d\b")
 
 
 def sentences(markdown: str) -> list[str]:
@@ -44,6 +50,20 @@ def paragraphs(markdown: str) -> list[tuple[int, int]]:
     tokens = PARSER.parse(blank)
     opened = [token for token in tokens if token.type == "paragraph_open" and token.map]
     return [(token.map[0], token.map[1]) for token in opened if token.map]
+
+
+def docstring_sentences(source: str) -> list[str]:
+    """The sentences of a module's docstrings, without examples and references.
+
+    >>> docstring_sentences("'One. Two: three.'")
+    ['One.', 'Two: three.']
+    """
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, owners)]
+    found = [ast.get_docstring(node) for node in nodes]
+    blocks = [block for text in found if text for block in DOCSTRING_BLOCK.split(text)]
+    kept = [" ".join(block.split()) for block in blocks if not NOT_PROSE.search(block)]
+    return [sentence for block in kept for sentence in _split(block)]
 
 
 def words(text: str) -> int:

@@ -142,6 +142,14 @@ def test_it_is_the_unpacked_package_that_runs(unpacked):
     assert Path(told.stdout.strip()) == unpacked / "attakit/__init__.py", told.stderr
 
 
+def test_the_readme_names_the_python_versions_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [each.rpartition(" ")[2] for each in project["classifiers"] if "Python :: 3" in each]
+    badge = "badge/python-" + "_|_".join(named) + "-blue"
+
+    assert badge in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_every_dependency_and_tool_has_a_pin():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needs = [project["dependencies"], *project["optional-dependencies"].values()]

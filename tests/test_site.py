@@ -56,3 +56,25 @@ def test_the_site_loads_nothing_from_other_hosts():
     # A file of this name is what keeps the generator from loading one of its own choice.
     assert "iframe-worker" in worker
     assert (DOCS / worker).exists()
+
+
+@pytest.mark.parametrize("page", API, ids=lambda page: page.stem)
+def test_a_function_named_like_its_module_has_an_entry_of_its_own(page):
+    """The generator takes `attakit.engine.adapt` for the module, and leaves the function out."""
+    text = page.read_text(encoding="utf-8")
+    folder = ROOT / "src/attakit" / page.stem
+    hidden = [name for name in NAME.findall(text) if (folder / f"{name}.py").exists()]
+
+    entries = [f"::: attakit.{page.stem}.{name}.{name}\n" for name in hidden]
+    assert [entry for entry in entries if entry not in text] == []
+
+
+def test_every_example_that_a_page_includes_exists():
+    texts = [path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")]
+    lines = [line for text in texts for line in text.splitlines() if line.startswith("--8")]
+
+    assert len(lines) >= 3
+    for line in lines:
+        included = re.fullmatch(r'--8<-- "(.+)"', line)  # formatters like to change it
+        assert included, line
+        assert (ROOT / included[1]).exists()

@@ -4,9 +4,11 @@ import re
 
 from leaderboard_page import FIGURES, PAGE, _losses, page
 
+from wrap_prose import wrap
+
 
 def test_the_committed_page_is_what_the_command_writes():
-    assert PAGE.read_text(encoding="utf-8") == page()
+    assert PAGE.read_text(encoding="utf-8") == wrap(page())
 
 
 def test_every_figure_of_the_page_is_there():

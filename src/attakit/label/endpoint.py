@@ -25,8 +25,8 @@ class Endpoint:
 
     The request is ``{"samples": [{"name": …}, …], "classes": [… or null]}``. With `send_files` each
     sample also has ``"content"``, its file in base64. The response is ``{"answers": [… one for each
-    sample …]}``: a class name or index, a list with a number per class, an object from class names
-    to numbers, or null to abstain.
+    sample …]}``. An answer is a class name or index, a list with a number per class, an object from
+    class names to numbers, or null to abstain.
 
     No connection, a timeout, or status 408, 429 or 5xx raises `OSError`, and `ModelOracle` tries
     again. Anything else raises `ServiceError`.

@@ -2,11 +2,11 @@
 
 Batch-norm statistics are mixed from the source's and the stream's. A regularised logistic
 regression on features from several depths corrects the network's logits. It is fitted to all
-labelled samples to convergence, which takes milliseconds. Labelled samples are kept as features,
-logits and, in small networks, activations; no inputs are kept. The network is not trained, but for
-its last stages where there are enough labels that it pays (`attakit.methods.late_training`).
+labelled samples to convergence, which takes milliseconds. Labelled samples are stored as features,
+logits and, in small networks, activations; no inputs are stored. The network is not trained, except
+its last stages if there are enough labels (`attakit.methods.late_training`).
 
-Uncertainty-weighted clustering is that of CLUE (Prabhu et al., ICCV 2021). Mixing statistics goes
+The uncertainty-weighted clustering is CLUE's (Prabhu et al., ICCV 2021). Mixing statistics goes
 back to Schneider et al., NeurIPS 2020.
 """
 
@@ -45,7 +45,7 @@ from attakit.train.anchored import Hedge, Penalty, ResidualHead
 Layers = Sequence[str] | Literal["auto"]
 
 _SMALLEST = 1e-8
-_AFTER_DRIFT = 16  # samples that old statistics still count for in a new domain
+_AFTER_DRIFT = 16  # weight of old statistics in a new domain, in samples
 
 
 class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
@@ -56,46 +56,47 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     model
         Classifier to adapt; it is copied.
     source_share
-        Weight of the source's batch-norm statistics, 0 to 1; the stream has the rest. 1 leaves the
-        source's alone. "auto" tries several on the first samples of a domain, and on labelled
-        ones. Models without batch norm have nothing to mix.
+        Weight of the source's batch-norm statistics, 0 to 1; the stream has the rest. 1 uses only
+        the source's. "auto" tries several on the first samples of a domain, and on labelled ones.
+        Models without batch norm have nothing to mix.
     window
-        Recent samples that statistics look back on where a batch has fewer.
+        Number of recent samples in the statistics, if a batch has fewer.
     memory
-        Recent samples that smoothing looks back on.
+        Number of recent samples for smoothing.
     styles
-        Most styles (domains) that the stream may mix at a time. Each has its own statistics and
-        its own mean of features. 1 takes the stream for one style. Styles show in convolutions.
+        Maximum number of styles (domains) that the stream may mix at a time. Each has its own
+        statistics and its own feature mean. 1 treats the stream as one style. Only models with
+        convolutions have styles.
     lasting_styles
-        Keep styles that the stream does not have at the moment, for when they come back.
+        Keep styles that the stream does not have now, in case they return.
     source_card
         What source samples look like to the model: a file that `attakit pretrain` or `attakit card`
-        wrote, "auto" to make it from `source_inputs`, or "stored" to guess it from what the first
-        batch norm stored. Samples that look like the source's then get the source model's answer.
-        None does without.
+        wrote, "auto" to make it from `source_inputs`, or "stored" to guess it from the stored
+        statistics of the first batch norm. Samples that look like the source's then get the source
+        model's answer. None uses no card.
     source_inputs
-        Some hundred inputs that the model was trained on, for the card.
+        Some hundred training inputs of the model, for the card.
     layers
-        Names of layers whose inputs are features next to the penultimate ones, or "auto".
+        Names of layers whose inputs are features, in addition to the penultimate ones, or "auto".
     penalty
         How strongly the head is held to the network's answer, or "auto" for cross-validation.
     hedge
         Share of the network's own answer in the prediction, 0 to 1. "auto" starts with 0.3 and
         follows cross-validation on the labelled samples.
     smoothing
-        How much a prediction leans towards those of similar samples. 0 switches it off.
+        How much a prediction leans towards those of similar samples. 0 disables it.
     train_from
-        Labelled samples before the last stages of the network train; 0 never trains them. They
-        train only if that helps on held-out labelled samples. Anchors then keep activations, of
-        at most 20 kB each. A network with larger ones is not trained.
+        Number of labelled samples before the last stages of the network train; 0 never trains them.
+        They train only if that helps on held-out labelled samples. Anchors then store activations,
+        of at most 20 kB each. A network with larger ones is not trained.
     selector
-        Chooses among the samples of a batch; uncertainty-weighted clustering by default.
+        Chooses among the samples of a batch; by default uncertainty-weighted clustering.
     rate
-        How many labels to ask for; the budget spread over the stream by default. There are some
-        more at the first batch, and where a new domain begins.
+        The label rate; by default the budget is spread over the stream, with some extra labels at
+        the first batch and at the start of a new domain.
     question
-        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" is
-        learned from as a class that is ruled out.
+        What to ask: "class", or "yes_no" to ask whether the predicted class is right. A "no" trains
+        as an excluded class.
     seed
         Seed of the clustering.
 
@@ -165,7 +166,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     @staticmethod
     def service_settings() -> Mapping[str, Any]:
-        """A version is frozen, and must answer whatever style comes next."""
+        """A version is frozen, and must answer any style that comes next."""
         return {"source_share": SOURCE_SHARE, "lasting_styles": True}
 
     @staticmethod
@@ -174,7 +175,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     @property
     def adapted_model(self) -> FrozenHead:
-        """Network, statistics, style groups, means and head as they are now; no smoothing."""
+        """The current network, statistics, style groups, means and head; no smoothing."""
         state = self.domain.state
         return FrozenHead.of(
             self.model,
@@ -222,7 +223,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         return Training(1, {**numbers, **self.late.numbers})
 
     def forget(self, samples: Collection[SampleId]) -> None:
-        """Remove samples. The head is fitted again without them, as if they had never come."""
+        """Remove samples. The head is fitted again as if they had never arrived."""
         before = len(self.anchors)
         super().forget(samples)
         self.recent.forget(samples)
@@ -236,7 +237,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self._train_stages()
 
     def _train_stages(self) -> None:
-        """Train the last stages on all anchors if it is time, and use them if that helps."""
+        """Train the last stages on all anchors if it is due, and use them if that helps."""
         if self.late.is_due(self.anchors):
             penalty, hedge = self.head.penalty, self.head.hedge
             self._put_stages(self.late.train(self.anchors.rows, penalty=penalty, hedge=hedge))
@@ -249,7 +250,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
             self.head.refit(self.anchors.rows)
 
     def _view(self, inputs: Tensor) -> View:
-        """Everything that follows from a batch and the present state; changes nothing."""
+        """Compute everything that follows from a batch and the current state; changes nothing."""
         layers = self.layers
         if layers is None:
             layers = list(find_depths(self.model, inputs))
@@ -273,7 +274,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         return View(prediction, features, offsets, before, memory, layers, domain, centre, drifted)
 
     def _keep(self, view: View, batch: Batch) -> None:
-        """Let the state move on with a batch."""
+        """Update the state with a batch."""
         self.model.keep_statistics(batch.samples)
         self.domain.keep(view.domain)
         if view.drifted:
@@ -285,7 +286,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
     def _ask(
         self, batch: Batch, view: View, rows: LabelledRows, allowance: Allowance
     ) -> tuple[tuple[Query, ...], Choice]:
-        """Ask about as many samples as are due. A replayed step asks what it asked before."""
+        """Ask about the due number of samples. A replayed step asks what it asked before."""
         allowance = self.due(batch, allowance, drifted=view.drifted)
         candidates = views.candidates_of(batch, view, views.unsure_places(view))
         known = covered_rows((self.anchors, self.waiting), like=candidates)
@@ -295,6 +296,6 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         return queries, Choice(candidates, known, selection)
 
     def _try_shares(self, batch: Batch, queries: Sequence[Query]) -> None:
-        """Compare shares of the source's statistics on samples that are asked about."""
+        """Compare shares of the source's statistics on samples in question."""
         asked, inputs = views.asked_inputs(batch, queries)
         self.statistics.compare_shares(self.model.model, asked, inputs)

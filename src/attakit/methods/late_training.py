@@ -1,7 +1,7 @@
-"""Training the last stages of a network, where there are enough labels for it to pay.
+"""Train the last stages of a network if there are enough labels for it.
 
-The stages train from activations that are kept with labelled samples. The result is used only
-where it answers held-out labelled samples better than the head alone does.
+The stages train from activations that are stored with labelled samples. The result is used only if
+it answers held-out labelled samples better than the head alone.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from attakit.train.tail_training import (
 )
 
 _GROWTH = 1.5  # train again when there are this many times the anchors
-_CHECK = 2.0  # and compare again, once training has helped, when there are this many times
+_CHECK = 2.0  # and compare again when there are this many times the anchors, if training has helped
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Last stages that were trained.
+    """Trained last stages.
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ class Trained:
 
 
 class LateTraining:
-    """Keeps what training needs, decides when the last stages train, and puts them in place.
+    """Stores what training needs, decides when the last stages train, and installs them.
 
     Parameters
     ----------
     classifier
         The network that a method answers with. Its last stages are replaced.
     first
-        Anchors before the stages train for the first time. 0 keeps nothing and never trains.
+        Anchors before the stages train for the first time. 0 stores nothing and never trains.
     seed
         Seed of the mini-batches.
     """
@@ -74,15 +74,15 @@ class LateTraining:
         self.seed = seed
         self.tail: Tail | None = None
         self.first = first
-        self.looked = first == 0  # whether the network was searched for a tail
+        self.looked = first == 0  # True if the network was searched for a tail
         self.next = first  # anchors at which it trains again
         self.compared_at = 0  # anchors when training was compared with the head alone
-        self.gain = 0.0  # of training on held-out anchors then
+        self.gain = 0.0  # of training on held-out anchors at that time
         self.trained: Trained | None = None
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Whether trained stages are in place, and their gain when it was last measured."""
+        """Whether trained stages are installed, and their last measured gain."""
         return {"trained_stages": float(self.trained is not None), "gain_of_training": self.gain}
 
     def look(self, inputs: Tensor, depths: Sequence[str]) -> None:
@@ -93,7 +93,7 @@ class LateTraining:
 
     @contextmanager
     def watching_entry(self) -> Iterator[list[Tensor]]:
-        """Inside, a pass shows what goes into the tail: the last tensor of the list."""
+        """Yield a list whose last tensor is the tail's input, after a pass in the block."""
         seen: list[Tensor] = []
         if self.tail is None:
             yield seen
@@ -103,14 +103,14 @@ class LateTraining:
             yield seen
 
     def pack(self, seen: Sequence[Tensor], centre: Tensor) -> Tensor | None:
-        """What to keep of the samples that passed last, if the network can be trained.
+        """Return what to store of the last samples, if the network can be trained.
 
         Parameters
         ----------
         seen
-            What `watching_entry` showed.
+            The list from `watching_entry`.
         centre
-            What was subtracted from the features of each of them.
+            Vector that was subtracted from the features of each of them.
         """
         if self.tail is None or not seen:
             return None
@@ -118,13 +118,13 @@ class LateTraining:
         kept = Kept(
             seen[-1].detach(), tuple(used_statistics(each, len(centre)) for each in layers), centre
         )
-        if self.trained is not None:  # training begins with the source's weights
+        if self.trained is not None:  # training starts from the source's weights
             back = [(-distance, 1 / ratio) for distance, ratio in self.trained.moved]
             kept = replace(kept.moved(back), centre=centre - self.trained.shift)
         return self.tail.pack(kept)
 
     def source_logits(self, inputs: Tensor, otherwise: Tensor) -> Tensor:
-        """What the source says of inputs, if other stages are in place than the source's."""
+        """Return the source's logits for inputs, if other stages are installed."""
         if self.tail is None or self.trained is None:
             return otherwise
         with torch.no_grad():
@@ -136,7 +136,7 @@ class LateTraining:
         return self.tail is not None and len(anchors) >= self.next and not outside
 
     def train(self, rows: LabelledRows, *, penalty: float, hedge: float) -> Trained | None:
-        """Train on anchors. The result is None where the head alone is as good."""
+        """Train on anchors. The result is None if the head alone is as good."""
         assert self.tail is not None
         assert rows.activations is not None
         self.next = int(_GROWTH * len(rows)) + 1
@@ -150,7 +150,7 @@ class LateTraining:
         return Trained({name: state[name] for name in self.tail.trained_names}, moved, shift)
 
     def _helps(self, lesson: Lesson, penalty: float, hedge: float) -> bool:
-        """Whether training answers held-out anchors better. That takes longer than training."""
+        """True if training answers held-out anchors better. The test takes longer than training."""
         assert self.tail is not None
         if self.trained is not None and len(lesson) < _CHECK * self.compared_at:
             return True
@@ -163,16 +163,16 @@ class LateTraining:
     def put(
         self, trained: Trained | None, domain: DomainMean, stores: Sequence[StoredRows]
     ) -> None:
-        """Put other stages in place. What belongs to the earlier ones moves along.
+        """Install other stages, and adjust what belongs to the earlier ones.
 
         Parameters
         ----------
         trained
-            None puts the source's back.
+            None restores the source's.
         domain
             The means of features.
         stores
-            Samples whose features and logits are kept.
+            Samples whose features and logits are stored.
         """
         before, self.trained = self.trained, trained
         self._set_weights()
@@ -182,7 +182,7 @@ class LateTraining:
             store.refresh(self._look_again)
 
     def restart(self) -> None:
-        """Count from nothing, because anchors were forgotten."""
+        """Start counting from zero, because anchors were forgotten."""
         self.next, self.compared_at, self.gain = self.first, 0, 0.0
 
     def _shift(self, trained: Trained | None) -> Tensor | float:
@@ -195,7 +195,7 @@ class LateTraining:
         for name in self.tail.trained_names:
             tensor = known[name] if self.trained is None else self.trained.weights[name]
             parent, _, leaf = name.rpartition(".")
-            # A new parameter: modules that were made from the earlier ones keep theirs.
+            # A new parameter: modules made from the earlier ones keep theirs.
             fresh = nn.Parameter(tensor.detach().to(known[name]).clone(), requires_grad=False)
             setattr(model.get_submodule(parent), leaf, fresh)
         norms = self.tail.norm_layers(source), self.tail.norm_layers(self.classifier)
@@ -225,7 +225,7 @@ class LateTraining:
                 memory.move(*way)
 
     def _look_again(self, packed: Tensor) -> Prediction:
-        """Centred features and logits of stored samples with the stages in place."""
+        """Return centred features and logits of stored samples with the installed stages."""
         assert self.tail is not None
         kept = self.tail.unpack(packed)
         moved = kept.moved(self._moved(self.trained))
@@ -264,5 +264,5 @@ class LateTraining:
         if found is not None:
             moved = tuple((pair[0].to(device), pair[1].to(device)) for pair in found["moved"])
             self.trained = Trained(found["weights"], moved, found["shift"].to(device))
-        if before is not None or self.trained is not None:  # else somebody else may train them
+        if before is not None or self.trained is not None:  # otherwise other code may train them
             self._set_weights()

@@ -1,8 +1,8 @@
 """Active domain adaptation: labels in rounds, from a whole pool, without source data.
 
-This is the stronger setting that the paper compares with (Gui, Li and Ji, ICLR 2024, section 5.3,
-"Active Domain Adaptation"): all unlabelled samples exist from the start, and each round may use all
-of them. Nothing here is used on streams.
+The paper compares with this stronger setting (Gui, Li and Ji, ICLR 2024, section 5.3, "Active
+Domain Adaptation"). All unlabelled samples exist from the start, and each round may use all of
+them. Nothing here is used on streams.
 
 Deliberate differences from the public code: the images of the pool are never all in memory. A
 skipped sample is not asked about again. A round without new labels trains nothing. Mini-batches

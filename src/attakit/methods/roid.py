@@ -5,8 +5,8 @@ weighting, and prior correction", WACV 2024, section 3 (soft likelihood ratio wi
 diversity weights, consistency, weight ensembling, prior correction).
 https://arxiv.org/abs/2306.00650
 
-Differences from the authors' code: the loss is divided by the size of the current batch, while that
-code uses the batch size in the settings, which differs for a shorter last batch. If all samples are
+Differences from the authors' code: the loss is divided by the size of the current batch. That code
+uses the batch size in the settings, which differs for a shorter last batch. If all samples are
 equally diverse or equally sure, that weight is 0 instead of 0/0. Corrected logits are also
 multiplied by the number of classes, so that a batch with even classes keeps its confidence (the
 order of classes is the same). Views also get a little blur and noise, relative to the inputs'

@@ -14,9 +14,9 @@ Bugs of the reference code and its ports that are avoided here:
   the momentum alone.
 
 Other differences: which last layers stay fixed depends on the structure of the model, not on the
-names of its layers (the same ones in ResNets and ViTs; others in ConvNeXt, Swin, EfficientNet,
-DenseNet and RegNet). The answer comes from the pass before the update. Dropout is off. If a wrapper
-has labels, they are for its own step and are not part of the ascent.
+names of its layers. These are the same in ResNets and ViTs, and others in ConvNeXt, Swin,
+EfficientNet, DenseNet and RegNet. The answer comes from the pass before the update. Dropout is off.
+If a wrapper has labels, they are for its own step and are not part of the ascent.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Wang et al., "Tent: Fully test-time adaptation by entropy minimization", ICLR 20
 https://arxiv.org/abs/2006.10726
 
 Differences from the reference code: with several updates per batch the answer comes from the first
-pass, so that no batch is answered by a model that has already trained on it. Any normalisation
-layer counts, not only two-dimensional batch norm. Dropout is off. The reference code has Adam with
-lr 1e-3 for CIFAR-10 (`optimizer="adam"`).
+pass. So no batch is answered by a model that has already trained on it. Any normalisation layer
+counts, not only two-dimensional batch norm. Dropout is off. The reference code has Adam with lr
+1e-3 for CIFAR-10 (`optimizer="adam"`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A batch as the anchor head sees it, and what follows from that for its questions."""
+"""A batch as the anchor head sees it, and the consequences for its questions."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from attakit.store.anchors import Anchors
 from attakit.store.waiting import waiting_rows
 
 _SMALLEST = 1e-8
-_SMALL_BATCH = 8  # below it a batch offers no choice, so its samples must be unsure to be asked
+_SMALL_BATCH = 8  # a smaller batch offers no choice: ask only about uncertain samples
 _UNSURE = 0.7  # share of recent samples that must be surer
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A batch as the method sees it.
+    """A batch with everything that the method computes for it.
 
     Parameters
     ----------
     prediction
-        The answer.
+        The prediction.
     features, offsets
         Features of several depths, centred, of length 1; and the network's logits.
     before, memory
         Probabilities before smoothing, of the batch and of recent samples.
     layers
-        Whose inputs the features are.
+        The layers whose inputs are the features.
     domain
-        What is known of the domain after the batch.
+        The domain's state after the batch.
     centre
-        What was subtracted from the features of each sample.
+        Vector that was subtracted from the features of each sample.
     drifted
-        Whether a new domain begins.
+        True if a new domain begins.
     """
 
     prediction: Prediction
@@ -56,7 +56,7 @@ class View:
 
 
 def unsure_places(view: View) -> list[int]:
-    """Places of samples that may be asked about: all, in a batch that offers a choice."""
+    """Return the places of samples that may be asked about: all, if the batch offers a choice."""
     count = len(view.features)
     if count >= _SMALL_BATCH or len(view.memory) < 2 * _SMALL_BATCH:
         return list(range(count))
@@ -65,41 +65,41 @@ def unsure_places(view: View) -> list[int]:
 
 
 def candidates_of(batch: Batch, view: View, places: Sequence[int]) -> Rows:
-    """Samples as a selector sees them: with the prediction, not with the network's logits."""
+    """Return samples for a selector: with the prediction, not with the network's logits."""
     names = tuple(batch.samples[place] for place in places)
     logits = view.prediction.logits[places]
     return Rows(names, view.features[places], logits, logits.new_ones(len(names)))
 
 
 def asked_inputs(batch: Batch, queries: Sequence[Query]) -> tuple[list[SampleId], Tensor]:
-    """The samples that questions are about, and their inputs."""
+    """Return the samples in question, and their inputs."""
     asked = [query.sample for query in queries]
     return asked, batch.inputs[[batch.samples.index(sample) for sample in asked]]
 
 
 def rows_without_inputs(batch: Batch, view: View, kept: Tensor | None) -> LabelledRows:
-    """What is kept of samples that are asked about: features and network logits, no inputs."""
+    """Return what to store of samples in question: features and network logits, no inputs."""
     nothing = replace(batch, inputs=view.features.new_zeros(len(batch), 0))
     return waiting_rows(nothing, Prediction(view.offsets, view.features), kept)
 
 
 def with_anchors(anchors: Anchors, features: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
-    """What predictions lean on next to each other: the given samples, and labelled ones."""
+    """Return the neighbours for smoothing: the given samples, and labelled ones."""
     if len(anchors) == 0:
         return features, chances
     rows = anchors.rows
     said = rows.as_targets().shares.to(chances)
-    said = said / said.sum(dim=1, keepdim=True)  # classes that are not ruled out count alike
+    said = said / said.sum(dim=1, keepdim=True)  # the possible classes count equally
     return torch.cat([features, rows.features.to(features)]), torch.cat([chances, said])
 
 
 def members_of(grouping: Grouping | None, like: Tensor) -> Tensor:
-    """Membership in style groups; everything in one group where there are no styles."""
+    """Return membership in style groups; one group for all if there are no styles."""
     return like.new_ones(len(like), 1) if grouping is None else grouping.members.to(like)
 
 
 def layer_names(layers: object) -> list[str]:
-    """Names of layers as a user gave them."""
+    """Check the user's names of layers."""
     if isinstance(layers, str) or not isinstance(layers, Sequence):
         raise SettingError(f'AnchorHead: layers must be a list of names or "auto", got {layers!r}.')
     return [str(name) for name in layers]

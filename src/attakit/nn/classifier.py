@@ -121,9 +121,9 @@ class Classifier(nn.Module):
     ) -> None:
         """Choose the statistics that batch-norm layers use.
 
-        They are the stored ones ("frozen"), those of the batch ("batch"), stored ones that follow
-        the batches while training ("running"), or a mix of the stored ones and those of recent
-        batches ("blended").
+        "frozen" uses the stored ones, "batch" those of the batch. "running" uses stored ones that
+        follow the batches in training. "blended" mixes the stored ones with those of recent
+        batches.
 
         Parameters
         ----------

@@ -23,8 +23,8 @@ def diagonal_fisher(
 ) -> list[Tensor]:
     """Estimate the diagonal of the Fisher information, one tensor per parameter.
 
-    F = mean over batches of (∂L/∂θ)², where L is the mean cross-entropy of a batch against the
-    model's own answers (Niu et al. 2022; batches in the place of samples, as in their code).
+    F is the mean over batches of (∂L/∂θ)². L is the mean cross-entropy of a batch against the
+    model's own answers (Niu et al. 2022; batches instead of samples, as in their code).
 
     Parameters
     ----------

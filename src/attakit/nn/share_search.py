@@ -1,4 +1,4 @@
-"""How much of the source's batch-norm statistics to keep: fixed, or found on the first samples."""
+"""How much of the source's batch-norm statistics to keep: fixed, or found on first samples."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from attakit.nn.shapes import as_logits
 from attakit.queries import Answer, SampleId
 from attakit.targets import Targets
 
-SHARES = (0.25, 0.45, 0.65, 0.8)  # each costs a pass over the samples that it is tried on
-# Without convolutions a sample gives one value per channel, so statistics follow the mix of
-# classes. There the source's statistics may stay alone.
+SHARES = (0.25, 0.45, 0.65, 0.8)  # each costs a pass over its test samples
+# Without convolutions a sample gives one value per channel, so statistics follow the class mix.
+# Then the source's statistics alone may be best.
 ROW_SHARES = (0.25, 0.5, 0.75, 1.0)
-_SAMPLES = 32  # that every share is tried on
+_SAMPLES = 32  # samples to try every share on
 _FEWEST = 16  # samples before a share is chosen
-_LABELS = 16  # labelled samples that every share is tried on at most
-_ENOUGH = 8  # of them end the search
+_LABELS = 16  # maximum number of labelled samples to try every share on
+_ENOUGH = 8  # this many of them end the search
 _SURENESS = 0.2  # weight of the mean entropy against the entropy of the mean answer
-_WORTH = 48  # labelled samples that the unlabelled ones count for
+_WORTH = 48  # number of labelled samples that the unlabelled ones are worth
 _CLEAR = 6.0  # nats by which labels must prefer another share: a change unsettles old anchors
 _HARMLESS = 3.0  # nats that the source's statistics are ahead: mixing must earn its place
 _SMALLEST = 1e-9
@@ -32,7 +32,7 @@ _SAVED = ("chosen", "seen", "answers", "entropies", "held", "learned")
 
 
 class Trial(Protocol):
-    """Statistics with one share, which a model can be run with."""
+    """Statistics with one share, to run a model with."""
 
     def attach(self, model: nn.Module) -> None: ...
 
@@ -42,7 +42,7 @@ class Trial(Protocol):
 
 
 class FixedShare(nn.Module):
-    """A share that somebody has chosen. It answers as `ShareSearch` does, and searches nothing."""
+    """A fixed share. It has the interface of `ShareSearch`, but does not search."""
 
     def __init__(self, value: float) -> None:
         super().__init__()
@@ -73,10 +73,10 @@ class FixedShare(nn.Module):
 class ShareSearch(nn.Module):
     """Tries shares on the first samples of a domain, and then on labelled ones.
 
-    A good share gives answers that are spread over the classes, and each of them sure. Its score
-    is the entropy of the mean answer less a part of the mean entropy. Labels add their
-    log-likelihood, and change the choice when they clearly prefer another share. After some
-    samples and labels the search ends, and costs nothing more.
+    A good share gives answers that are spread over the classes, and each of them sure. Its score is
+    the entropy of the mean answer minus a part of the mean entropy. Labels add their
+    log-likelihood, and change the choice if they clearly prefer another share. After some samples
+    and labels the search ends, and costs nothing more.
 
     Parameters
     ----------
@@ -103,17 +103,17 @@ class ShareSearch(nn.Module):
         self.chosen = first
         self._reset()
         self._latest: tuple[int, Tensor, Tensor, float] | None = None  # of a pass, until kept
-        self.is_trying = False  # whether a pass that happens now is a trial
+        self.is_trying = False  # True if the current pass is a trial
 
     @property
     def value(self) -> float:
-        """The share to use now."""
+        """The current share."""
         return self.chosen if self._latest is None else self._latest[3]
 
     def look(self, model: nn.Module, inputs: Tensor) -> bool:
         """Before a pass, try the shares on some of its samples.
 
-        Returns whether it did. The model then has the statistics of a trial.
+        Returns True if it did. The model then has the statistics of a trial.
         """
         if self.is_trying:
             return False
@@ -133,7 +133,7 @@ class ShareSearch(nn.Module):
         return True
 
     def keep(self) -> None:
-        """Remember the samples of the last look."""
+        """Store the samples of the last look."""
         if self._latest is not None:
             self.seen, self.answers, self.entropies, self.chosen = self._latest
             self._latest = None
@@ -141,9 +141,9 @@ class ShareSearch(nn.Module):
                 trial.keep()
 
     def hold(self, model: nn.Module, samples: Sequence[SampleId], inputs: Tensor) -> bool:
-        """Try the shares on samples that are asked about, until their labels come.
+        """Try the shares on samples in question, until their labels arrive.
 
-        Returns whether it did, as `look` does.
+        Returns True if it did, like `look`.
         """
         room = _LABELS - len(self.learned) - len(self.held)
         if room <= _LABELS - _ENOUGH or not samples:
@@ -154,7 +154,7 @@ class ShareSearch(nn.Module):
         return True
 
     def learn(self, answers: Sequence[Answer]) -> None:
-        """Let labels of samples that were held count."""
+        """Let the labels of held samples count."""
         for answer in answers:
             logs = self.held.pop(answer.query.sample, None)
             if logs is not None and answer.teaches(logs.shape[1]):

@@ -6,9 +6,9 @@ uncertainty-weighted embeddings", ICCV 2021, section 3. https://arxiv.org/abs/20
 This is only the choice of samples; the paper's training on source data (MME) is not included.
 
 Differences from the public code: if two centroids share a nearest sample, the second gets its own
-next nearest, while the public code adds second nearest samples of the first clusters. No 1e-8 is
-added to probabilities, which changes weights by about 1e-6. The least sure cluster comes first,
-while the public code returns a set. K-means starts three times instead of ten.
+next nearest. The public code adds second nearest samples of the first clusters. No 1e-8 is added to
+probabilities, which changes weights by about 1e-6. The least sure cluster comes first, while the
+public code returns a set. K-means starts three times instead of ten.
 """
 
 from __future__ import annotations

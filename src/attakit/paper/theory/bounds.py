@@ -176,8 +176,8 @@ def gain_from_source_like(
 ) -> FloatArray:
     """Corollary 4: how much source-like samples lower the bound on the source error.
 
-    Above 0 for w₀ = λ₀ > 0 if the source-like samples are nearer to the source than the target is:
-    A of the first, with its γ, is below A of the second.
+    Above 0 for w₀ = λ₀ > 0 if the source-like samples are nearer to the source than the target
+    is. This means that A of the first, with its γ, is below A of the second.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """The terms of the bounds: tails, slacks, C, A, B and γ.
 
 Symbols are those of Gui, Li and Ji, "Active Test-Time Adaptation", ICLR 2024, section 3 and
-appendices: N labelled samples, of which a share λ_i comes from domain i and counts with weight w_i;
-m unlabelled samples of each domain; a hypothesis class of VC dimension d; a bound may fail with
-probability δ. All functions broadcast.
+appendices. There are N labelled samples: a share λ_i comes from domain i and counts with weight
+w_i. Each domain has m unlabelled samples. The hypothesis class has VC dimension d. A bound may fail
+with probability δ. All functions broadcast.
 
 If the printed proof drops a factor, `form="paper"` is the printed term and `form="proved"` the one
 that `docs/theory.md` derives.

@@ -7,8 +7,8 @@ pair (λ₀, w₀). What the paper leaves open, and the choice here:
 
 - A set without samples can have no weight, so with λ₀ = 0 there is only w₀ = 0, and with λ₀ = 1
   only w₀ = 1. Other cells there stay empty, like cells for which the data set is too small.
-- The samples of a smaller set are among those of a larger one, and all cells of a surface see
-  batches in the same order, so that neighbouring cells differ by λ₀ and w₀ only.
+- The samples of a smaller set are among those of a larger one. All cells of a surface see batches
+  in the same order, so that neighbouring cells differ by λ₀ and w₀ only.
 - Losses are measured on samples that no cell is trained on.
 - The combined loss is the mean of target and source loss.
 """
