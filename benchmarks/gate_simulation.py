@@ -223,6 +223,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="of each combination")
     parser.add_argument("--seed", type=int, default=0, help="of the first run of each combination")
     parser.add_argument("--people", nargs="+", choices=PEOPLE, default=PEOPLE)
+    parser.add_argument("--classes", nargs="+", type=int, default=CLASSES)
     parser.add_argument("--audit-share", type=float, default=ServiceLabelsTable().audit_share)
     parser.add_argument("--trust", type=float, default=GateTable().trust)
     parser.add_argument("--needed", type=int, default=GateTable().audit_needed)
@@ -232,7 +233,10 @@ def main() -> None:
     outcomes = [
         simulate(classes, accuracy, people, seed, table, options.audit_share)
         for people, classes, accuracy, seed in product(
-            options.people, CLASSES, ACCURACIES, range(options.seed, options.seed + options.runs)
+            options.people,
+            options.classes,
+            ACCURACIES,
+            range(options.seed, options.seed + options.runs),
         )
     ]
     seconds = time.perf_counter() - began

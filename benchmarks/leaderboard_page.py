@@ -38,7 +38,8 @@ one entry to `experiments/leaderboard/published.toml` and run the command.
 - **Streams**, in batches of 100: {streams}.
   Other orders in `published.toml` have not been run yet.
 - **Labels**: a budget of 150 for every method that asks. EATTA, HILTTA and CPATTA ask at their own
-  pace, and some spend less. "Enhanced Tent" and "Anchor head, random labels" get theirs at random,
+  pace, and some spend less. BiTTA spends it on yes/no questions at the price of a class, three per
+  batch. "Enhanced Tent" and "Anchor head, random labels" get theirs at random,
   as many as their partner.
 - **SimATTA** has the defaults of attakit, "SimATTA as in the paper" the paper's training. The
   anchor head is attakit's own method.
@@ -46,6 +47,12 @@ one entry to `experiments/leaderboard/published.toml` and run the command.
   only" is the seconds as a multiple of those that inference alone takes. MB is the peak memory of
   the process with all libraries. Other programs ran on the two cores at the same time, so seconds
   are rough.
+- **Versions**: rows of BiTTA are of revision 72acca7, of the anchor head with published settings of
+  6537c05, all others of 16ff4a2. Since then SimATTA's statistics have changed (080bdc8, dec3940),
+  and EATTA and HILTTA (bb9fb76, to agree with their authors' code). The commands may print other
+  figures now.
+- BiTTA was run later and in another way: do not compare its seconds and MB. It has no rank until it
+  has been run on all streams. SimATTA with yes/no questions is in `experiments/digits/yes-no.toml`.
 - All networks here are small. The page says nothing about large ones.
 """
 

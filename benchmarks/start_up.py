@@ -1,20 +1,30 @@
-"""How long do light commands take to start, and how much do they import?
+"""How long do commands take to start, and how much do they import?
 
     python benchmarks/start_up.py
+    python benchmarks/start_up.py --serve    # a service with a small model, on a terminal
 
-Runs each command several times in a process of its own. Prints the fastest, in seconds on the clock
-and of the processor, and the number of modules imported (aim: under 0.5 s, without torch).
+Runs each light command several times in a process of its own. Prints the fastest, in seconds on the
+clock and of the processor, and the number of modules imported (aim: under 0.5 s, without torch).
+
+For a service, prints when the first line appears (aim: within a second), and the processor time of
+the server until it has answered a request (aim: under 5 s).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pty
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from points_service import MODEL, MODEL_FILE
+from points_service import SERVICE as POINTS
+from scaling_costs import processor_seconds
 
 HEAVY = ("torch", "sklearn", "pandas", "matplotlib")
 SERVICE = 'folder = "live"\nclasses = ["cat", "dog"]\n'
@@ -29,7 +39,12 @@ COMMANDS = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--serve", action="store_true", help="Measure a service instead")
+    options = parser.parse_args()
+    rounds = options.rounds
+    if options.serve:
+        measure_service()
+        return
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         Path("service.toml").write_text(SERVICE, encoding="utf-8")
@@ -44,6 +59,34 @@ def main() -> None:
                 f"{' '.join(command):<38} {seconds:>7.2f} {processor:>9.2f} {len(modules):>7}"
                 f"{f'  imports {heavy}' if heavy else ''}"
             )
+
+
+def measure_service() -> None:
+    """Start a service on a terminal, and ask it for a prediction as soon as it listens."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / MODEL_FILE).write_text(MODEL, encoding="utf-8")
+        (folder / "service.toml").write_text(POINTS, encoding="utf-8")
+        line = [sys.executable, "-m", "attakit", "serve", "service.toml", "--open", "--port", "0"]
+        ours, theirs = pty.openpty()
+        began = time.perf_counter()
+        process = subprocess.Popen(line, cwd=folder, stdout=theirs, stderr=theirs)
+        try:
+            said = os.read(ours, 1000)
+            first = time.perf_counter() - began
+            while not (found := re.search(rb"Serving on (\S+)", said)):
+                said += os.read(ours, 1000)
+            from attakit.client import Client  # noqa: PLC0415, its import must not delay the start
+
+            with Client(found[1].decode()) as client:
+                client.predict([[0.0, 0.0]])
+            seconds, processor = time.perf_counter() - began, processor_seconds(process.pid)
+        finally:
+            process.terminate()
+            process.wait()
+    print(f"first line after {first:.2f} s (target: at most 1)")
+    print(f"first answer after {processor:.2f} s of the processor (target: at most 5), ", end="")
+    print(f"{seconds:.2f} s on the clock")
 
 
 def run(*command: str, options: tuple[str, ...] = ()) -> str:

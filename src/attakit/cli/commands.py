@@ -7,6 +7,7 @@ see them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -87,7 +88,15 @@ def _corrupt() -> typer.Typer:
     return _single(corrupt)
 
 
+def _announce(text: str) -> None:
+    """Print a sign of life before the imports, for people who look at a terminal."""
+    if sys.stderr.isatty() and not {"--help", "--quiet", "-q"} & set(sys.argv):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
 def _serve() -> typer.Typer:
+    _announce("Starting the service. This takes some seconds.")
     from attakit.cli.ray_option import RayCommand
     from attakit.cli.serve import serve
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attakit.service.learner.honesty import Opinion, people_agree, renamed_hits, source_agreement
+from attakit.service.learner.names import NAMES_CONFIDENCE, own_names
 from attakit.service.learner.sequences import log_threshold
 
 NEEDED = log_threshold(0.9)
@@ -133,3 +134,32 @@ def test_people_who_agree_with_each_other_prove_that_they_know_something():
     assert people_agree(list(zip(truth, dice, strict=True)), 3) < math.log(10)
     assert people_agree([(0, 0)] * 20, 3) < 0  # both always say the same
     assert people_agree([], 3) == 0
+
+
+def names_proven(classes, accuracy, count, say=lambda truth, random: truth, runs=40):
+    found = [
+        own_names(drifted(classes, accuracy, count, seed, say), classes).log_e
+        for seed in range(runs)
+    ]
+    return np.mean(np.array(found) >= log_threshold(NAMES_CONFIDENCE))
+
+
+@pytest.mark.parametrize(("classes", "accuracy"), [(3, 0.6), (10, 0.44), (100, 0.3), (10, 0.95)])
+def test_honest_people_soon_prove_that_they_use_the_names_of_the_classes(classes, accuracy):
+    assert names_proven(classes, accuracy, count=50) > 0.75
+
+
+@pytest.mark.parametrize("accuracy", [0.44, 0.6, 0.8])
+def test_people_with_a_wrong_code_for_three_classes_never_prove_it(accuracy):
+    def turned(truth, random):
+        return (truth + 1) % 3
+
+    assert names_proven(3, accuracy, 200, turned) <= 0.05
+
+
+def test_what_was_proven_about_names_stays_proven():
+    honest = opinions([0, 1, 2] * 20, [0, 1, 2] * 20)
+    coded = opinions([1, 2, 0] * 80, [0, 1, 2] * 80)
+
+    assert own_names(honest + coded, 3).log_e >= log_threshold(NAMES_CONFIDENCE)
+    assert own_names(coded, 3).missing() is None

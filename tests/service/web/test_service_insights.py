@@ -7,6 +7,12 @@ from attakit.service.storage import LabelRules, Question
 from attakit.service.web.traffic import SECONDS, Traffic
 
 
+@pytest.fixture
+def live(start, database):
+    """A service on each of the databases."""
+    return start(address=database)
+
+
 def audit(live, *said):
     """Have audit questions answered and settled: each (label or None, served guess, source)."""
     names = live.serve(len(said))
@@ -58,9 +64,9 @@ def test_the_source_model_is_measured_on_the_same_samples(live):
     assert found.numbers()["source_accuracy"] == 0.5
 
 
-def test_people_are_listed_with_how_often_they_agree(start):
+def test_people_are_listed_with_how_often_they_agree(start, database):
     rules = LabelRules(policy="majority", answers=2, settle_seconds=5, classes=3)
-    live = start(rules=rules)
+    live = start(rules=rules, address=database)
     first, second, third = live.ask(3)
     say = live.storage.questions.answer
     for number, who, kind, label in (

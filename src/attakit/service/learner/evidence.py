@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from attakit.service.learner.honesty import Opinion, people_agree, source_agreement
+from attakit.service.learner.names import FEW_CLASSES, NAMES_CONFIDENCE, own_names
 from attakit.service.learner.sequences import (
     count_needed,
     estimate,
@@ -139,12 +140,22 @@ def _honest(table: GateTable, seen: Evidence) -> Check:
             f"model's outputs"
         )
         return Check(False, text, numbers, waiver=waiver)
-    if found.log_e >= needed:
+    names = own_names(seen.said, seen.classes) if seen.classes <= FEW_CLASSES else None
+    numbers |= {} if names is None else {"names_log_e": names.log_e}
+    proven = names is None or names.log_e >= log_threshold(NAMES_CONFIDENCE)
+    if found.log_e >= needed and proven:
         return Check(True, agreed, numbers)
     together = people_agree(seen.pairs, seen.classes)
     if together >= needed:
         return Check(True, f"people agree with each other on {len(seen.pairs)} samples", numbers)
     text = f"it is not certain yet that people answer honestly: {agreed}"
+    if names is not None and found.log_e >= needed:
+        renamed = names.groups[0][-1.0] / max(1, len(seen.said))
+        text = (
+            f"it is not certain yet that people use the classes' own names: {agreed}, and they "
+            f"would on {percent(renamed)} of all answers if its classes had other names"
+        )
+        return Check(False, text, numbers, names.missing(), waiver)
     return Check(False, text, numbers, found.missing(table.confidence), waiver)
 
 

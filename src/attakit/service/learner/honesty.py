@@ -24,7 +24,7 @@ from attakit.service.learner.sequences import (
     log_mean_exp,
 )
 
-_GROUPS = (1.0, 0.5, 0.25)  # shares of the answers: all, and those where the source model is surest
+GROUPS = (1.0, 0.5, 0.25)  # shares of the answers: all, and those where the source model is surest
 SURE_SHARE = 0.5  # share of the answers in the agreement shown to people
 
 
@@ -57,7 +57,7 @@ class Agreement:
         each = 1 - (1 - confidence) / len(self.groups)
         totals = [
             math.ceil(needed / share)
-            for share, seen in zip(_GROUPS, self.groups, strict=True)
+            for share, seen in zip(GROUPS, self.groups, strict=True)
             if sum(seen.values())
             and (needed := count_needed(seen, self.least, 0.0, each)) is not None
         ]
@@ -95,9 +95,9 @@ def source_agreement(
     """
     chance = 1 / classes
     least = chance + trust * (1 - chance)
-    ranks = _ranks([one.entropy for one in said])
+    ranks = entropy_ranks([one.entropy for one in said])
     agreed = [one.label == one.guess for one in said]
-    groups = tuple(_counts(agreed, ranks, share) for share in _GROUPS)
+    groups = tuple(_counts(agreed, ranks, share) for share in GROUPS)
     newest = _counts(agreed[-window:], ranks[-window:], 1.0)
     renamed = renamed_hits(said[-window:])
     compared = {1.0: renamed, -1.0: newest[1.0], 0.0: newest[0.0] - renamed}
@@ -108,7 +108,7 @@ def source_agreement(
         renamed_share=renamed / max(1, len(said[-window:])),
         count=len(said[-window:]),
         least=least,
-        log_e=_most_ever([_chosen(agreed, ranks, share) for share in _GROUPS], least),
+        log_e=_most_ever([_chosen(agreed, ranks, share) for share in GROUPS], least),
         log_e_below=log_e_value(against, -chance, -1.0),
         log_e_renamed=log_e_value(compared, 0.0, -1.0),
         groups=groups,
@@ -157,7 +157,7 @@ def people_agree(pairs: Sequence[tuple[int | None, int | None]], classes: int) -
     return log_dependence(first, second, classes)
 
 
-def _ranks(entropies: Sequence[float]) -> list[float]:
+def entropy_ranks(entropies: Sequence[float]) -> list[float]:
     """Rank each value among those so far, from 0 (surest) to 1. Later values change nothing."""
     sorted_so_far: list[float] = []
     ranks = []

@@ -55,11 +55,22 @@ class Gathering(Generic[Asked, Said]):
 
     async def ask(self, asked: Asked) -> Said:
         """Have a request answered."""
+        if self._running < _THREADS:
+            return await self._ask_alone(asked)
         future: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, future))
-        if self._running < _THREADS:
-            self._begin()
         return await future
+
+    async def _ask_alone(self, asked: Asked) -> Said:
+        """Use a thread that is free, without the detour of a task."""
+        self._running += 1
+        try:
+            (answer,) = await to_thread.run_sync(self._answer, [asked], limiter=self._threads)
+        finally:
+            self._end()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def _begin(self) -> None:
         """Start a thread with all that waits."""
@@ -70,6 +81,12 @@ class Gathering(Generic[Asked, Said]):
         self._tasks.add(task)  # the loop itself holds no reference
         task.add_done_callback(self._tasks.discard)
 
+    def _end(self) -> None:
+        """Free a thread for those who wait."""
+        self._running -= 1
+        if self._waiting:
+            self._begin()
+
     async def _work(self, together: Sequence[tuple[Asked, asyncio.Future[Said]]]) -> None:
         asked = [one for one, future in together if not future.done()]  # some clients have left
         waiting = [future for _, future in together if not future.done()]
@@ -79,9 +96,7 @@ class Gathering(Generic[Asked, Said]):
         except Exception as error:
             answers = [error] * len(asked)
         finally:
-            self._running -= 1
-            if self._waiting:
-                self._begin()
+            self._end()
         for future, answer in zip(waiting, answers, strict=True):
             if future.done():
                 continue
