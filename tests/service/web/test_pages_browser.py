@@ -279,7 +279,7 @@ def test_a_person_logs_in_labels_and_logs_out(start_site, visit):
 
     page.get_by_label("Token").fill("wrong")
     page.keyboard.press("Enter")
-    page.get_by_role("alert").filter(has_text="not known").wait_for()
+    page.get_by_role("alert").filter(has_text="unknown").wait_for()
     page.get_by_label("Token").fill(token)
     press(page, "Enter", shows=question)
     page.keyboard.press("3")
