@@ -87,7 +87,6 @@ leaderboard: $(VENV)/.dev
 	$(BIN)/python benchmarks/slim_results.py results/leaderboard results/leaderboard-grid results/leaderboard-tuned
 	$(BIN)/python benchmarks/leaderboard_page.py
 	$(BIN)/python tests/wrap_prose.py docs/leaderboard.md
-	$(BIN)/python tests/wrap_prose.py docs/leaderboard.md
 
 # The environment has the build tools already, so the build needs no second one.
 wheel: $(VENV)/.dev
