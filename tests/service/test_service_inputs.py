@@ -122,7 +122,7 @@ def test_a_tile_larger_than_the_image_and_than_allowed_is_refused():
 def test_an_image_that_is_painted_over_and_over_is_refused():
     inputs = Inputs(InputTable(size=8))
 
-    with pytest.raises(StreamError, match="more than 100 times"):
+    with pytest.raises(StreamError, match="more than 100 scans"):
         inputs.decode(jpeg_with_scans(100))
     assert inputs.decode(jpeg_with_scans(5)).shape == (3, 8, 8)
 

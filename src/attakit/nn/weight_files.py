@@ -25,8 +25,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     >>> read_tensors(Path("nowhere.safetensors"))
     Traceback (most recent call last):
         ...
-    attakit.errors.ModelError: load_weights: there is no file nowhere.safetensors. Check the path;
-    it counts from the folder you are in.
+    attakit.errors.ModelError: load_weights: there is no file nowhere.safetensors. Check the path.
+    It is relative to the current folder.
     """
     if not path.is_file():
         raise ModelError(

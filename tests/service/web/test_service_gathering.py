@@ -42,8 +42,8 @@ def test_what_comes_alone_waits_for_nobody_and_the_rest_is_answered_together():
         return await asyncio.gather(*busy, *rest)
 
     assert asyncio.run(play()) == [2, 4, 6, 8, 10, 12, 14, 16]
-    assert doubler.batches[:2] == [[1], [2]]
-    assert doubler.batches[2:] == [[3, 4, 5, 6], [7, 8]]
+    assert sorted(doubler.batches[:2]) == [[1], [2]]
+    assert sorted(doubler.batches[2:]) == [[3, 4, 5, 6], [7, 8]]  # two threads: any order
 
 
 def test_an_error_belongs_to_one_request():

@@ -77,8 +77,8 @@ def _why_lost(code: int | None) -> str:
     """Explain from its exit code why a process ended before its cell.
 
     >>> _why_lost(1)
-    'The process of this cell ended with exit code 1 before its run did. Its output may say more;
-    run the cell alone with --only to see it.'
+    'The process of this cell ended with exit code 1 before its run did. Its output may say more.
+    Run the cell alone with --only to see it.'
     """
     if code is None or (code >= 0 and code != _KILLED_IN_SHELL):
         return (
