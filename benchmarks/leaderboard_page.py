@@ -48,7 +48,7 @@ one entry to `experiments/leaderboard/published.toml` and run the command.
   the process with all libraries. Other programs ran on the two cores at the same time, so seconds
   are rough.
 - **Versions**: rows of BiTTA are of revision 72acca7, of the anchor head with published settings of
-  6537c05, all others of 16ff4a2. Since then SimATTA's statistics have changed (080bdc8, dec3940),
+  cbd6310, all others of 16ff4a2. Since then SimATTA's statistics have changed (080bdc8, dec3940),
   and EATTA and HILTTA (bb9fb76, to agree with their authors' code). The commands may print other
   figures now.
 - BiTTA was run later and in another way: do not compare its seconds and MB. It has no rank until it
