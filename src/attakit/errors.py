@@ -4,7 +4,8 @@ AttaError
 ├── SettingError         a setting is unknown, missing or out of range   (also a ValueError)
 │   └── UnknownName      no method, selector or data set has that name
 ├── ModelError           this model cannot be adapted this way           (also a ValueError)
-│   └── DoesNotApply     the model lacks what the method adapts
+│   ├── DoesNotApply     the model lacks what the method adapts
+│   └── UnwritableFile   weights cannot be saved, perhaps for lack of space
 ├── StreamError          data is missing or malformed
 ├── LabelError
 │   ├── BudgetExhausted  more labels asked than the budget allows
@@ -43,6 +44,10 @@ class ModelError(AttaError, ValueError):
 
 class DoesNotApply(ModelError):
     """The model lacks what the method adapts. In a suite this is not a failure."""
+
+
+class UnwritableFile(ModelError):
+    """Weights cannot be saved, for example because the disk is full. Trying again may help."""
 
 
 class StreamError(AttaError):

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from attakit.errors import ModelError
+from attakit.errors import ModelError, UnwritableFile
 from attakit.files import atomic_write
 from attakit.nn.classifier import Classifier
 from attakit.nn.weight_files import read_tensors
@@ -115,8 +115,8 @@ def weights_hash(module: nn.Module) -> str:
     return digest.hexdigest()[:_HASH_LENGTH]
 
 
-def _unwritable(path: Path, error: Exception) -> ModelError:
-    return ModelError(
+def _unwritable(path: Path, error: Exception) -> UnwritableFile:
+    return UnwritableFile(
         f"save_weights: {path} cannot be written ({error}). Free some space or choose another file."
     )
 

@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from attakit.errors import StateError
+from attakit.errors import StateError, UnwritableFile
 from attakit.nn.classifier import Classifier
-from attakit.service.learner import leading, process
+from attakit.service.learner import candidates, leading, process
 from attakit.service.learner.process import run_learner
 from attakit.service.lock import exclusive_lock
 from attakit.service.saved_settings import open_service
@@ -163,6 +163,25 @@ def test_a_learner_whose_checkpoint_does_not_fit_gives_up_with_an_alarm(
     assert code == GAVE_UP
     assert len(service.storage.events.recent(5, kind="alarm")) == 1
     assert "is missing" in caplog.text
+
+
+def test_a_learner_on_a_full_disk_ends_and_takes_the_same_turn_when_it_starts_again(
+    miniature, quick, decode, monkeypatch
+):
+    service = miniature(method=learning(lr=1e-3))
+    make_labels(service)
+
+    def full(*_arguments, **_settings):
+        raise UnwritableFile("No space left on device.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(candidates, "save_weights", full)
+        with pytest.raises(UnwritableFile):
+            run_learner(service.settings, Classifier(service.model), decode)
+    assert service.storage.events.recent(5, kind="alarm") == ()
+
+    with service.learning():
+        wait_until(lambda: len(service.storage.versions.all()) > 1)
 
 
 def test_a_learner_that_gave_up_goes_on_once_its_settings_are_mended(miniature, quick, decode):

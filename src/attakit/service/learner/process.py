@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import torch
 from threadpoolctl import threadpool_limits
 
-from attakit.errors import ModelError
+from attakit.errors import ModelError, UnwritableFile
 from attakit.nn.classifier import Classifier
 from attakit.service.learner.audit import Decode
 from attakit.service.learner.leading import leading
@@ -99,9 +99,12 @@ def giving_up(storage: Storage) -> Iterator[None]:
     """End the process with an alarm if training diverges or the checkpoint does not fit.
 
     A restart would take the same turn with the same result. The promoted model continues to answer.
+    A full disk is different: the learner starts again, and takes the turn once there is space.
     """
     try:
         yield
+    except UnwritableFile:
+        raise
     except (ModelError, UnusableCheckpoint):
         log.exception("The learner gives up.")
         storage.events.add("alarm", "learner", what="learning", text=_STOPPED)
