@@ -87,38 +87,28 @@ def test_no_tracked_text_has_a_banned_phrase():
     assert found == []
 
 
-def test_no_sentence_of_a_page_is_long():
-    found = [
-        (name, words(sentence), sentence)
-        for name in tracked(".md")
-        for sentence in sentences(read(name))
-        if words(sentence) > SENTENCE_WORDS
+def long_parts(names, parts, most):
+    """Parts of files that have too many words, with the file and the number of words."""
+    return [
+        (name, words(part), part)
+        for name in names
+        for part in parts(read(name))
+        if words(part) > most
     ]
 
-    assert found == []
+
+def test_no_sentence_of_a_page_is_long():
+    assert long_parts(tracked(".md"), sentences, SENTENCE_WORDS) == []
 
 
 def test_no_sentence_of_a_docstring_is_long():
-    found = [
-        (name, words(sentence), sentence)
-        for name in tracked(".py")
-        if name.startswith("src/")
-        for sentence in docstring_sentences(read(name))
-        if words(sentence) > SENTENCE_WORDS
-    ]
+    names = [name for name in tracked(".py") if name.startswith("src/")]
 
-    assert found == []
+    assert long_parts(names, docstring_sentences, SENTENCE_WORDS) == []
 
 
 def test_no_table_cell_holds_a_paragraph():
-    found = [
-        (name, words(cell), cell)
-        for name in tracked(".md")
-        for cell in cells(read(name))
-        if words(cell) > CELL_WORDS
-    ]
-
-    assert found == []
+    assert long_parts(tracked(".md"), cells, CELL_WORDS) == []
 
 
 def test_prose_is_wrapped():

@@ -57,8 +57,8 @@ def main() -> None:
     # So that method.name = "mymodule:MyMethod" finds a module in the current folder. It is last, so
     # that no file there hides an installed module.
     sys.path.append("")
-    # torch then asks Linux for large pages. Clearing small ones takes up to half of the time that a
-    # large network takes on a CPU. torch reads this before its first tensor.
+    # torch then asks Linux for large pages. Clearing small ones is a large part of the
+    # time that a large network takes on a CPU. torch reads this before its first tensor.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     try:
         app()

@@ -184,7 +184,7 @@ def test_a_learner_on_a_full_disk_ends_and_takes_the_same_turn_when_it_starts_ag
         wait_until(lambda: len(service.storage.versions.all()) > 1)
 
 
-def test_a_learner_that_gave_up_goes_on_once_its_settings_are_mended(miniature, quick, decode):
+def test_a_learner_that_gave_up_continues_once_its_settings_are_fixed(miniature, quick, decode):
     service = miniature(method=learning(lr=1e30))
     make_labels(service)
     start_until_it_gives_up(service, decode)
