@@ -29,11 +29,11 @@ settings.load_profile("fixed")
 
 @pytest.fixture(scope="session")
 def all_digits():
-    return data.digits()
+    return data.drawn_digits()
 
 
 @pytest.fixture(scope="session")
-def model_cache(tmp_path_factory, all_digits):
+def model_cache(tmp_path_factory):
     """A folder with the source model of digits, trained by whichever worker comes first."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -41,17 +41,15 @@ def model_cache(tmp_path_factory, all_digits):
     with (shared / "source-models.lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
         fcntl.flock(lock, fcntl.LOCK_EX)
         patch.setenv(CACHE_VARIABLE, str(folder))
-        patch.setattr(data, "digits", lambda: all_digits)
         digits_model(data.load_task(StreamTable()))
     return folder
 
 
 @pytest.fixture
-def quick_digits(monkeypatch, model_cache, all_digits):
-    """Runs on digits in this process need neither reading nor training."""
+def quick_digits(monkeypatch, model_cache):
+    """Runs on digits in this process need no training."""
     threads = torch.get_num_threads()
     monkeypatch.setenv(CACHE_VARIABLE, str(model_cache))
-    monkeypatch.setattr(data, "digits", lambda: all_digits)
     yield
     torch.set_num_threads(threads)
 

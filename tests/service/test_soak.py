@@ -30,10 +30,9 @@ TABLES = {
 
 
 @pytest.fixture(scope="module")
-def soak(tmp_path_factory, model_cache, all_digits):
+def soak(tmp_path_factory, model_cache):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(model_cache))
-        patch.setattr(data, "digits", lambda: all_digits)
         task = data.load_task(StreamTable(targets=("optdigits", "outline")))
         folder = tmp_path_factory.mktemp("soak")
         soak = Soak(WORLD, soak_settings(folder, WORLD, **TABLES), task)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 from attakit.build.sets.catalogue import CIFAR, FOLDERS, TINY_IMAGENET_C
 from attakit.build.sets.cifar import cifar_c
@@ -60,7 +61,7 @@ def build_stream(experiment: Experiment, task: Task) -> Stream:
 def _digits(table: StreamTable, _checking: ProgressCallback) -> Task:
     """Digits: MNIST → optdigits and two drawn styles, 10 classes; needs no download."""
     refuse_settings(table, "root", "source", "size", "held_out", "skip_corrupt", "severity")
-    data = digits()
+    data = drawn_digits()
     names = table.targets or tuple(data.targets.parts)
     return Task(
         data.targets.classes,
@@ -71,6 +72,9 @@ def _digits(table: StreamTable, _checking: ProgressCallback) -> Task:
         std=(STD,),
     )
 
+
+# Reading and drawing them takes a second, and the runs of a demo follow each other in a process.
+drawn_digits = cache(digits)
 
 DATA_SETS: dict[str, Callable[[StreamTable, ProgressCallback], Task]] = {
     "digits": _digits,
