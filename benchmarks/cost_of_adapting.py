@@ -2,6 +2,7 @@
 
     python benchmarks/cost_of_adapting.py
     python benchmarks/cost_of_adapting.py --models digits --batches 34 --repeats 5
+    python benchmarks/cost_of_adapting.py --models resnet18 --methods anchor_head --batches 16
 
 All methods see the same batches in turn, on one thread, and process time is measured. So other work
 on the machine slows all of them alike. Ratios are medians over repeats. Digits run on their stream.
@@ -200,11 +201,11 @@ def verdict(value: float, goal: float | None) -> str:
     return f"{value:.2f} (goal {goal:g}{'' if value <= goal else ', missed'})"
 
 
-def print_times(case: Case, repeats: int) -> None:
-    """Print the times of all methods, and what a label and blending cost."""
-    runs = [multiples(case) for _ in range(repeats)]
+def print_times(case: Case, names: Sequence[str], repeats: int) -> None:
+    """Print the times of methods, and what a label and blending cost."""
+    runs = [multiples(case, names) for _ in range(repeats)]
     print(f"\n{case.name}: {len(case.batches)} batches of {len(case.batches[0])}")
-    for name in METHOD_NAMES:
+    for name in names:
         middle = statistics.median(found[name] for found in runs)
         print(f"  {name}: {verdict(middle, GOALS[case.name].get(name))} times source-only")
     learned = learn_one_by_one(case)
@@ -222,6 +223,7 @@ def print_times(case: Case, repeats: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="+", choices=tuple(GOALS), default=list(GOALS))
+    parser.add_argument("--methods", nargs="+", choices=METHOD_NAMES[1:], default=METHOD_NAMES[1:])
     parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
@@ -230,7 +232,8 @@ def main() -> None:
         os.environ[DATA_VARIABLE] = str(NEIGHBOUR)
     for name in options.models:
         build = digits_case if name == "digits" else partial(image_case, name)
-        print_times(build(options.batches), options.repeats)
+        names = (METHOD_NAMES[0], *options.methods)
+        print_times(build(options.batches), names, options.repeats)
 
 
 if __name__ == "__main__":
