@@ -32,9 +32,10 @@ from attakit.nn.neighbours import smooth
 from attakit.nn.network_state import NetworkState
 from attakit.nn.source_card import CARD_SAMPLES, read_or_make_card
 from attakit.nn.styles import StyleGroups
+from attakit.nn.tail import Kept
 from attakit.protocols import LearnsAtOnce, NeedsSource, Selector
 from attakit.queries import Allowance, Answer, Query, QuestionKind, SampleId
-from attakit.records import Batch, Choice, LabelledRows, Prediction, Step, Training
+from attakit.records import Batch, Choice, Prediction, Step, Training
 from attakit.select.clue import CLUE
 from attakit.select.label_rate import LabelRate
 from attakit.store.anchors import Anchors
@@ -199,9 +200,9 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.late.look(batch.inputs, self.layers)
         with self.late.watching_entry() as entry:
             view = self._view(batch.inputs)
-        rows = views.rows_without_inputs(batch, view, self.late.pack(entry, view.centre))
+        kept = self.late.kept(entry, view.centre)
         self._keep(view, batch)
-        queries, choice = self._ask(batch, view, rows, allowance)
+        queries, choice = self._ask(batch, view, kept, allowance)
         self._try_shares(batch, queries)
         self.recent.add(batch.samples, view.features, view.offsets)
         return Step(view.prediction, queries, {"domains": float(view.domain.domains)}, choice)
@@ -284,7 +285,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
             self.statistics.shorten(_AFTER_DRIFT)
 
     def _ask(
-        self, batch: Batch, view: View, rows: LabelledRows, allowance: Allowance
+        self, batch: Batch, view: View, kept: Kept | None, allowance: Allowance
     ) -> tuple[tuple[Query, ...], Choice]:
         """Ask about the due number of samples. A replayed step asks what it asked before."""
         allowance = self.due(batch, allowance, drifted=view.drifted)
@@ -292,6 +293,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         known = covered_rows((self.anchors, self.waiting), like=candidates)
         selection = self.select(candidates, known, allowance)
         proposals = self.proposals(candidates, allowance)
+        places = views.places_of(batch, selection.samples)
+        rows = views.rows_without_inputs(batch, view, places, self.late.pack(kept, places))
         queries = self.waiting.hold_chosen(rows, selection, batch.step, proposals)
         return queries, Choice(candidates, known, selection)
 

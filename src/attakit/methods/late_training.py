@@ -102,8 +102,8 @@ class LateTraining:
         with watching({self.tail.layer: layer}, lambda _name, tensor: seen.append(tensor)):
             yield seen
 
-    def pack(self, seen: Sequence[Tensor], centre: Tensor) -> Tensor | None:
-        """Return what to store of the last samples, if the network can be trained.
+    def kept(self, seen: Sequence[Tensor], centre: Tensor) -> Kept | None:
+        """Return what training needs of the last samples, if the network can be trained.
 
         Parameters
         ----------
@@ -121,7 +121,13 @@ class LateTraining:
         if self.trained is not None:  # training starts from the source's weights
             back = [(-distance, 1 / ratio) for distance, ratio in self.trained.moved]
             kept = replace(kept.moved(back), centre=centre - self.trained.shift)
-        return self.tail.pack(kept)
+        return kept
+
+    def pack(self, kept: Kept | None, places: Sequence[int]) -> Tensor | None:
+        """Return what to store of some of these samples."""
+        if self.tail is None or kept is None:
+            return None
+        return self.tail.pack(kept.take(torch.tensor(places, dtype=torch.long)))
 
     def source_logits(self, inputs: Tensor, otherwise: Tensor) -> Tensor:
         """Return the source's logits for inputs, if other stages are installed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -74,13 +74,22 @@ def candidates_of(batch: Batch, view: View, places: Sequence[int]) -> Rows:
 def asked_inputs(batch: Batch, queries: Sequence[Query]) -> tuple[list[SampleId], Tensor]:
     """Return the samples in question, and their inputs."""
     asked = [query.sample for query in queries]
-    return asked, batch.inputs[[batch.samples.index(sample) for sample in asked]]
+    return asked, batch.inputs[places_of(batch, asked)]
 
 
-def rows_without_inputs(batch: Batch, view: View, kept: Tensor | None) -> LabelledRows:
+def places_of(batch: Batch, samples: Sequence[SampleId]) -> list[int]:
+    """Return the places of samples in a batch."""
+    return [batch.samples.index(sample) for sample in samples]
+
+
+def rows_without_inputs(
+    batch: Batch, view: View, places: Sequence[int], kept: Tensor | None
+) -> LabelledRows:
     """Return what to store of samples in question: features and network logits, no inputs."""
-    nothing = replace(batch, inputs=view.features.new_zeros(len(batch), 0))
-    return waiting_rows(nothing, Prediction(view.offsets, view.features), kept)
+    names = tuple(batch.samples[place] for place in places)
+    nothing = Batch(batch.step, names, view.features.new_zeros(len(places), 0))
+    found = Prediction(view.offsets[places], view.features[places])
+    return waiting_rows(nothing, found, kept)
 
 
 def with_anchors(anchors: Anchors, features: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:

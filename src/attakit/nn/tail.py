@@ -225,7 +225,9 @@ def find_tail(classifier: Classifier, inputs: Tensor, depths: Sequence[str]) -> 
 
 def plain_copy(classifier: Classifier) -> Classifier:
     """Copy a classifier without its memory of a stream: it uses stored statistics."""
-    network = copy.deepcopy(classifier.model)
+    stream = classifier.stream
+    left_out = [] if stream is None else [*stream.modules(), stream.styles]
+    network = copy.deepcopy(classifier.model, {id(each): each for each in left_out})
     stop_blending(network)
     return Classifier(network, features=classifier.features).eval().requires_grad_(False)
 

@@ -42,11 +42,12 @@ class Recent:
         """Store samples. The oldest ones make room."""
         if self.capacity == 0:
             return
+        # Half precision is enough for similarities, and halves the saved size.
+        features, logits = features.half(), logits.float()
         before, kept = self.all(features, logits), slice(-self.capacity, None)
         self.samples = (*self.samples, *samples)[kept]
-        # Half precision is enough for similarities, and halves the saved size.
-        self._features = torch.cat([before[0].half(), features.half()])[kept]
-        self._logits = torch.cat([before[1], logits.float()])[kept]
+        self._features = torch.cat([before[0], features])[kept]
+        self._logits = torch.cat([before[1], logits])[kept]
 
     def all(self, features: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return features and logits of all samples, in the types of the given tensors."""
