@@ -27,6 +27,7 @@ from gate_world import (
     Points,
     Say,
     World,
+    guess,
     make_people,
     make_world,
     predict,
@@ -170,7 +171,7 @@ class Service:
 
     def _guesses(self, centres: Points) -> list[int]:
         newest = self.points[-self.table.audit_window :]
-        return predict(centres, np.stack(newest))[0].tolist() if newest else []
+        return guess(centres, np.stack(newest)).tolist() if newest else []
 
 
 def simulate(
@@ -206,7 +207,7 @@ def simulate(
 
 
 def _accuracy(centres: Points, points: Points, truth: Classes) -> float:
-    return float(np.mean(predict(centres, points)[0] == truth))
+    return float(np.mean(guess(centres, points) == truth))
 
 
 def by_people(outcomes: Sequence[Outcome]) -> Iterator[Sequence[str]]:
