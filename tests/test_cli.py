@@ -207,7 +207,9 @@ def test_a_person_answers_from_the_keyboard(work, quick_digits):
     assert "Which class is outline/" in result.stderr
 
 
-def test_a_run_reports_the_gain_of_its_labels_where_there_are_runs_to_compare_with(work, quick_digits):
+def test_a_run_reports_the_gain_of_its_labels_where_there_are_runs_to_compare_with(
+    work, quick_digits
+):
     def run(name, *options):
         folder = f'report.folder="runs/{name}"'
         options = ["--set", f"method.name={name}", "--set", folder, *options]

@@ -41,9 +41,7 @@ def test_labels_that_make_things_worse_are_said_to_be_worth_nothing():
     sentence = label_gain([run("simatta", 60.0, 250), BATCH_NORM])
 
     assert sentence.endswith("The labels gain nothing: without them it is 11.0 points better.")
-    assert label_gain([run("simatta", 71.0, 9), BATCH_NORM]).endswith(
-        "The labels gain nothing."
-    )
+    assert label_gain([run("simatta", 71.0, 9), BATCH_NORM]).endswith("The labels gain nothing.")
 
 
 def test_random_labels_that_do_better_are_named():
