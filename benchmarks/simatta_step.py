@@ -4,9 +4,10 @@
     python benchmarks/simatta_step.py --data digits
 
 SimATTA trains as in the paper here; `simatta_defaults.py` measures its defaults. Prints ratios
-measured in this run: the share of a step outside forward and backward passes (aim on PACS: at most
-10 %), and SimATTA's time as a multiple of source-only inference. Also prints what a shared forward
-pass and the channels-last layout save, and whether peak memory grows on a stream six times as long.
+measured in this run. The first is the share of a step outside forward and backward passes (aim on
+PACS: at most 10 %). The second is SimATTA's time as a multiple of source-only inference. Also
+prints what a shared forward pass and the channels-last layout save, and whether peak memory grows
+on a stream six times as long.
 """
 
 from __future__ import annotations

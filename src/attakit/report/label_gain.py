@@ -79,7 +79,9 @@ def _sentence(own: MethodSummary, free: MethodSummary | None, control: MethodSum
         if gain > 0:
             verdicts.append(f" The labels gain {gain:.1f} points.")
         elif gain < 0:
-            verdicts.append(f" The labels gain nothing: without them it is {-gain:.1f} points better.")
+            verdicts.append(
+                f" The labels gain nothing: without them it is {-gain:.1f} points better."
+            )
         else:
             verdicts.append(" The labels gain nothing.")
     if control is not None:
