@@ -179,6 +179,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     for worker in workers:
         worker.start()
     yield
+    service.gathering.close()
     for worker in reversed(workers):
         await to_thread.run_sync(worker.stop)
 
