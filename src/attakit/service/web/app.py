@@ -92,7 +92,8 @@ def create_app(
     )
     app.state.service = state
     pages = Pages()
-    errors.install(app, partial(error_page, pages))
+    routes = [route for module in _ROUTERS for route in module.router.routes]
+    errors.install(app, partial(error_page, pages), routes)
     for module in _ROUTERS:
         app.include_router(module.router)
     _describe(app, settings)
