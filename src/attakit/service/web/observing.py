@@ -82,7 +82,7 @@ def route_of(scope: Scope) -> str:
 
 
 def _add_headers(message: Message, path: str) -> None:
-    """Add what the response does not set itself. Names are in lower case, as ASGI wants them."""
+    """Add what the response does not set itself. ASGI needs names in lower case."""
     headers = message.get("headers", ())
     there = {name for name, _ in headers}
     wanted = _RAW if path.startswith("/static/") else [*_RAW, _NO_STORE]
