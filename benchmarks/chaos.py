@@ -203,7 +203,7 @@ def main() -> None:
     report = Report()
     for kind in options.databases:
         began = time.monotonic()
-        print(f"{kind}:")
+        print(f"{kind}:", flush=True)
         with (
             TemporaryDirectory(prefix="attakit-chaos-", ignore_cleanup_errors=True) as place,
             database_of(kind, Path(place)) as url,
