@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from chaos_faults import Faults
-from chaos_service import ChaosService, People, postgres
+from chaos_service import PATIENCE, ChaosService, People, postgres
 
 from attakit.label.budget import as_number
 from attakit.service.inputs import Inputs
@@ -30,7 +30,6 @@ from attakit.service.models import source_model
 from attakit.service.saved_settings import find_settings, open_service
 from attakit.service.web.overview import labels_body
 
-PATIENCE = 600.0  # a busy machine needs minutes for a start
 SECOND = 1.0
 
 
@@ -55,10 +54,16 @@ def wait_for(holds: Callable[[], bool]) -> bool:
 
 
 def kill_often(service: ChaosService, kills: int, draw: random.Random) -> None:
-    """Kill server or learner at random moments; a server is started again."""
+    """Kill server or learner at random moments; a server is started again.
+
+    A server may be killed before its learner has begun. To kill a learner, we wait for one.
+    """
     for _ in range(kills):
+        is_learner = draw.random() < 0.5
+        if is_learner:
+            wait_for(lambda: service.learner_pid() is not None)
         time.sleep(draw.uniform(0.2, 4.0))
-        if draw.random() < 0.5 and service.kill_learner():
+        if is_learner and service.kill_learner():
             continue
         service.kill_server()
         service.start()
@@ -174,7 +179,9 @@ def play(folder: Path, database: str | None, options: argparse.Namespace, report
             turn_back(service, people, report)
             rebuild(service, report)
         service.stop()
-        report.check(service.kills >= options.kills, f"{service.kills} SIGKILLs")
+        killed = service.killed
+        text = f"{killed.total()} SIGKILLs, {killed['learner']} of them of the learner"
+        report.check(killed.total() >= options.kills and killed["learner"] > 0, text)
         examine(service, people, report)
 
 
@@ -196,7 +203,7 @@ def main() -> None:
     report = Report()
     for kind in options.databases:
         began = time.monotonic()
-        print(f"{kind}:")
+        print(f"{kind}:", flush=True)
         with (
             TemporaryDirectory(prefix="attakit-chaos-", ignore_cleanup_errors=True) as place,
             database_of(kind, Path(place)) as url,

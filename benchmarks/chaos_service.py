@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.request
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -51,6 +52,7 @@ def _shifted():
 
 time.time = _shifted
 """
+PATIENCE = 600.0  # seconds; a busy machine needs minutes for a start
 _DISK_MEGABYTES = 200
 _DROP_CAPABILITY, _IGNORE_MODES = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
 
@@ -67,7 +69,7 @@ class ChaosService(PointsService):
         super().__init__(folder, SERVICE + TABLES)
         self.database = database
         self.token: str | None = None
-        self.kills = 0
+        self.killed = Counter[str]()
         self.live.mkdir(mode=0o700)
         self.disk: SmallDisk | None = None
         with suppress(OSError):
@@ -99,6 +101,14 @@ class ChaosService(PointsService):
         if self.database is not None:
             environment["ATTAKIT_DATABASE"] = self.database
         self.launch(environment, prepare=obey_modes)
+        late = threading.Timer(PATIENCE, self.running.kill)  # then its lines end
+        late.start()
+        try:
+            self._read_greeting()
+        finally:
+            late.cancel()
+
+    def _read_greeting(self) -> None:
         greeted = False
         while not (greeted and self.token):
             line = self.line()
@@ -108,11 +118,11 @@ class ChaosService(PointsService):
 
     def kill_server(self) -> None:
         super().kill_server()
-        self.kills += 1
+        self.killed["server"] += 1
 
     def kill_learner(self) -> bool:
         killed = super().kill_learner()
-        self.kills += killed
+        self.killed["learner"] += killed
         return killed
 
     def client(self, **options: Any) -> Client:
