@@ -4,7 +4,7 @@
 
 Starts a service for the sensors of examples/table.py on a free port. Then it plays the machine that
 sends rows, and the mechanic who answers questions. In real life the mechanic uses the labelling
-page, and everybody has a token (docs/serving.md).
+page, and everyone has a token (docs/serving.md).
 """
 
 import subprocess
