@@ -121,7 +121,9 @@ class Service:
         share = self.labels_table.check_share
         checks = len(self.known) + len(self.pairs)
         due = 1 + int(len(self.said) * share / (1 - share)) - checks
-        count = max(0, min(due, left, ROUND - 1))
+        count = min(due, left, ROUND - 1)
+        if count <= 0:
+            return 0
         if self.table.second_opinions:
             again = slice(len(self.pairs), len(self.pairs) + count)
             said = self.say(np.array(self.truth[again], dtype=int), np.zeros(count))

@@ -59,7 +59,7 @@ class CheckStore:
 
 
 def _same_person() -> ColumnElement[bool]:
-    """Select whether somebody answered both questions about a sample."""
+    """Select whether one person answered both questions about a sample."""
     return exists().where(
         and_(answers.c.question == questions.c.question, is_vote()),
         _others.c.question == _first.c.question,
