@@ -30,8 +30,11 @@ class CheckPlanner:
         """Return the samples to ask about in a turn; none if people are believed."""
         if not self._share or not self._gate.trust or self._storage.key_values.get(BELIEVED, False):
             return ()
-        asked = {one.sample for one in self._storage.checks.all()}
-        pool = [name for name in self._pool() if name not in asked]
+        pool = self._pool()
+        asked = {one.sample for one in self._storage.checks.all()} if pool else set()
+        pool = [name for name in pool if name not in asked]
+        if not pool:
+            return ()
         count = int(max(0, min(self._due(), available, len(pool))))
         return tuple(pool[place] for place in random.permutation(len(pool))[:count])
 
