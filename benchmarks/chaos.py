@@ -34,7 +34,7 @@ SECOND = 1.0
 
 
 class Report:
-    """Prints each check, and remembers whether all hold."""
+    """Print each check, and record whether all hold."""
 
     def __init__(self) -> None:
         self.good = True
@@ -70,7 +70,7 @@ def kill_often(service: ChaosService, kills: int, draw: random.Random) -> None:
 
 
 def attack(service: ChaosService, faults: Faults, report: Report) -> None:
-    """Hostile clients: others must be answered within a second, or 20 times what it took before."""
+    """Attack with hostile clients. Others get answers in a second, or 20 times the normal time."""
     before = max(service.predict_seconds() for _ in range(5))
     allowed = max(SECOND, 20 * before)
     with faults.hostile_clients():
@@ -102,7 +102,7 @@ def is_alarm(service: ChaosService) -> bool:
 def turn_back(service: ChaosService, people: People, report: Report) -> None:
     """A clock that is set back by two hours delays neither questions nor answers.
 
-    Nor does it if the service is killed and started meanwhile.
+    This also holds if the service is killed and started in between.
     """
     for name, restart in (("", False), (" before a start", True)):
         service.set_clock(-7200.0)
@@ -117,7 +117,7 @@ def turn_back(service: ChaosService, people: People, report: Report) -> None:
 
 
 def moves_on(service: ChaosService, people: People) -> bool:
-    """Whether three more answers are accepted and settled."""
+    """Return whether three more answers are accepted and settled."""
     answers, settled = len(people.accepted) + 3, service.status().labels.answered + 3
     accepted = wait_for(lambda: len(people.accepted) >= answers)
     return accepted and wait_for(lambda: service.status().labels.answered >= settled)
@@ -145,7 +145,7 @@ def rebuild(service: ChaosService, report: Report) -> None:
 
 
 def examine(service: ChaosService, people: People, report: Report) -> None:
-    """Look into the database of the stopped service."""
+    """Check the database of the stopped service."""
     sys.path.insert(0, str(service.folder))
     settings = find_settings(service.live)
     with open_service(settings, database=service.database) as storage:

@@ -1,4 +1,4 @@
-"""A small service in a process of its own, and people who answer it whatever happens."""
+"""A small service in its own process, and simulated people who keep answering during faults."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def obey_modes() -> None:
 
 
 class ChaosService(PointsService):
-    """A service with tokens, on a small disk of its own if we may mount one."""
+    """A service with tokens, on a small disk of its own if mounting is allowed."""
 
     def __init__(self, folder: Path, database: str | None) -> None:
         super().__init__(folder, SERVICE + TABLES)
@@ -90,7 +90,7 @@ class ChaosService(PointsService):
         return [own, *map(int, children)]
 
     def set_clock(self, seconds: float) -> None:
-        """Let the clock of server and learner be wrong."""
+        """Shift the clock of server and learner."""
         new = self.folder / "clock.new"
         new.write_text(str(seconds))
         new.rename(self.folder / "clock")
@@ -146,7 +146,7 @@ class ChaosService(PointsService):
         return float(found[1]) if found else 0.0
 
     def predict_seconds(self) -> float:
-        """Seconds of one prediction, which must be answered."""
+        """Return the seconds that one prediction takes; it must succeed."""
         with self.client(pauses=()) as client:
             began = time.perf_counter()
             client.predict([np.zeros(2)])
