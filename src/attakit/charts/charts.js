@@ -81,7 +81,7 @@ function drawCurves({ curves, live }, { x, y, bottom }) {
     const edges = [...path(curve, curve.high ?? curve.y), ...(curve.low ? path(curve, curve.low) : ends).reverse()];
     return draw("path", { class: `range ${curve.tone}`, d: `M${edges.join("L")}Z` });
   };
-  const areas = curves.filter((curve) => live || curve.low).map(area);
+  const areas = curves.filter((curve) => curve.low || (live && curves.length === 1)).map(area);
   const lines = curves.map((curve) => draw("path", { class: `line ${curve.tone}`, d: `M${path(curve, curve.y).join("L")}` }));
   const points = curves.filter((curve) => live || curve.x.length === 1)
     .map((curve) => drawPoint(curve.tone, x(curve.x.at(-1)), y(curve.y.at(-1))));
@@ -129,7 +129,7 @@ export class LineChart {
    * whether it is the last), a y value and the heading of a reading. `bands` are [name, start, stop] along x,
    * `alarms` have x, text and maybe a kind, which is a class. `start` and `end` are the ends of the
    * x axis, `xTicks(start, end, wanted)` returns its marks, `limits` are the least and greatest possible
-   * value, `zero` puts 0 on the y axis, `live` fills the area below curves and marks their newest point, and
+   * value, `zero` puts 0 on the y axis, `live` fills the area below a single curve and marks the newest points, and
    * `endLabels` writes names at the ends of curves if there is room. */
   show(options) {
     this.#options = { ...DEFAULTS, ...options };

@@ -1,10 +1,10 @@
 /* Two versions side by side, measured on the same audit samples. */
 
 import { get } from "./api.js";
+import { classTable, legend } from "./audit.js";
 import { find, make } from "./dom.js";
 import { count, moment, percent, points } from "./words.js";
 
-const MOST_CLASSES = 20;
 let versions = [];
 
 /** Offer the versions whose weights are stored. The comparison itself is made when a person asks for it. */
@@ -52,7 +52,7 @@ function result(one, other, found) {
     row("gate", verdict(one), verdict(other)),
   ];
   return [make("p", { class: "verdict" }, ...sentence(one, other, found)),
-    make("div", { class: "halves" }, table("comparison", ["", name("accent", one), name("c7", other)], rows), byClass(one, other, found.classes))];
+    make("div", { class: "halves" }, table([one, other], rows), classTable(found.classes, [one, other].map(({ version }) => `v${version}`)))];
 }
 
 function sentence(one, other, { difference, count: number }) {
@@ -62,19 +62,11 @@ function sentence(one, other, { difference, count: number }) {
   return [make("b", {}, `v${one.version} ${said} v${other.version}: ${points(difference.value)} points`), `${range} on the same ${count(number, "audited sample")}.`];
 }
 
-function byClass(one, other, classes) {
-  const shown = [...classes].sort((a, b) => b.count - a.count || a.label - b.label).slice(0, MOST_CLASSES).sort((a, b) => a.label - b.label);
-  const rows = shown.map((part) => make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, part.class)),
-    make("td", {}, percent(part.one / part.count)), make("td", {}, percent(part.other / part.count)), make("td", { class: "soft" }, String(part.count))));
-  return table("by-class", ["Class", name("accent", one), name("c7", other), "samples"], rows);
-}
-
-const name = (tone, { version }) => make("span", {}, make("i", { class: `swatch ${tone}` }), `v${version}`);
 const row = (title, ...values) => make("tr", {}, make("th", { scope: "row" }, title), ...values.map((value) => make("td", {}, value)));
-const measured = ({ value, low, high }) => `${percent(value, 1)} (${percent(low)} to ${percent(high)})`;
+const measured = ({ value, low, high }) => make("span", {}, percent(value, 1), make("small", {}, `${percent(low)} to ${percent(high)}`));
 const verdict = ({ gate, version }) => (gate ? (gate.passed ? "passed" : "held back") : version === 0 ? "source model" : "not checked");
 
-function table(kind, head, rows) {
-  const titles = make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)));
-  return make("div", { class: "scroll", tabindex: 0 }, make("table", { class: kind }, make("thead", {}, titles), make("tbody", {}, ...rows)));
+function table([one, other], rows) {
+  const head = make("tr", {}, make("td", {}), ...[["accent", one], ["c7", other]].map(([tone, { version }]) => make("th", { scope: "col" }, legend(tone, `v${version}`))));
+  return make("div", { class: "scroll", tabindex: 0 }, make("table", { class: "comparison" }, make("thead", {}, head), make("tbody", {}, ...rows)));
 }

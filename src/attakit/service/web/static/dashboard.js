@@ -3,11 +3,11 @@
 import { get, post, serverTime } from "./api.js";
 import { showAudit } from "./audit.js";
 import { showComparison } from "./comparison.js";
-import { find, make, onChange, write } from "./dom.js";
+import { find, make, onChange, prose, write } from "./dom.js";
 import { showNumbers } from "./numbers.js";
+import { showCharts, trafficAddress } from "./over_time.js";
 import { showEvents, showPeople } from "./people.js";
 import { showRecent } from "./recent.js";
-import { showCharts, trafficAddress } from "./over_time.js";
 import { showVersions } from "./versions.js";
 import { ago } from "./words.js";
 
@@ -34,7 +34,7 @@ const refreshRecent = onChange(({ questions }) => showRecent(questions, classes)
 
 function showAlarms(alarms) {
   const newest = [...alarms].sort((a, b) => b.at - a.at).slice(0, ALARMS);
-  const lines = newest.map((alarm) => make("li", {}, make("b", {}, alarm.what), alarm.text, make("time", {}, ago(alarm.at))));
+  const lines = newest.map((alarm) => make("li", {}, make("b", {}, alarm.what), make("span", {}, ...prose(alarm.text)), make("time", {}, ago(alarm.at))));
   find("#alarms").replaceChildren(...(lines.length ? [make("ul", { class: "alarms" }, ...lines)] : []));
 }
 

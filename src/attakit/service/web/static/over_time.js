@@ -19,9 +19,9 @@ const byTurn = [
   { name: "Distance of features", about: "How far the features have moved", curves: one((turn) => turn.drift?.distance) },
 ];
 const byRequest = [
-  { name: "Latency", about: "Time to answer a prediction request", format: milliseconds, waiting: NO_REQUESTS,
+  { name: "Latency", about: "Time to answer a prediction request", format: milliseconds, zero: true, waiting: NO_REQUESTS,
     curves: [{ name: "median", tone: "accent", value: (point) => point.median }, { name: "95 % within", tone: "c1", value: (point) => point.slowest }] },
-  { name: "Error rate", about: "Share of prediction requests that failed or were refused", format: share, limits: [0, 1], waiting: NO_REQUESTS,
+  { name: "Error rate", about: "Share of prediction requests that failed or were refused", format: share, limits: [0, 1], zero: true, waiting: NO_REQUESTS,
     curves: [{ name: "errors", tone: "c1", value: part("failed") }, { name: "refused", tone: "c4", value: part("refused") }] },
 ];
 

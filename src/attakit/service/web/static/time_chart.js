@@ -10,10 +10,10 @@ export class TimeChart {
   #host = make("div", { class: "host" });
 
   /** `curves` have name, tone and `value`, which reads a point; the first one is the main curve. `format` writes
-   * a value, `limits` are the least and the greatest possible value, and `waiting` is shown as long as there
+   * a value, `limits` are the least and the greatest possible value, `zero` puts 0 on the axis, and `waiting` is shown as long as there
    * are fewer than two points. */
-  constructor(parent, { name, about, curves, format = short, limits = [0, Infinity], waiting = "Drawn after two turns of the learner." }) {
-    this.#settings = { name, curves, format, limits };
+  constructor(parent, { name, about, curves, format = short, limits = [0, Infinity], zero = false, waiting = "Drawn after two turns of the learner." }) {
+    this.#settings = { name, curves, format, limits, zero };
     this.#empty = make("p", { class: "empty" }, waiting);
     parent.append(make("div", { class: "chart" }, make("h3", { title: about }, name, this.#legend), this.#empty, this.#host));
     this.#chart = new LineChart(this.#host);
@@ -21,7 +21,7 @@ export class TimeChart {
 
   /** `points` have `at`; `alarms` have at, text and rose; `span` is the first and the last time of all charts. */
   show(points, alarms, span) {
-    const { name, format, limits } = this.#settings;
+    const { name, format, limits, zero } = this.#settings;
     const curves = this.#settings.curves.map((curve) => drawn(curve, points)).filter(({ x }) => x.length);
     const some = curves.some(({ x }) => x.length > 1);
     this.#legend.replaceChildren(...curves.map((curve) => key(curve, format, this.#settings.curves.length)));
@@ -33,7 +33,7 @@ export class TimeChart {
       label: `${name}: ${curves.map((curve) => `${curve.name} ${format(curve.y.at(-1))}`).join(", ")}`,
       curves: curves.filter(({ x }) => x.length > 1).reverse(), // the main one on top
       alarms: alarms.filter(({ at }) => at >= start).map(({ at, text, rose }) => ({ text, x: Math.min(at, end), kind: rose ? "alarm" : "alarm change" })),
-      start, end, limits,
+      start, end, limits, zero,
       live: true,
       xTicks: timeTicks,
       xText: (at) => timeText(at, end - start),

@@ -25,7 +25,7 @@ export function whole(number) {
 /** Three digits, without trailing noise. */
 export function short(number) {
   if (Math.abs(number) >= 100) return whole(number);
-  return String(Number(number.toPrecision(3)));
+  return String(Number(number.toPrecision(3))).replace("-", "\u2212");
 }
 
 export const milliseconds = (seconds) => (seconds < 1 ? `${short(Number((1000 * seconds).toPrecision(2)))}\u00a0ms` : `${short(seconds)}\u00a0s`);
