@@ -16,6 +16,7 @@ from attakit.service.learner.candidates import VersionFiles
 from attakit.service.models import source_model
 from attakit.service.saved_settings import open_service
 from attakit.service.serve import prepare_files, running_service
+from attakit.service.storage import LabelRules, open_storage
 from attakit.service.storage.rows import Gate, Question, ServedSample, Turn
 from attakit.settings.service import ServiceSettings
 from live_site import Site, serving
@@ -98,7 +99,9 @@ def ask(site, labels, purpose="learn"):
 
 
 def audit(site, labels):
-    """Have audit questions answered rightly, and settled."""
+    """Have audit questions answered rightly, and settled at once."""
     for number, label in zip(ask(site, labels, "audit"), labels, strict=True):
         site.storage.questions.answer(number, "grace", "label", label, f"audit {number}")
-    site.storage.questions.settle()
+    at_once = LabelRules(settle_seconds=0.0, classes=len(COLOURS))
+    with open_storage(site.versions.parent, labels=at_once) as hasty:
+        hasty.questions.settle()

@@ -86,7 +86,7 @@ def test_classes_people_and_events_are_shown(busy, visit):
 def test_latency_and_errors_are_drawn_over_the_same_time_as_the_turns(busy, visit):
     now, server = time.time(), "another"
     periods = [
-        TrafficPeriod(now - 30 * place, server, 100, place, 2, ((-60, 90), (-40, 10 - place)))
+        TrafficPeriod(now - 90 * place, server, 100, 1, 2, ((-60, 87), (-40, 10)))
         for place in (3, 2, 1)
     ]
     busy.storage.traffic.add(periods, oldest=0.0)

@@ -113,12 +113,12 @@ def download_version_1(page, folder):
     assert load_file(folder / "v1.safetensors")["1.weight"].shape == (3, 192)
 
 
-def test_a_version_that_vanishes_before_it_is_compared_is_explained(service, token, visit):
+def test_a_version_that_cannot_be_loaded_is_explained(service, token, visit):
     audit(service, [0, 1])
     page = visit("/", name=None, at=service)
     log_in(page, token)
     page.locator("#compare-one").select_option("2")
-    next(service.versions.glob("turn-*1.safetensors")).unlink()
+    next(service.versions.glob("turn-*1.safetensors")).write_bytes(b"damaged")
     page.get_by_role("button", name="Compare").click()
 
     page.locator("#comparison .error", has_text="Version 2 cannot be loaded").wait_for()
