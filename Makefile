@@ -64,6 +64,7 @@ benchmark: $(VENV)/.dev
 	$(BIN)/python benchmarks/simatta_step.py
 	$(BIN)/python benchmarks/tent_loop.py
 	$(BIN)/python benchmarks/start_up.py
+	$(BIN)/python benchmarks/start_up.py --serve
 
 # Continues where it was stopped.
 pacs: checkpoints/pacs-photo.safetensors

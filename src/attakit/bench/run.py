@@ -6,11 +6,11 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
 import torch
 from torch import nn
 
@@ -170,7 +170,7 @@ def environment() -> dict[str, str | int]:
         "attakit": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "scikit-learn": sklearn.__version__,
+        "scikit-learn": version("scikit-learn"),
         "numpy": np.__version__,
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
