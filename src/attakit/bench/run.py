@@ -52,6 +52,7 @@ from attakit.protocols import Method, Reporter
 from attakit.report.accuracy import Accuracy
 from attakit.report.collapse import CollapseWatch, GrowthWatch
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
+from attakit.report.share_watch import ShareWatch
 from attakit.settings.experiment import Experiment
 from attakit.store.tensor_file import load_state
 from attakit.stream.batches import Rounds, Stream
@@ -157,6 +158,7 @@ def _watches(state: RunState) -> Iterator[Reporter]:
     """Yield reporters that warn if a method ruins its model."""
     who = state.experiment.label
     yield CollapseWatch(who, state.task.classes, state.accuracy)
+    yield ShareWatch(who)
     model = getattr(state.method, "model", None)  # attakit's own methods have one, and most others
     if isinstance(model, nn.Module):
         yield GrowthWatch(who, model)

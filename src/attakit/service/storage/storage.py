@@ -21,6 +21,7 @@ from attakit.service.storage.rows import Event, LabelRules
 from attakit.service.storage.samples import SampleStore
 from attakit.service.storage.tables import add_event, events, facts, put_fact
 from attakit.service.storage.tokens import TokenStore
+from attakit.service.storage.traffic import TrafficStore
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
 
@@ -94,6 +95,7 @@ class Storage:
         self.tokens = TokenStore(database)
         self.key_values = KeyValueStore(database)
         self.blobs = BlobTable(database)
+        self.traffic = TrafficStore(database)
 
     @property
     def is_shared(self) -> bool:
