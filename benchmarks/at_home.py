@@ -3,12 +3,12 @@
     python benchmarks/at_home.py --seeds 20 21 22                  # digits, both stream orders
     python benchmarks/at_home.py --orders random --cards auto
 
-Every few batches of the stream, held-out source images are answered twice: in batches of their own,
-and as one half of a batch whose other half is from the stream. Answering changes no state. Prints a
-Markdown table: accuracy on the stream; of both kinds of answers the mean and the lowest along the
-stream, means over seeds; and how often images of the stream were taken for source images.
-"none" has no source card, "stored" guesses one from what batch norm stored, and "auto" has one made
-from 400 source images.
+Every few batches of the stream, held-out source images are answered twice. Once they are in batches
+of their own, and once they share batches with images of the stream. Answering changes no state.
+Prints a Markdown table of means over seeds: accuracy on the stream, and mean and lowest accuracy of
+both kinds of answers. The last column is how often images of the stream were taken for source
+images. "none" has no source card, "stored" guesses one from what batch norm stored, and "auto" has
+one made from 400 source images.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HALF = 50
 
 
 class AtHome:
-    """Scores held-out source images along a stream, alone and mixed into its batches."""
+    """Score held-out source images along a stream, alone and mixed into its batches."""
 
     def __init__(self, method: AnchorHead, task: Task, every: int) -> None:
         assert task.source_test is not None
@@ -74,7 +74,7 @@ class AtHome:
 
 
 def measure(order: str, card: str, seed: int, every: int) -> list[float]:
-    """Stream, source alone (mean, lowest), source mixed in (mean, lowest), strangers at home."""
+    """Accuracies and the share of stream images taken for source, in the order of the columns."""
     turn = seed % len(DOMAINS)
     targets = [*DOMAINS[turn:], *DOMAINS[:turn]]
     settings: dict[str, Any] = {} if card == "none" else {"source_card": card}

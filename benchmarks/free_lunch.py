@@ -1,4 +1,4 @@
-"""Labels must buy something: methods that ask against the best one that does not, on corruptions.
+"""Compare methods that ask for labels with the best one that does not, on corruptions.
 
     python benchmarks/free_lunch.py                                        # digits
     python benchmarks/free_lunch.py --data letters --weights checkpoints/letters-print.safetensors

@@ -14,20 +14,20 @@ from attakit.nn.devices import prepare
 from attakit.service.blobs import open_blobs
 from attakit.service.learner.allowance import PlannedBudget, label_rate, question_limit
 from attakit.service.learner.audit import Audit, Decode, served_accuracy
-from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.candidates import VersionFiles, older
 from attakit.service.learner.drift import Drift
 from attakit.service.learner.gate import Gatekeeper
+from attakit.service.learner.known import store_known
 from attakit.service.learner.memory import SAVED_TURN, Checkpoints, Memory, UnusableCheckpoint
 from attakit.service.learner.planner import Planned, Planner
 from attakit.service.learner.turns import TurnTaker
-from attakit.service.models import VERSIONS, live_method
+from attakit.service.models import CHECKPOINTS, VERSIONS, live_method
 from attakit.service.storage.rows import Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
-CHECKPOINTS = "checkpoints"
 _SHORTEST = 0.01  # seconds between two looks at the database
 
 
@@ -51,6 +51,7 @@ class LiveLearner:
         self.storage = storage
         self.memory = build_memory(settings, source)
         self._clock = clock
+        self._decode = decode
         frozen = prepare(copy.deepcopy(source), source.device).eval()
         versions, checkpoints = (
             open_blobs(settings, storage, kind) for kind in (VERSIONS, CHECKPOINTS)
@@ -60,11 +61,12 @@ class LiveLearner:
         self._planner = Planner(settings, storage, self.memory, clock)
         self._turns = TurnTaker(settings, storage, self.memory, self._files, decode)
         audit = Audit(storage, decode, settings.gate.audit_window, meanwhile=self._learn_answers)
-        self._gate = Gatekeeper(settings, storage.versions, self._files, audit)
+        self._gate = Gatekeeper(settings, storage, self._files, audit)
 
     def resume(self) -> int:
         """Restore the state after the last planned turn; returns how many turns were replayed."""
         self._files.begin(self._clock())
+        store_known(self.settings, self.storage, self._files.source, self._decode, at=self._clock())
         self._checkpoints.load(self.memory)
         self._check_log()
         turns = self.storage.turns.after(self.memory.turn)
@@ -78,10 +80,7 @@ class LiveLearner:
     def _check_log(self) -> None:
         last = self.storage.turns.last()
         if self.memory.turn > last:
-            raise UnusableCheckpoint(
-                f"The learner: its checkpoint is from turn {self.memory.turn}, but the log in the "
-                f"database ends with turn {last}. Restore the database that belongs to it."
-            )
+            raise UnusableCheckpoint(f"The learner: {older(self.memory.turn, last)}")
 
     def run_once(self) -> bool:
         """Take the next turn if one is due, with the batch behind it; returns True if one was."""
