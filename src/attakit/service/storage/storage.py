@@ -13,6 +13,7 @@ from sqlalchemy import select
 from attakit.errors import SettingError, StateError
 from attakit.files import make_private_folder
 from attakit.service.storage.blobs import BlobTable
+from attakit.service.storage.checking import CheckStore
 from attakit.service.storage.claims import Claim
 from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.questions import QuestionStore
@@ -87,6 +88,7 @@ class Storage:
         self._database = database
         self.samples = SampleStore(database)
         self.questions = QuestionStore(database, labels)
+        self.checks = CheckStore(database)
         self.turns = TurnStore(database)
         self.versions = VersionStore(database)
         self.events = EventStore(database)
