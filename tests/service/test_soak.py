@@ -24,7 +24,13 @@ TABLES = {
         "selector": {"inits": 1, "cluster_growth": 5},
         "trainer": {"lr": 2e-3, "max_updates": 20},
     },
-    "labels": {"budget": 200, "audit_share": 0.35, "lease_seconds": 60.0, "expiry_seconds": 180.0},
+    "labels": {
+        "budget": 200,
+        "audit_share": 0.35,
+        "early_audit_share": 0.0,
+        "lease_seconds": 60.0,
+        "expiry_seconds": 180.0,
+    },
     "retention": {"images": 300, "days": 1 / 720},
 }
 

@@ -158,11 +158,11 @@ def moving_statistics(model: nn.Module, *, momentum: float | None = None) -> Ite
 def robust_statistics(model: nn.Module, share: float) -> Iterator[None]:
     """Update the stored batch-norm statistics inside the block, and normalise with them.
 
-    Robust batch normalisation of RoTTA (Yuan, Xie and Li, CVPR 2023, section 3.2):
     This is RoTTA's robust batch normalisation (Yuan, Xie and Li, CVPR 2023, section 3.2). First μ ←
     (1 - α)·μ + α·μ_batch, and the same for σ². Then the batch is normalised with μ and σ².
     Gradients flow through the share of the batch. Layers without stored statistics use those of the
     batch.
+
     Parameters
     ----------
     model

@@ -32,7 +32,7 @@ def fit_head(features: Tensor, offsets: Tensor, targets: Targets, *, penalty: fl
     ----------
     features
         One row per labelled sample.
-    The network's logits for the same samples.
+    offsets
         The network's logits of the same samples.
     targets
         What people said about them.
