@@ -12,15 +12,15 @@ from attakit.queries import Answer, SampleId
 from attakit.targets import Targets
 
 _LATEST = 64  # labels that count
-_TRUST = 0.5  # people are asked about unsure samples, which are no fair sample of the stream
-_FLOOR = 0.01  # no expert is blamed for a smaller probability
+_FLOOR = 0.2  # smaller probabilities are raised to this
 
 
 class Experts:
     """Averages answers by the likelihood of the latest labels.
 
-    Experts are judged by what they said before a label was known. Over these labels, the log-loss
-    of the average exceeds that of any expert by at most 2 log(1 / its prior) in all.
+    Experts are judged by what they said before a label was known. Small probabilities are raised
+    for that, because some experts are too sure. Where none is raised, the log-loss of the average
+    exceeds that of any expert by at most log(1 / its prior) over these labels.
 
     Parameters
     ----------
@@ -29,9 +29,12 @@ class Experts:
 
     Examples
     --------
-    >>> experts = Experts((0.75, 0.25))
-    >>> experts.average(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])).tolist()
-    [[0.75, 0.25]]
+    >>> from attakit.queries import Query
+    >>> experts, answers = Experts((0.8, 0.2)), torch.tensor([[[0.2, 0.8]], [[0.8, 0.2]]])
+    >>> experts.hold(["a"], answers)
+    >>> experts.learn([Answer(Query("a", 0), 0, "me")])
+    >>> experts.weights
+    tensor([0.5000, 0.5000])
     """
 
     def __init__(self, prior: Sequence[float]) -> None:
@@ -43,11 +46,15 @@ class Experts:
     def weights(self) -> Tensor:
         """The current weight of each expert."""
         latest = list(self.learned.values())[-_LATEST:]
-        known = torch.stack([torch.zeros_like(self.prior), *latest])
-        return (self.prior.log() + _TRUST * known.sum(dim=0)).softmax(dim=0)
+        return torch.stack([self.prior.log(), *latest]).sum(dim=0).softmax(dim=0)
 
     def average(self, answers: Tensor) -> Tensor:
-        """Return the weighted mean of probabilities (experts, samples, classes)."""
+        """Return the weighted mean of probabilities (experts, samples, classes).
+
+        Without labels it is the first expert's answer.
+        """
+        if not self.learned:
+            return answers[0]
         return torch.einsum("e,esc->sc", self.weights.to(answers), answers)
 
     def hold(self, samples: Sequence[SampleId], answers: Tensor) -> None:
@@ -70,7 +77,16 @@ class Experts:
             self.learned.pop(sample, None)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"held": dict(self.held), "learned": dict(self.learned)}
+        return {"held": _packed(self.held), "learned": _packed(self.learned)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.held, self.learned = dict(state["held"]), dict(state["learned"])
+        self.held, self.learned = (_unpacked(state[name]) for name in ("held", "learned"))
+
+
+def _packed(rows: Mapping[SampleId, Tensor]) -> tuple[list[str], Tensor]:
+    """One tensor for all samples: each of its own would take more room for its name."""
+    return list(map(str, rows)), torch.stack([*rows.values()]) if rows else torch.zeros(0)
+
+
+def _unpacked(packed: tuple[Sequence[str], Tensor]) -> dict[SampleId, Tensor]:
+    return {SampleId(name): row for name, row in zip(*packed, strict=True)}
