@@ -1,4 +1,4 @@
-"""What each part of the anchor head is worth: it is switched off, on digits.
+"""Measure what each part of the anchor head adds: switch it off and run the digits.
 
     python benchmarks/ablation.py --seeds 10 11 12          # settings were tuned on these
     python benchmarks/ablation.py --seeds 20 21 22 23 24 --only "no styles"
@@ -39,7 +39,7 @@ PARTS: dict[str, dict[str, Any]] = {
 
 
 class NoCentre(DomainState):
-    """Means of domains that nothing is subtracted with."""
+    """A store of domain means that subtracts nothing."""
 
     @property
     def centre(self) -> Tensor:
@@ -47,7 +47,7 @@ class NoCentre(DomainState):
 
 
 class NoCentring(DomainMean):
-    """Notices new domains as usual, and leaves features as they are."""
+    """Detects new domains as usual, but does not centre features."""
 
     def after(self, rows: Tensor, grouping: Grouping | None = None) -> DomainState:
         state = super().after(rows, grouping)

@@ -4,12 +4,12 @@
     python benchmarks/at_home.py --orders random --cards auto
     python benchmarks/at_home.py --data letters       # see experiments/fast/suite.toml
 
-Every few batches of the stream, held-out source images are answered twice: in batches of their own,
-and as one half of a batch whose other half is from the stream. Answering changes no state. Prints a
-Markdown table: accuracy on the stream; of both kinds of answers the mean and the lowest along the
-stream, means over seeds; and how often images of the stream were taken for source images.
-"none" has no source card, "stored" guesses one from what batch norm stored, and "auto" has one made
-from 400 source images.
+Every few batches of the stream, held-out source images are answered twice. Once they are in batches
+of their own, and once they share batches with images of the stream. Answering changes no state.
+Prints a Markdown table of means over seeds: accuracy on the stream, and mean and lowest accuracy of
+both kinds of answers. The last column is how often images of the stream were taken for source
+images. "none" has no source card, "stored" guesses one from what batch norm stored, and "auto" has
+one made from 400 source images.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TARGETS = {"digits": DOMAINS, "letters": ("italic", "photocopy", "sign")}
 
 
 class AtHome:
-    """Scores held-out source images along a stream, alone and mixed into its batches."""
+    """Score held-out source images along a stream, alone and mixed into its batches."""
 
     def __init__(self, method: AnchorHead, task: Task, every: int) -> None:
         assert task.source_test is not None
@@ -83,7 +83,7 @@ class AtHome:
 
 
 def measure(data: str, order: str, card: str, seed: int, every: int) -> list[float]:
-    """Stream, source alone (mean, lowest), source mixed in (mean, lowest), strangers at home."""
+    """Accuracies and the share of stream images taken for source, in the order of the columns."""
     names, base = TARGETS[data], DATA[data]
     targets = [*names[seed % len(names) :], *names[: seed % len(names)]]
     settings: dict[str, Any] = {} if card == "none" else {"source_card": card}

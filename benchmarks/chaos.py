@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from chaos_faults import Faults
-from chaos_service import ChaosService, People, postgres
+from chaos_service import PATIENCE, ChaosService, People, postgres
 
 from attakit.label.budget import as_number
 from attakit.service.inputs import Inputs
@@ -30,12 +30,11 @@ from attakit.service.models import source_model
 from attakit.service.saved_settings import find_settings, open_service
 from attakit.service.web.overview import labels_body
 
-PATIENCE = 600.0  # a busy machine needs minutes for a start
 SECOND = 1.0
 
 
 class Report:
-    """Prints each check, and remembers whether all hold."""
+    """Print each check, and record whether all hold."""
 
     def __init__(self) -> None:
         self.good = True
@@ -55,17 +54,23 @@ def wait_for(holds: Callable[[], bool]) -> bool:
 
 
 def kill_often(service: ChaosService, kills: int, draw: random.Random) -> None:
-    """Kill server or learner at random moments; a server is started again."""
+    """Kill server or learner at random moments; a server is started again.
+
+    A server may be killed before its learner has begun. To kill a learner, we wait for one.
+    """
     for _ in range(kills):
+        is_learner = draw.random() < 0.5
+        if is_learner:
+            wait_for(lambda: service.learner_pid() is not None)
         time.sleep(draw.uniform(0.2, 4.0))
-        if draw.random() < 0.5 and service.kill_learner():
+        if is_learner and service.kill_learner():
             continue
         service.kill_server()
         service.start()
 
 
 def attack(service: ChaosService, faults: Faults, report: Report) -> None:
-    """Hostile clients: others must be answered within a second, or 20 times what it took before."""
+    """Attack with hostile clients. Others get answers in a second, or 20 times the normal time."""
     before = max(service.predict_seconds() for _ in range(5))
     allowed = max(SECOND, 20 * before)
     with faults.hostile_clients():
@@ -97,7 +102,7 @@ def is_alarm(service: ChaosService) -> bool:
 def turn_back(service: ChaosService, people: People, report: Report) -> None:
     """A clock that is set back by two hours delays neither questions nor answers.
 
-    Nor does it if the service is killed and started meanwhile.
+    This also holds if the service is killed and started in between.
     """
     for name, restart in (("", False), (" before a start", True)):
         service.set_clock(-7200.0)
@@ -112,7 +117,7 @@ def turn_back(service: ChaosService, people: People, report: Report) -> None:
 
 
 def moves_on(service: ChaosService, people: People) -> bool:
-    """Whether three more answers are accepted and settled."""
+    """Return whether three more answers are accepted and settled."""
     answers, settled = len(people.accepted) + 3, service.status().labels.answered + 3
     accepted = wait_for(lambda: len(people.accepted) >= answers)
     return accepted and wait_for(lambda: service.status().labels.answered >= settled)
@@ -140,7 +145,7 @@ def rebuild(service: ChaosService, report: Report) -> None:
 
 
 def examine(service: ChaosService, people: People, report: Report) -> None:
-    """Look into the database of the stopped service."""
+    """Check the database of the stopped service."""
     sys.path.insert(0, str(service.folder))
     settings = find_settings(service.live)
     with open_service(settings, database=service.database) as storage:
@@ -174,7 +179,9 @@ def play(folder: Path, database: str | None, options: argparse.Namespace, report
             turn_back(service, people, report)
             rebuild(service, report)
         service.stop()
-        report.check(service.kills >= options.kills, f"{service.kills} SIGKILLs")
+        killed = service.killed
+        text = f"{killed.total()} SIGKILLs, {killed['learner']} of them of the learner"
+        report.check(killed.total() >= options.kills and killed["learner"] > 0, text)
         examine(service, people, report)
 
 
@@ -196,7 +203,7 @@ def main() -> None:
     report = Report()
     for kind in options.databases:
         began = time.monotonic()
-        print(f"{kind}:")
+        print(f"{kind}:", flush=True)
         with (
             TemporaryDirectory(prefix="attakit-chaos-", ignore_cleanup_errors=True) as place,
             database_of(kind, Path(place)) as url,

@@ -1,4 +1,4 @@
-"""What can go wrong with the storage of a service, and clients that mean harm."""
+"""Storage faults of a running service, and hostile clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Fault = Callable[[], AbstractContextManager[None]]
 
 
 class Faults:
-    """Faults of a running service; each lasts while one is inside."""
+    """Context managers that break a running service; each fault lasts inside its `with` block."""
 
     def __init__(self, service: ChaosService) -> None:
         self._service = service
@@ -39,7 +39,7 @@ class Faults:
 
     @contextmanager
     def hostile_clients(self) -> Iterator[None]:
-        """Slow heads, bodies without a token, and a head without end, more than connections."""
+        """Open too many connections with slow heads, bodies without a token and an endless head."""
         place = urlsplit(self._service.address)
         done = threading.Event()
         with ExitStack() as stack:

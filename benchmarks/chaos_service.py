@@ -1,4 +1,4 @@
-"""A small service in a process of its own, and people who answer it whatever happens."""
+"""A small service in its own process, and simulated people who keep answering during faults."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.request
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -51,6 +52,7 @@ def _shifted():
 
 time.time = _shifted
 """
+PATIENCE = 600.0  # seconds; a busy machine needs minutes for a start
 _DISK_MEGABYTES = 200
 _DROP_CAPABILITY, _IGNORE_MODES = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
 
@@ -61,13 +63,13 @@ def obey_modes() -> None:
 
 
 class ChaosService(PointsService):
-    """A service with tokens, on a small disk of its own if we may mount one."""
+    """A service with tokens, on a small disk of its own if mounting is allowed."""
 
     def __init__(self, folder: Path, database: str | None) -> None:
         super().__init__(folder, SERVICE + TABLES)
         self.database = database
         self.token: str | None = None
-        self.kills = 0
+        self.killed = Counter[str]()
         self.live.mkdir(mode=0o700)
         self.disk: SmallDisk | None = None
         with suppress(OSError):
@@ -88,7 +90,7 @@ class ChaosService(PointsService):
         return [own, *map(int, children)]
 
     def set_clock(self, seconds: float) -> None:
-        """Let the clock of server and learner be wrong."""
+        """Shift the clock of server and learner."""
         new = self.folder / "clock.new"
         new.write_text(str(seconds))
         new.rename(self.folder / "clock")
@@ -99,6 +101,14 @@ class ChaosService(PointsService):
         if self.database is not None:
             environment["ATTAKIT_DATABASE"] = self.database
         self.launch(environment, prepare=obey_modes)
+        late = threading.Timer(PATIENCE, self.running.kill)  # then its lines end
+        late.start()
+        try:
+            self._read_greeting()
+        finally:
+            late.cancel()
+
+    def _read_greeting(self) -> None:
         greeted = False
         while not (greeted and self.token):
             line = self.line()
@@ -108,11 +118,11 @@ class ChaosService(PointsService):
 
     def kill_server(self) -> None:
         super().kill_server()
-        self.kills += 1
+        self.killed["server"] += 1
 
     def kill_learner(self) -> bool:
         killed = super().kill_learner()
-        self.kills += killed
+        self.killed["learner"] += killed
         return killed
 
     def client(self, **options: Any) -> Client:
@@ -136,7 +146,7 @@ class ChaosService(PointsService):
         return float(found[1]) if found else 0.0
 
     def predict_seconds(self) -> float:
-        """Seconds of one prediction, which must be answered."""
+        """Return the seconds that one prediction takes; it must succeed."""
         with self.client(pauses=()) as client:
             began = time.perf_counter()
             client.predict([np.zeros(2)])

@@ -20,7 +20,7 @@ from attakit.paper.theory import estimate_divergence
 
 
 def total_variation(shift: float) -> float:
-    """Twice the total variation of two unit normals so far apart: what a linear class can see."""
+    """Twice the total variation of two shifted unit normals: what a linear class can see."""
     return 2 * math.erf(shift / (2 * math.sqrt(2)))
 
 

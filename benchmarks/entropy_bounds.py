@@ -3,7 +3,7 @@
     python benchmarks/entropy_bounds.py                                # digits, three seeds
     python benchmarks/entropy_bounds.py --data pacs --share 0.12 --seeds 1
 
-Runs SimATTA with e_l = "auto" and with a grid of fixed values, everything else equal, and prints a
+Runs SimATTA with e_l = "auto" and with a grid of fixed values, everything else equal. Prints a
 Markdown table: accuracy on the stream, on held-out source images afterwards, and labels used.
 Finished runs are kept in the folder and not run again.
 """

@@ -1,9 +1,9 @@
-"""How far do runs on digits move for no reason at all?
+"""Measure how much runs on digits differ after a negligible change of the weights.
 
     python benchmarks/fragility.py                  # three seeds, three times each, a few minutes
 
 Runs SimATTA of experiments/digits/simatta.toml several times from the same source model, whose
-weights are changed by one part in ten million: less than any reason to prefer one over the other.
+weights are changed by one part in ten million.
 Prints a Markdown table of the deviation between such runs. Differences between settings that are
 not larger mean nothing.
 """

@@ -1,4 +1,4 @@
-"""Labels must buy something: methods that ask against the best one that does not, on corruptions.
+"""Compare methods that ask for labels with the best one that does not, on corruptions.
 
     python benchmarks/free_lunch.py                                        # corrupted digits
     python benchmarks/free_lunch.py --data abalone --severities 0 \\

@@ -1,13 +1,13 @@
-"""Whom does the gate believe, and what can bad answers do? With the service's own rule.
+"""Simulate which annotators the gate believes, and what bad answers can do.
 
     python benchmarks/gate_simulation.py
     python benchmarks/gate_simulation.py --seed 100 --people honest "wrong code"
     python benchmarks/gate_simulation.py --runs 10 --audit-share 0.2
 
-For source models of 30 % to 95 % accuracy, 3 to 100 classes, and seven kinds of people: how often
-a learned model is promoted, after how many answers, and how far the served model ever falls below
-the source model. Points in a plane of many dimensions stand for samples; `judge` and `is_worse`
-are those of the service.
+Covers source models of 30 % to 95 % accuracy, 3 to 100 classes, and seven kinds of people. Prints
+how often a learned model is promoted, after how many answers, and how far the served model ever
+falls below the source model. Points in a space of many dimensions stand for samples; `judge` and
+`is_worse` are those of the service.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DAMAGE = 0.01  # below the source model by more than this counts
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run."""
+    """The result of one run."""
 
     classes: int
     accuracy: float  # asked for

@@ -5,9 +5,9 @@
     python benchmarks/leaderboard_grid.py choose    # experiments/leaderboard/tuned-….toml
 
 Every method has one setting with three values, of which one is that of published.toml. They run on
-the domain-wise stream of two data sets with seed 10, and the one with the best accuracy on the
-stream is run with the seeds that are reported, on the domain-wise and the mixed streams. A method
-without settings enters as it is.
+the domain-wise stream of two data sets with seed 10. The one with the best accuracy runs again with
+the reported seeds, on the domain-wise and the mixed streams. A method without settings enters as it
+is.
 """
 
 from __future__ import annotations

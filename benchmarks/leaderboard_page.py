@@ -1,155 +1,201 @@
-"""Write docs/leaderboard.md and its figures from the step lines in results/leaderboard….
+"""Write docs/leaderboard.md, docs/leaderboard-streams.md and their figures from the step lines.
 
     python benchmarks/leaderboard_page.py
 
-`make leaderboard` runs the cells that are missing first. The page has no figure that is not in the
-step lines, so do not edit it by hand: the sentences are here, the figures come from there.
+`make leaderboard` runs the cells that are missing first. The pages have no figure that is not in
+the step lines in results/leaderboard…, so do not edit them by hand: the sentences are here, the
+figures come from there.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from leaderboard_grid import CHOICES, ROOT, SEED, best_entries
+from leaderboard_losses import UNADAPTED, Accuracies, losses
 
-from attakit.report.contests import contests
-from attakit.report.leaderboard import leaderboard_tables, mean_accuracies
+from attakit.report.contests import Contest, contests
+from attakit.report.leaderboard import leaderboard_tables, mean_accuracies, ranking_of
 from attakit.report.plots import draw_plot
 from attakit.report.runs import RunRecord, find_runs, read_run
 from attakit.report.table_forms import render_tables
 
 PAGE = ROOT / "docs" / "leaderboard.md"
+STREAMS_PAGE = ROOT / "docs" / "leaderboard-streams.md"
 FIGURES = ROOT / "docs" / "figures"
 PUBLISHED, TUNED = ROOT / "results" / "leaderboard", ROOT / "results" / "leaderboard-tuned"
-UNADAPTED, OURS = "Source only", ("SimATTA", "SimATTA as in the paper", "Anchor head")
-CLEARLY = 0.05  # points below which two means are written as equal
 
 INTRODUCTION = """\
 # Leaderboard
 
-All methods on three data sets, with seeds 0, 1 and 2. `make leaderboard` runs the cells that are
-missing and writes this page from the step lines in `results/leaderboard…`. To add a method, add
-one entry to `experiments/leaderboard/published.toml` and run the command.
+All methods of attakit on {streams} streams of {sets} data sets, with seeds 0, 1 and 2 and the same
+number of labels for all that ask. `make leaderboard` runs the cells that are missing and writes
+this page. [Every stream](leaderboard-streams.md) has a table of its own, with confidence intervals.
 
-- **Data sets**: handwritten digits (pictures), abalone (a table) and names (texts), each with a
-  small source model. [Data sets](data-sets.md) has more. PACS is missing: not all methods were run
-  on it. [Results](results.md) has PACS runs of fewer methods.
-- **Streams**, in batches of 100: {streams}.
-  Other orders in `published.toml` have not been run yet.
-- **Labels**: a budget of 150 for every method that asks. EATTA, HILTTA and CPATTA ask at their own
-  pace, and some spend less. BiTTA spends it on yes/no questions at the price of a class, three per
-  batch. "Enhanced Tent" and "Anchor head, random labels" get theirs at random,
-  as many as their partner.
+## In short
+
+"""
+
+TERMS = """\
+## What was run
+
+- **Streams**: {streams}.
+- **Models**: small networks trained on the source domain, as [data sets](data-sets.md) says. They
+  are in `experiments/leaderboard/sources`, so that every machine starts from the same.
+- **Labels**: a budget of 150 for every method that asks, in batches of 100 samples. EATTA, HILTTA
+  and CPATTA ask at their own pace, and some spend less. BiTTA spends it on yes/no questions at the
+  price of a class, three per batch. "Enhanced Tent" and "Anchor head, random labels" get theirs at
+  random, as many as their partner.
 - **SimATTA** has the defaults of attakit, "SimATTA as in the paper" the paper's training. The
-  anchor head is attakit's own method.
+  anchor head is attakit's own method. SimATTA with yes/no questions is in
+  `experiments/digits/yes-no.toml`.
 - **Columns**: "source" is the accuracy on held-out source samples after the stream. "× source
   only" is the seconds as a multiple of those that inference alone takes. MB is the peak memory of
   the process with all libraries. Other programs ran on the two cores at the same time, so seconds
   are rough.
-- **Versions**: rows of BiTTA are of revision 72acca7, of the anchor head with published settings of
-  cbd6310, all others of 16ff4a2. Since then SimATTA's statistics have changed (080bdc8, dec3940),
-  and EATTA and HILTTA (bb9fb76, to agree with their authors' code). The commands may print other
-  figures now.
-- BiTTA was run later and in another way: do not compare its seconds and MB. It has no rank until it
-  has been run on all streams. SimATTA with yes/no questions is in `experiments/digits/yes-no.toml`.
-- All networks here are small. The page says nothing about large ones.
+- **Versions**: {versions}
+{missing}
+
+To add a method, add one entry to `experiments/leaderboard/published.toml` and its settings to
+`benchmarks/leaderboard_grid.py`, then run `make leaderboard`.
 """
+VERSIONS = """\
+  SimATTA's accuracies are those of revision f63bea02. EATTA, HILTTA, CPATTA, BiTTA, Enhanced Tent
+  and the anchor head with random labels were not run again. EATTA and HILTTA have changed since
+  then (bb9fb76, to agree with their authors' code). All other methods were run again on digits
+  domain-wise and gave the same accuracies to the last digit, so their older rows stand. SimATTA's
+  seconds were measured on a busier machine than the others'. Rows with chosen settings are all of
+  16ff4a2, and the anchor head, SimATTA, EATTA and HILTTA have changed since."""
+MISSING = """\
+- **Not run yet**: digits in the other four orders, all of PACS, and BiTTA on three orders of names,
+  so that it has no rank. `make leaderboard` runs them."""
 
 TUNED_TEXT = """\
 The best of three settings for every method, by the accuracy on the domain-wise stream with seed
 {seed}, which is not reported. The settings are in `benchmarks/leaderboard_grid.py`. Mostly it is
 the learning rate: the published one, a tenth of it and ten times it. Every data set has a choice of
-its own. Run so far: {streams}.
-"""
-
-NO_TUNED = """\
-## Chosen settings
-
-Not run yet: `make leaderboard` chooses the best of three settings for every method.
+its own. Streams: {streams}.
 """
 
 
 def page() -> str:
-    """The whole page."""
-    published = _runs(PUBLISHED)
-    tuned = _runs(TUNED) if TUNED.exists() else []
+    """The page with rankings and summaries."""
+    published, tuned = _runs(PUBLISHED), _runs(TUNED)
+    found = contests(published)
+    sets = {_data_set(one) for one in found}
     parts = [
-        INTRODUCTION.format(streams=_streams(published)),
+        INTRODUCTION.format(streams=len(found), sets=len(sets)) + _summary(published),
         "## Published settings\n",
         *_chapter(published, "leaderboard-published.png"),
-        *(_tuned_chapter(tuned) if tuned else [NO_TUNED]),
-        "## Every stream, published settings\n",
-        _stream_tables(published),
+        "## Chosen settings\n",
+        TUNED_TEXT.format(seed=SEED, streams=_streams(tuned)),
+        *_chapter(tuned, "leaderboard-tuned.png"),
+        "### What was chosen\n",
+        _choices_table(),
+        TERMS.format(streams=_streams(published), versions=VERSIONS.strip(), missing=MISSING),
     ]
-    if tuned:
-        parts += ["## Every stream, chosen settings\n", _stream_tables(tuned)]
+    return "\n".join(parts)
+
+
+def streams_page() -> str:
+    """The page with a table for every stream."""
+    parts = [
+        "# Leaderboard: every stream\n",
+        "The [leaderboard](leaderboard.md) ranks the methods over these streams and says what was "
+        "run. `make leaderboard` writes both pages.\n",
+    ]
+    for title, folder in (("Published settings", PUBLISHED), ("Chosen settings", TUNED)):
+        parts += [f"## {title}\n", render_tables(leaderboard_tables(_runs(folder))[1:])]
     return "\n".join(parts)
 
 
 def draw_figures() -> None:
     """Draw the critical-difference diagrams."""
     for folder, name in ((PUBLISHED, "published"), (TUNED, "tuned")):
-        if folder.exists():
-            draw_plot(_runs(folder), "ranks", FIGURES / f"leaderboard-{name}.png")
+        draw_plot(_runs(folder), "ranks", FIGURES / f"leaderboard-{name}.png")
 
 
 def _runs(folder: Path) -> list[RunRecord]:
     return [read_run(one) for one in find_runs([folder])]
 
 
+def _summary(runs: Sequence[RunRecord]) -> str:
+    """Who is ahead, who is not clearly behind, and how many do better than the source model."""
+    ranking = ranking_of(runs)
+    accuracies = _accuracies(runs)
+    first, *others = ranking.ranks
+    reach = ranking.ranks[first] + ranking.critical_difference
+    near = [label for label in others if ranking.ranks[label] < reach]
+    harmless = [label for label in ranking.ranks if _never_harms(label, accuracies)]
+    return "\n".join(
+        [
+            f"- **{first}** has the best average rank, {ranking.ranks[first]:.2f} of "
+            f"{len(ranking.ranks)}. Not clearly behind: {', '.join(near) or 'none'}.",
+            f"- Never below the source model on any stream: {', '.join(harmless) or 'no method'}.",
+            "- The best method differs from stream to stream: "
+            + "; ".join(f"{label} wins {count}" for label, count in _wins(accuracies).items())
+            + ".",
+            "",
+        ]
+    )
+
+
+def _never_harms(label: str, accuracies: Accuracies) -> bool:
+    own = [each for each in accuracies.values() if label in each]
+    return label != UNADAPTED and all(each[label] >= each[UNADAPTED] for each in own)
+
+
+def _wins(accuracies: Accuracies) -> dict[str, int]:
+    """How many streams each winner wins, most first."""
+    winners = Counter(max(each, key=each.__getitem__) for each in accuracies.values())
+    return dict(sorted(winners.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
 def _chapter(runs: Sequence[RunRecord], figure: str) -> Iterator[str]:
+    accuracies = _accuracies(runs)
     yield render_tables(leaderboard_tables(runs)[:1])
     yield f"![Average ranks, joined where they do not differ clearly](figures/{figure})\n"
+    yield "### Mean accuracy by data set and by order\n"
+    yield _means_table(runs) + "\n"
     yield "### Where SimATTA and the anchor head lose\n"
-    accuracies = {one.title: mean_accuracies(one) for one in contests(runs)}
-    yield "\n".join(_losses(label, accuracies) for label in OURS) + "\n"
+    yield "Bold: below the source model. In brackets: the place among all methods.\n"
+    yield losses(accuracies) + "\n"
 
 
-def _tuned_chapter(runs: Sequence[RunRecord]) -> Iterator[str]:
-    yield "## Chosen settings\n"
-    yield TUNED_TEXT.format(seed=SEED, streams=_streams(runs))
-    yield from _chapter(runs, "leaderboard-tuned.png")
-    yield "### What was chosen\n"
-    yield _choices_table()
+def _accuracies(runs: Sequence[RunRecord]) -> dict[str, dict[str, float]]:
+    return {f"{_data_set(one)}, {_order(one)}": mean_accuracies(one) for one in contests(runs)}
+
+
+def _data_set(contest: Contest) -> str:
+    return contest.title.split(", ")[0]
+
+
+def _order(contest: Contest) -> str:
+    parts = contest.title.split(", ")
+    return next(one for one in parts if one.endswith(" stream")).removesuffix(" stream")
+
+
+def _means_table(runs: Sequence[RunRecord]) -> str:
+    """Mean accuracies of all ranked methods, over the streams of one data set or of one order."""
+    groups: dict[str, list[Mapping[str, float]]] = {}
+    for read in (_data_set, _order):
+        for contest in contests(runs):
+            groups.setdefault(read(contest), []).append(mean_accuracies(contest))
+    lines = [f"| method | {' | '.join(groups)} |", "|---|" + "---:|" * len(groups)]
+    for label in ranking_of(runs).ranks:
+        means = (sum(one[label] for one in own) / len(own) for own in groups.values())
+        lines.append(f"| {label} | {' | '.join(f'{mean:.1f}' for mean in means)} |")
+    return "\n".join(lines)
 
 
 def _streams(runs: Sequence[RunRecord]) -> str:
     """The streams of each data set, in words."""
     found: dict[str, list[str]] = {}
     for one in contests(runs):
-        data_set, *_, stream = one.title.split(", ")
-        found.setdefault(data_set, []).append(stream.removesuffix(" stream"))
+        found.setdefault(_data_set(one), []).append(_order(one))
     return "; ".join(f"{name} {', '.join(orders)}" for name, orders in found.items())
-
-
-def _losses(label: str, accuracies: Mapping[str, Mapping[str, float]]) -> str:
-    """Where a method is not the best, and where it is worse than doing nothing."""
-    own = {title: each for title, each in accuracies.items() if label in each}
-    best = [title for title, each in own.items() if _gap(label, each) < CLEARLY]
-    lines = [f"- **{label}** is best on {len(best)} of {len(own)} streams."]
-    for title, each in own.items():
-        if title not in best:
-            winner = max(each, key=each.__getitem__)
-            ahead = sum(value > each[label] + CLEARLY for value in each.values())
-            lines.append(
-                f"    - {title}: {each[label]:.1f}, {_gap(label, each):.1f} points behind "
-                f"{winner}; {_methods(ahead)} ahead of it{_harm(label, each)}."
-            )
-    return "\n".join(lines)
-
-
-def _gap(label: str, accuracies: Mapping[str, float]) -> float:
-    return max(accuracies.values()) - accuracies[label]
-
-
-def _methods(count: int) -> str:
-    return f"{count} method is" if count == 1 else f"{count} methods are"
-
-
-def _harm(label: str, accuracies: Mapping[str, float]) -> str:
-    lost = accuracies.get(UNADAPTED, 0.0) - accuracies[label]
-    return f". **It does harm**: {lost:.1f} points below the source model" if lost > CLEARLY else ""
 
 
 def _choices_table() -> str:
@@ -162,14 +208,11 @@ def _choices_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stream_tables(runs: Sequence[RunRecord]) -> str:
-    return render_tables(leaderboard_tables(runs)[1:])
-
-
 def main() -> None:
     draw_figures()
-    PAGE.write_text(page(), encoding="utf-8")
-    print(PAGE.relative_to(ROOT))
+    for path, text in ((PAGE, page()), (STREAMS_PAGE, streams_page())):
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(ROOT))
 
 
 if __name__ == "__main__":

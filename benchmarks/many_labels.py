@@ -1,4 +1,4 @@
-"""What labels buy, from 10 to 1,000: the head alone, with trained stages, and SimATTA, on digits.
+"""Accuracy on digits with 10 to 1,000 labels: head alone, head with trained stages, SimATTA.
 
     python benchmarks/many_labels.py --seeds 10 11 12                       # tuned on these
     python benchmarks/many_labels.py --seeds 20 21 22 --figure docs/figures/many-labels.svg

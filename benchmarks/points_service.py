@@ -106,11 +106,25 @@ class PointsService:
         self.running.wait()
         self._close()
 
+    def learner_pid(self) -> int | None:
+        """The learner at work; None if there is none.
+
+        The file may still name one that was killed, and its number may belong to any process now.
+        """
+        with suppress(OSError, ValueError):
+            pid = int((self.live / LOCK_FILE).read_text())
+            stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            if int(stat[1]) == self.running.pid:
+                return pid
+        return None
+
     def kill_learner(self) -> bool:
         """Kill the learner; False if none is at work."""
-        with suppress(OSError, ValueError):
-            os.kill(int((self.live / LOCK_FILE).read_text()), signal.SIGKILL)
-            return True
+        pid = self.learner_pid()
+        with suppress(ProcessLookupError):
+            if pid is not None:
+                os.kill(pid, signal.SIGKILL)
+                return True
         return False
 
     def _close(self) -> None:

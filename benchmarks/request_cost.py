@@ -3,8 +3,8 @@
     python benchmarks/request_cost.py                # small_cnn at 28 pixels, one client and 64
     python benchmarks/request_cost.py --profile 1    # where the time of a server goes
 
-Both servers run on uvicorn with one thread of torch, in processes of their own, and get the same
-JPEG files in turns, so that other work on the machine meets both. The targets are 1.5 at one client
+Both servers run on uvicorn with one thread of torch, in their own processes. They get the same JPEG
+files in turns, so that other work on the machine affects both. The targets are 1.5 at one client
 and 1.1 at 64.
 """
 

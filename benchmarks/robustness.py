@@ -7,7 +7,7 @@
 Prints a Markdown table for each part. "batches" and "noise" run on digits, domain after domain:
 batches of 1 against batches of 100, and 10 % wrong labels against none. "grid" changes one setting
 at a time, on digits, on the rows and texts of experiments/rows, and on the tables and token ids of
-`simatta_small_models.py`, and shows how far the defaults are from the best of the grid. Accuracy on
+`simatta_small_models.py`. It shows how far the defaults are from the best of the grid. Accuracy on
 the stream, mean over seeds.
 """
 

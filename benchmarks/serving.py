@@ -5,8 +5,8 @@
 
 Starts `attakit serve` in a process of its own and prints
 
-- the time per image at full load (many clients, server-side batching) as a multiple of the bare
-  forward pass of the same model at batch 32, one thread each; the target is at most 1.3;
+- the time per image at full load, as a multiple of the bare forward pass at batch 32, one thread
+  each; the target is at most 1.3;
 - the 99th percentile of the latency of single images while the learner trains, as a multiple of
   that while it is paused; the target is at most 2.5.
 
@@ -166,7 +166,7 @@ def latencies(address: str, files: list[bytes], count: int) -> np.ndarray:
 
 
 def answer_all(address: str, stop: threading.Event) -> None:
-    """Answer whatever is asked, so that the learner never rests."""
+    """Answer every question, so that the learner never idles."""
     with Client(address, annotator="benchmark") as client:
         while not stop.wait(0.1):
             while (lease := client.lease()) is not None and not stop.is_set():

@@ -3,13 +3,13 @@
     python benchmarks/simatta_defaults.py                      # digits, corrupted digits
     python benchmarks/simatta_defaults.py --data pacs --weights checkpoints/pacs-photo.safetensors
 
-Prints a Markdown table for each data set: accuracy on the stream, the lowest accuracy on held-out
-source images along the stream, labels, updates, and CPU seconds as a multiple of source-only's.
-"SimATTA before" is the earlier default at the same pace of asking, with a learning rate that was
-chosen for each data set: frozen statistics, momentum SGD on hard labels, all layers, up to 40
-updates at every step (20 on PACS). The corrupted digits are held-out source images with noise,
-blur, low contrast and inverted ink. PACS is a part of it (`--share`), from a source model that
-`attakit pretrain experiments/pacs/source.toml` trains.
+Prints a Markdown table for each data set: accuracy on the stream, lowest source accuracy along the
+stream, labels, updates, and CPU seconds as a multiple of source-only's. "SimATTA before" is the
+earlier default at the same pace of asking, with a learning rate that was chosen for each data set.
+It has frozen statistics, momentum SGD on hard labels, all layers, up to 40 updates at every step
+(20 on PACS). The corrupted digits are held-out source images with noise, blur, low contrast and
+inverted ink. PACS is a part of it (`--share`), from a source model that `attakit pretrain
+experiments/pacs/source.toml` trains.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def run_one(
 
 
 def corrupted(task: Task) -> Task:
-    """The held-out source digits, spoiled in four ways, as target domains."""
+    """The held-out source digits, corrupted in four ways, as target domains."""
     test = task.source_test
     assert test is not None
     inputs = test.load(range(len(test)))

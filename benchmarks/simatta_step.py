@@ -3,11 +3,11 @@
     python benchmarks/simatta_step.py                # PACS where it is found, else digits
     python benchmarks/simatta_step.py --data digits
 
-SimATTA trains as in the paper here; `simatta_defaults.py` measures its defaults.
-Everything is measured in this run and printed as ratios: the share of a step that is neither a
-forward nor a backward pass (aim on PACS: at most 10 %), SimATTA's time as a multiple of
-source-only inference on the same stream, what a shared forward pass and the channels-last layout
-save, and peak memory of a stream and of one six times as long (aim: no growth).
+SimATTA trains as in the paper here; `simatta_defaults.py` measures its defaults. Prints ratios
+measured in this run. The first is the share of a step outside forward and backward passes (aim on
+PACS: at most 10 %). The second is SimATTA's time as a multiple of source-only inference. Also
+prints what a shared forward pass and the channels-last layout save, and whether peak memory grows
+on a stream six times as long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Simulated people who answer the questions of a service, as real ones do: late, and not always."""
+"""Simulated people who answer the questions of a service, late, or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attakit.service.storage.questions import QuestionStore
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer as it was sent."""
+    """An answer as the person sent it."""
 
     question: int
     annotator: str
@@ -26,13 +26,13 @@ class Said:
     key: str
 
     def send(self, questions: QuestionStore) -> str:
-        """Send it, and hear what became of it."""
+        """Send an answer, and return its outcome."""
         return questions.answer(self.question, self.annotator, self.kind, self.label, self.key)  # type: ignore[arg-type]
 
 
 @dataclass
 class Person:
-    """Somebody who looks at one question at a time."""
+    """Someone who looks at one question at a time."""
 
     name: str
     question: Question | None = None
@@ -61,7 +61,7 @@ class People:
         self._keys = itertools.count()
 
     def act(self) -> None:
-        """Let everybody do what is due."""
+        """Let each person act if it is their time."""
         for person in self.persons:
             if self.clock() < person.until:
                 continue

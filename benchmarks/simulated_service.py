@@ -1,4 +1,4 @@
-"""A live service in simulated time: digits come in, people answer late and now and then wrongly.
+"""A live service in simulated time: digits arrive, and people answer late and sometimes wrongly.
 
 Storage, learner, decoding and prediction are those of the real service; only HTTP and the clock are
 not. Used by `soak.py` and by its short version among the tests.
@@ -34,7 +34,7 @@ BEGIN = 1_000_000.0
 
 
 class Clock:
-    """Time that passes only when told."""
+    """A clock that only advances on request."""
 
     def __init__(self) -> None:
         self.now = BEGIN

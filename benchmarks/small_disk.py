@@ -1,4 +1,4 @@
-"""A disk of some megabytes in memory, to fill it or to make it read-only. Needs root on Linux."""
+"""A RAM disk of a few megabytes that tests can fill or make read-only. Needs root on Linux."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SmallDisk:
 
     @contextmanager
     def full(self) -> Iterator[None]:
-        """Inside, there is not a byte left."""
+        """Inside, the disk is full."""
         filler = self.folder / "filler"
         with filler.open("wb", buffering=0) as file:
             for size in (1_000_000, 4096, 1):

@@ -1,13 +1,13 @@
-"""Does a live service stay sound for an hour? In simulated time, so that it takes some minutes.
+"""Run a live service for an hour of simulated time, in a few minutes, and check its health.
 
     python benchmarks/soak.py
     python benchmarks/soak.py --minutes 10 --seed 3
 
 Digits of three domains come in one after the other, twice. Eight people answer after a minute on
 average, one time in ten wrongly; some skip, take an answer back, send it twice or never answer.
-Prints what was found, and exits with 1 unless memory is flat, the budget is kept exactly, no answer
-is lost, the database stays within its retention, and what is served ends more accurate than the
-source model.
+Prints its checks, and exits with 1 unless all hold: memory is flat, the budget is exact, no answer
+is lost, and the database stays within its retention. The served model must end more accurate than
+the source model.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ LAST = 5  # the last fifth of the stream counts as its end
 
 @dataclass
 class Measured:
-    """What is looked at while time passes."""
+    """Measurements taken while time passes."""
 
     graded: list[Graded] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)  # bytes
@@ -94,9 +94,9 @@ class Soak:
     Parameters
     ----------
     world
-        How it goes.
+        How digits arrive and how people answer.
     settings
-        Of the service.
+        The service's settings.
     task
         The digits.
     """
@@ -118,7 +118,7 @@ class Soak:
         self._looked = self._cleaned = BEGIN
 
     def run(self) -> None:
-        """Let the time pass, and then wait until nothing is open any more."""
+        """Run the simulation, then wait until no question is open."""
         coming = stream(self.task, self.world)
         sent = 0
         while self.clock.now < BEGIN + self.world.seconds:
@@ -172,7 +172,7 @@ class Soak:
 
 
 def tell(soak: Soak) -> bool:
-    """Print what came of it; returns whether all is well."""
+    """Print the results; return whether all checks hold."""
     versions = soak.service.storage.versions
     gates = [version.gate for version in versions.all() if version.gate is not None]
     promotions = versions.promotions(limit=1000)

@@ -23,7 +23,7 @@ _STATM = Path("/proc/self/statm")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that must hold, and what was found."""
+    """A condition that must hold, and the measured values."""
 
     name: str
     passed: bool
@@ -31,7 +31,7 @@ class Check:
 
 
 def resident_memory() -> int:
-    """Bytes of memory that this process holds now; 0 where the system does not tell."""
+    """Bytes of memory that this process holds now; 0 where the system does not report it."""
     if not _STATM.exists():
         return 0
     return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -61,7 +61,7 @@ def tent_here(model: nn.Module, images: Sequence[Tensor]) -> Callable[[], list[T
 def tent_by_hand(
     model: nn.Module, images: Sequence[Tensor], layout: torch.memory_format
 ) -> Callable[[], list[Tensor]]:
-    """Make a function that runs Tent as one would write it on the spot."""
+    """Make a function that runs Tent as a plain hand-written loop."""
     model = copy.deepcopy(model).to(memory_format=layout).train().requires_grad_(False)  # type: ignore[call-overload]
     for layer in model.modules():
         if isinstance(layer, nn.BatchNorm2d):

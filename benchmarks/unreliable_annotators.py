@@ -1,4 +1,4 @@
-"""How many labels are right if people err, and what is it worth to know who errs?
+"""Measure how many labels are right if people err, and the gain of estimating who errs.
 
     python benchmarks/unreliable_annotators.py
 

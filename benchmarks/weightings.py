@@ -1,11 +1,11 @@
-"""What should the source-like samples weigh? Three answers of GetW, compared.
+"""Compare three rules for the weight of the source-like samples (GetW in the paper).
 
     python benchmarks/weightings.py                              # digits, three seeds
     python benchmarks/weightings.py --share 0.1 --seeds 1        # a quick look
 
 Runs SimATTA with w₀ = λ₀ (the paper's choice), with the corrected w₀* (the minimiser of the bound
-on the target error) for several divergences A, and with fixed weights, everything else equal, and
-prints a Markdown table. Finished runs are kept in the folder and not run again.
+on the target error) for several divergences A, and with fixed weights. Everything else is equal.
+Prints a Markdown table. Finished runs are kept in the folder and not run again.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Starts a service for the sensors of examples/table.py on a free port. Then it plays the machine that
 sends rows, and the mechanic who answers questions. In real life the mechanic uses the labelling
-page, and everybody has a token (docs/serving.md).
+page, and everyone has a token (docs/serving.md).
 """
 
 import subprocess
@@ -69,10 +69,12 @@ def send_week(client, week, truth):
     return right / len(rows)
 
 
-def answer_questions(client, truth, seconds=6.0):
-    """The mechanic: answer what the service asks, for some seconds."""
+def answer_questions(client, truth, seconds=2.0):
+    """The mechanic: answer what the service asks, until it has seen all rows and a bit longer."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
+        if client.status().waiting:
+            end = time.monotonic() + seconds
         question = client.lease()
         if question is None:
             time.sleep(0.2)

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,16 @@ settings.register_profile(
     "fixed", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fixed")
+
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 2**30  # bytes; containers often have only a little
+
+
+def pytest_configure():
+    """Put temporary files in memory where there is room: no test needs to wait for a disk."""
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ.setdefault("TMPDIR", str(MEMORY))
+        tempfile.tempdir = None  # look at TMPDIR again
 
 
 @pytest.fixture(scope="session")

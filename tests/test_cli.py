@@ -207,7 +207,9 @@ def test_a_person_answers_from_the_keyboard(work, quick_digits):
     assert "Which class is outline/" in result.stderr
 
 
-def test_a_run_says_what_its_labels_bought_where_there_are_runs_to_compare_with(work, quick_digits):
+def test_a_run_reports_the_gain_of_its_labels_where_there_are_runs_to_compare_with(
+    work, quick_digits
+):
     def run(name, *options):
         folder = f'report.folder="runs/{name}"'
         options = ["--set", f"method.name={name}", "--set", folder, *options]
@@ -218,7 +220,7 @@ def test_a_run_says_what_its_labels_bought_where_there_are_runs_to_compare_with(
     again = run("simatta", "--replace").stdout
 
     assert "labels" not in alone.split("Accuracy in percent")[1]
-    assert "without labels source_only is at" in asked["labels_bought"]
+    assert "without labels source_only is at" in asked["label_gain"]
     assert "without labels source_only is at" in " ".join(again.split())
 
 
@@ -429,9 +431,9 @@ def quick_demo(work, quick_digits, monkeypatch):
 
 def test_the_demo_as_json_is_one_object_with_percentages(work, quick_demo):
     told = json.loads(call("demo", "--json", *quick_demo).stdout)
-    assert told.keys() == {"methods", "labels_bought", "report"}
-    assert "labels anchor head is at" in told["labels_bought"]
-    assert "random labels are at" in told["labels_bought"]
+    assert told.keys() == {"methods", "label_gain", "report"}
+    assert "labels anchor head is at" in told["label_gain"]
+    assert "random labels are at" in told["label_gain"]
     assert told["methods"].keys() == DEMO_METHODS
     for figures in told["methods"].values():
         assert figures.keys() == {"stream_accuracy", "source_accuracy", "labels", "seconds"}

@@ -204,6 +204,15 @@ def test_a_port_that_is_taken_is_told(begun, serve):
     assert "--port 0 takes any free one" in said
 
 
+def test_a_first_start_that_fails_makes_no_token_that_nobody_has_seen(serve, started):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        serve("service.toml", "--port", str(other.getsockname()[1]))
+
+    assert "token=" in started()
+
+
 def test_a_second_server_for_one_folder_is_refused(begun, serve, work):
     with exclusive_lock(work / "live" / serving.LOCK_FILE):
         code, said = serve("service.toml", "--set", "labels.budget=7")

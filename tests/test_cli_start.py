@@ -55,6 +55,13 @@ def test_what_needs_no_model_starts_without_torch(tmp_path, monkeypatch, argumen
     assert modules & (HEAVY | UNUSED) == set()
 
 
+def test_a_server_starts_without_what_only_learners_and_reports_need():
+    code = "import attakit.cli.serve, json, sys; print(json.dumps(sorted(sys.modules)))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert set(json.loads(told.stdout)) & ((HEAVY - {"torch"}) | {"river", "alembic"}) == set()
+
+
 def test_help_imports_no_command():
     modules, _ = imported_by("--help")
 

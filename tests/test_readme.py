@@ -1,15 +1,12 @@
-"""The Python examples of the texts run as they stand."""
-
-import re
-from pathlib import Path
+"""The Python examples of README, quickstart and "Add a method" do what they say."""
 
 import pytest
 import torch
 from torch import nn
 
-ROOT = Path(__file__).parent.parent
+from code_blocks import blocks_of, execute
+
 TEXTS = ["README.md", "docs/quickstart.md", "docs/add-a-method.md"]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def readme_objects():
@@ -33,17 +30,6 @@ def readme_objects():
     }
 
 
-def read_blocks(text):
-    return BLOCK.findall((ROOT / text).read_text(encoding="utf-8"))
-
-
-def execute(text, names):
-    """Run the blocks of a text one after the other, as a reader would."""
-    for number, block in enumerate(read_blocks(text), start=1):
-        exec(compile(block, f"{text}, example {number}", "exec"), names)
-    return names
-
-
 @pytest.fixture(autouse=True)
 def _somewhere_else(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -57,7 +43,7 @@ def _same_randomness_afterwards():
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_every_text_has_examples(text):
-    assert read_blocks(text)
+    assert blocks_of(text)
 
 
 def test_the_readme_example_adapts_the_model_of_a_user(tmp_path):
@@ -75,7 +61,7 @@ def test_the_readme_example_adapts_the_model_of_a_user(tmp_path):
 
 
 def test_the_readme_example_has_about_ten_lines():
-    (block,) = read_blocks("README.md")
+    (block,) = blocks_of("README.md")
 
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
 

@@ -33,6 +33,9 @@ BANNED = {
     r"by itself": "alone, automatically",
     r"stands? in(?! for)": "is in",
     r"wants": "needs, expects",
+    r"(?:labels|answers) (?:buy|bought)": "gain, help",
+    r"(?:some|any|every)body": "someone, anyone, everyone",
+    r"found by themselves": "say who finds them",
     r"(?:takes no|without a) word": "say what happens",
     r"whence|thereof|therein|hereby|wherein": "say it in two sentences",
 }
@@ -102,7 +105,7 @@ def test_no_sentence_of_a_page_is_long():
 
 
 def test_no_sentence_of_a_docstring_is_long():
-    names = [name for name in tracked(".py") if name.startswith("src/")]
+    names = [name for name in tracked(".py") if not name.startswith("tests/")]
 
     assert long_parts(names, docstring_sentences, SENTENCE_WORDS) == []
 

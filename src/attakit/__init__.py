@@ -1,3 +1,3 @@
-"""Keep a deployed classifier up to date on a shifting stream for the price of a few labels."""
+"""Keep a deployed classifier accurate while its data changes, for the price of a few labels."""
 
 __version__ = "0.2.0"

@@ -1,18 +1,18 @@
 """Everything that can go wrong, as one tree.
 
-AttaError
-├── SettingError         a setting is unknown, missing or out of range   (also a ValueError)
-│   └── UnknownName      no method, selector or data set has that name
-├── ModelError           this model cannot be adapted this way           (also a ValueError)
-│   ├── DoesNotApply     the model lacks what the method adapts
-│   └── UnwritableFile   weights cannot be saved, perhaps for lack of space
-├── StreamError          data is missing or malformed
-├── LabelError
-│   ├── BudgetExhausted  more labels asked than the budget allows
-│   └── UnknownQuestion  an answer to something never asked
-├── StateError           a saved run does not fit this version or method
-├── ServiceError         a service refused a request, or cannot be reached
-└── MissingExtra         an optional dependency is not installed         (also an ImportError)
+    AttaError
+    ├── SettingError         a setting is unknown, missing or out of range   (also a ValueError)
+    │   └── UnknownName      no method, selector or data set has that name
+    ├── ModelError           this model cannot be adapted this way           (also a ValueError)
+    │   ├── DoesNotApply     the model lacks what the method adapts
+    │   └── UnwritableFile   weights cannot be saved, perhaps for lack of space
+    ├── StreamError          data is missing or malformed
+    ├── LabelError
+    │   ├── BudgetExhausted  more labels asked than the budget allows
+    │   └── UnknownQuestion  an answer to something never asked
+    ├── StateError           a saved run does not fit this version or method
+    ├── ServiceError         a service refused a request, or cannot be reached
+    └── MissingExtra         an optional dependency is not installed         (also an ImportError)
 
 Every message says who complains, what is wrong, what was given, and what to do.
 """

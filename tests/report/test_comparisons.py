@@ -116,9 +116,17 @@ def test_in_csv_the_title_is_a_column():
 
     lines = list(csv.DictReader(io.StringIO(written)))
     assert [(line["table"], line["method"]) for line in lines] == [
-        ("random stream", "tent"),
         ("random stream", "eata"),
+        ("random stream", "tent"),
     ]
+
+
+def test_the_best_method_comes_first_and_those_without_a_result_last():
+    unfinished = replace(run("sar", stream=ORDERS[0].experiment["stream"]), end=None)
+
+    table = compare([unfinished, *ORDERS[:2]])[0].table
+
+    assert [row.label for row in table.rows] == ["eata", "tent", "sar"]
 
 
 def test_signs_of_markup_in_a_title_are_shown_as_they_are(capsys):

@@ -154,7 +154,7 @@ def test_runs_without_pictures_have_a_page(report, make_run):
 
     assert "Accuracy along the stream" in page
     assert "How the clusters grew" not in page
-    assert "The samples that were asked" not in page
+    assert "Questions and answers" not in page
 
 
 def test_a_live_run_has_a_page_that_says_so(report, make_run):

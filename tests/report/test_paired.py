@@ -128,7 +128,7 @@ def test_unfinished_runs_are_left_out_and_counted():
     assert "Left out: 1 not finished." in table.notes
 
 
-def test_the_note_says_what_the_labels_bought_over_all_orders():
+def test_the_note_says_the_gain_of_the_labels_over_all_orders():
     runs = [run("plain", 40.0, order, method="source_only") for order in "12"]
     runs += [run("simatta", 60.0, order) for order in "12"]
     table, _ = paired_tables(runs, "simatta")

@@ -42,6 +42,18 @@ def test_one_channel_is_grey():
     torch.testing.assert_close(white, torch.ones(1, 2, 2))
 
 
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_a_grey_file_becomes_the_same_as_a_coloured_one_with_its_pixels(orientation):
+    grey = Image.effect_noise((9, 7), 80)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    inputs = Inputs(InputTable(size=5, channels=1, mean=(0.5,), std=(0.5,)))
+
+    one, other = (inputs.decode(file_of(image, exif=exif)) for image in (grey, grey.convert("RGB")))
+
+    torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
 def test_of_a_moving_image_the_first_frame_counts():
     frames = [Image.new("RGB", (4, 4), colour) for colour in ("white", "black")]
     content = file_of(frames[0], "GIF", save_all=True, append_images=frames[1:])
@@ -142,7 +154,7 @@ def test_images_that_come_together_may_claim_ten_times_as_many_pixels():
 def test_few_large_images_are_decoded_at_the_same_time(monkeypatch):
     decoding, most, lock = 0, 0, Lock()
 
-    def read(_image, size):
+    def read(_image, size, grey):
         nonlocal decoding, most
         with lock:
             decoding += 1

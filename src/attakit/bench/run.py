@@ -6,11 +6,11 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
 import torch
 from torch import nn
 
@@ -52,6 +52,7 @@ from attakit.protocols import Method, Reporter
 from attakit.report.accuracy import Accuracy
 from attakit.report.collapse import CollapseWatch, GrowthWatch
 from attakit.report.jsonlines import STEPS_FILE, JsonLines
+from attakit.report.share_watch import ShareWatch
 from attakit.settings.experiment import Experiment
 from attakit.store.tensor_file import load_state
 from attakit.stream.batches import Rounds, Stream
@@ -157,6 +158,7 @@ def _watches(state: RunState) -> Iterator[Reporter]:
     """Yield reporters that warn if a method ruins its model."""
     who = state.experiment.label
     yield CollapseWatch(who, state.task.classes, state.accuracy)
+    yield ShareWatch(who)
     model = getattr(state.method, "model", None)  # attakit's own methods have one, and most others
     if isinstance(model, nn.Module):
         yield GrowthWatch(who, model)
@@ -168,7 +170,7 @@ def environment() -> dict[str, str | int]:
         "attakit": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "scikit-learn": sklearn.__version__,
+        "scikit-learn": version("scikit-learn"),
         "numpy": np.__version__,
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),

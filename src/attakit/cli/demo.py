@@ -14,7 +14,7 @@ from attakit.cli.output import interruptible, print_json, say
 from attakit.report.comparisons import comparison
 from attakit.report.console import WorkBar, print_table
 from attakit.report.html import write_report
-from attakit.report.labels_bought import labels_bought
+from attakit.report.label_gain import label_gain
 from attakit.report.runs import read_run
 
 
@@ -40,8 +40,8 @@ def demo(
     write_report(runs, report, "attakit demo: digits on a shifted stream")
     records = [read_run(run) for run in runs]
     if as_json:
-        bought = labels_bought(records)
-        print_json({"methods": figures, "labels_bought": bought, "report": str(report.resolve())})
+        gain = label_gain(records)
+        print_json({"methods": figures, "label_gain": gain, "report": str(report.resolve())})
     elif not quiet:
         print_table(comparison("Digits: MNIST → shifted", records).table)
         say(f"Report: {report.resolve()}")

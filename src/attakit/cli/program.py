@@ -41,7 +41,7 @@ class LazyGroup(TyperGroup):
 
 app = typer.Typer(
     cls=LazyGroup,
-    help="Keep a deployed classifier up to date on a shifting stream for a few labels.",
+    help="Keep a deployed classifier accurate while its data changes, for a few labels.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

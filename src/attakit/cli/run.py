@@ -18,7 +18,7 @@ from attakit.errors import StateError
 from attakit.report.comparisons import compare
 from attakit.report.console import Progress, print_table
 from attakit.report.jsonlines import STEPS_FILE
-from attakit.report.labels_bought import labels_bought
+from attakit.report.label_gain import label_gain
 from attakit.report.runs import read_run
 from attakit.report.summaries import summarise
 from attakit.report.tables import method_table
@@ -68,16 +68,16 @@ def run(
             scoring=scoring,
         )
         end = run_experiment(tables, resume=resume, replace=replace, callbacks=callbacks)
-    bought = _labels_bought(folder)
+    gain = _label_gain(folder)
     if as_json:
-        print_json({"folder": str(folder), **end, **({"labels_bought": bought} if bought else {})})
+        print_json({"folder": str(folder), **end, **({"label_gain": gain} if gain else {})})
     elif not quiet:
-        print_table(method_table(summarise([read_run(folder)]), notes=[bought] if bought else []))
+        print_table(method_table(summarise([read_run(folder)]), notes=[gain] if gain else []))
         say(f"Results: {folder}")
 
 
-def _labels_bought(folder: Path) -> str:
-    """What the labels of a run bought, if folders next to it hold runs on the same stream."""
+def _label_gain(folder: Path) -> str:
+    """The gain of a run's labels, if folders next to it hold runs on the same stream."""
     own = read_run(folder)
     others = []
     for place in sorted(folder.resolve().parent.glob(f"*/{STEPS_FILE}")):
@@ -85,4 +85,4 @@ def _labels_bought(folder: Path) -> str:
             if place.parent != folder.resolve():
                 others.append(read_run(place.parent))
     found = next(one for one in compare([own, *others]) if own in one.runs)
-    return labels_bought(found.runs, subject=own.label)
+    return label_gain(found.runs, subject=own.label)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from attakit.bench.demo import prepare_demo
 from attakit.cli.bars import training_bar
 from attakit.cli.options import DatabaseUrl, Overrides, Quiet
 from attakit.cli.output import interruptible, say
@@ -84,6 +83,9 @@ def serve(
 
 
 def _demo_tables(folder: Path | None, *, quiet: bool) -> dict[str, Any]:
+    # Imported here: it brings all of the benchmark, which takes a second.
+    from attakit.bench.demo import prepare_demo  # noqa: PLC0415
+
     with interruptible("Stopped."), training_bar(quiet=quiet) as training:
         prepare_demo(training)
     return demo_tables(folder or DEMO_FOLDER)

@@ -24,7 +24,7 @@ from attakit.paper.tables.layouts import LAYOUTS, check_layout, lay_out
 from attakit.report.comparisons import Comparison, compare
 from attakit.report.console import print_table
 from attakit.report.html import write_report
-from attakit.report.labels_bought import labels_bought
+from attakit.report.label_gain import label_gain
 from attakit.report.leaderboard import leaderboard_tables
 from attakit.report.paired import paired_tables
 from attakit.report.plots import PlotKind, draw_plot
@@ -81,14 +81,14 @@ def table(
     else:
         sys.stdout.write(render_tables(tables, form))
         if form == "csv":
-            _say_what_labels_bought(compare(runs))
+            _say_the_label_gain(compare(runs))
 
 
-def _say_what_labels_bought(comparisons: Sequence[Comparison]) -> None:
+def _say_the_label_gain(comparisons: Sequence[Comparison]) -> None:
     """On standard error: CSV has no place for notes."""
     errors = Console(stderr=True, highlight=False)
     for one in comparisons:
-        sentence = labels_bought(one.runs)
+        sentence = label_gain(one.runs)
         if sentence:
             errors.print(
                 escape(f"{one.title}: {sentence}" if one.title else sentence), soft_wrap=True

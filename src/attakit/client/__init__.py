@@ -1,5 +1,7 @@
 """Use a service from Python.
 
+Examples
+--------
 >>> from attakit.client import Client
 >>> with Client("http://localhost:8000", token="atk_…") as service:  # doctest: +SKIP
 ...     (prediction,) = service.predict("cat.jpg")

@@ -39,7 +39,7 @@ except ImportError as error:
         "Client: httpx2 is not installed. Install it with: pip install 'attakit[client]'."
     ) from error
 
-Picture = str | Path | bytes | Image.Image | NDArray[Any]
+Picture = str | Path | bytes | Image.Image | NDArray[Any] | list[Any]
 AboutInput = Mapping[str, Any]  # `id`, `text` and `notes`, all optional
 Body = TypeVar("Body", bound=ResponseBody)
 
@@ -93,7 +93,8 @@ class Client:
         """Predict the class of one or many inputs.
 
         Images are paths, bytes of files, PIL images or arrays of bytes (height, width[, 3]).
-        Arrays of other numbers are sent as they are, for models that take arrays.
+        Arrays of other numbers, and lists of numbers, are sent as they are, for models that take
+        arrays. One list is a list of inputs: for a single input, write `[[0.1, 2.0]]`.
 
         `about` has one entry per input, with your own `id`, a `text` and `notes`. Annotators see
         them, and exports contain them.
@@ -256,7 +257,7 @@ def _checked(response: httpx2.Response) -> httpx2.Response:
 
 
 def _is_numbers(value: object) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype != np.uint8
+    return isinstance(value, list) or (isinstance(value, np.ndarray) and value.dtype != np.uint8)
 
 
 def _as_file(picture: Picture) -> bytes:
@@ -264,6 +265,11 @@ def _as_file(picture: Picture) -> bytes:
         return picture
     if isinstance(picture, (str, Path)):
         return Path(picture).read_bytes()
+    if not isinstance(picture, (Image.Image, np.ndarray)):
+        raise ServiceError(
+            f"Client: an input is a {type(picture).__name__}. Give a path, the bytes of a file, an "
+            "image, an array or a list of numbers; for one input of numbers, [[0.1, 2.0]]."
+        )
     image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
     file = BytesIO()
     image.save(file, "PNG")

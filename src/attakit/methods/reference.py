@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans, kmeans_plusplus
 from torch import Tensor, nn
 
 from attakit.errors import check_count
@@ -29,6 +28,9 @@ from attakit.store.stored_rows import StoredRows
 from attakit.train.balanced import BalancedTrainer, Updates
 from attakit.train.plateau import Plateau
 from attakit.train.weighting import Weighting
+
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
 
 
 class ReferenceSimATTA(SimATTA):
@@ -223,6 +225,8 @@ class ReferenceKMeans(SklearnKMeans):
     """scikit-learn's K-means before version 1.3, which seeded without weights."""
 
     def estimator(self, count: int, seed: int) -> KMeans:
+        from sklearn.cluster import KMeans  # noqa: PLC0415, a second of every start
+
         return KMeans(
             count,
             init=_seed_without_weights,
@@ -235,6 +239,8 @@ class ReferenceKMeans(SklearnKMeans):
 def _seed_without_weights(
     points: NDArray[Any], count: int, random_state: np.random.RandomState
 ) -> NDArray[Any]:
+    from sklearn.cluster import kmeans_plusplus  # noqa: PLC0415, a second of every start
+
     centres: NDArray[Any] = kmeans_plusplus(points, count, random_state=random_state)[0]
     return centres
 

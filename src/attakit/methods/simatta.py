@@ -11,10 +11,10 @@ The defaults differ from the paper too. `SimATTA.as_in_paper` does not have thes
 batch-norm statistics are blended with those of the stream. Training follows the number of new
 labels and keeps the source model's soft answers. Large models train their last stages only. Entropy
 bounds adapt to the model. A sample that people are asked about gets no pseudo-label. The number of
-source-like anchors is limited. Labelled ones weigh at most 0.2 while there are few source-like
-ones. One difference stays: training ends on means of five losses, not on single ones (see
-`Plateau`). Dropout is off and statistics are frozen in every pass: the paper removes dropout from
-its models.
+source-like anchors is limited, so with more labels than that λ₀ falls below the paper's 0.5 (runs
+warn). Labelled ones weigh at most 0.2 while there are few source-like ones. One difference stays:
+training ends on means of five losses, not on single ones (see `Plateau`). Dropout is off and
+statistics are frozen in every pass: the paper removes dropout from its models.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from attakit.report.fairness import different_models
-from attakit.report.labels_bought import labels_bought
+from attakit.report.label_gain import label_gain
 from attakit.report.lines import as_json
 from attakit.report.runs import RunRecord, grouped, inapplicable_note
 from attakit.report.streams import (
@@ -40,8 +40,8 @@ class Comparison:
 
     @property
     def table(self) -> ResultTable:
-        """The summaries as a plain table, with a row for each method that does not apply."""
-        table = method_table(self.summaries, self.title, self.notes)
+        """The summaries as a plain table: best method first, methods that do not apply last."""
+        table = method_table(sorted(self.summaries, key=_rank), self.title, self.notes)
         return table.with_inapplicable(self.inapplicable)
 
 
@@ -68,6 +68,11 @@ def compare(runs: Sequence[RunRecord]) -> list[Comparison]:
     ]
 
 
+def _rank(summary: MethodSummary) -> float:
+    """Sort by accuracy on the stream, highest first; methods without one come last."""
+    return float("inf") if summary.stream is None else -summary.stream.mean
+
+
 def _name(run: RunRecord) -> str:
     """Describe what a run used: a pool, whose order means nothing, or a stream of some order."""
     return POOL if is_pool(run) else f"{stream_name(order_of(run))} stream"
@@ -78,7 +83,7 @@ def comparison(title: str | None, runs: Sequence[RunRecord]) -> Comparison:
     applicable = [run for run in runs if not run.inapplicable]
     counted = without_repeats(applicable)
     notes = [
-        labels_bought(counted),
+        label_gain(counted),
         different_models(counted),
         *repeats_note(len(applicable) - len(counted)),
         inapplicable_note(runs),

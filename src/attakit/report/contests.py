@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.special import stdtrit
-
 from attakit.report.lineup import Entrant, RunReader, final, line_up
 from attakit.report.runs import RunRecord, grouped
 from attakit.report.streams import STREAM_NAMES, by_model, is_pool, order_of, setting, stream_name
@@ -64,6 +62,8 @@ def confidence_interval(values: Sequence[float]) -> MeanStd | None:
     """
     if len(values) < 2:
         return MeanStd(values[0]) if values else None
+    from scipy.special import stdtrit  # noqa: PLC0415, slow to import
+
     error = statistics.stdev(values) / math.sqrt(len(values))
     return MeanStd(statistics.fmean(values), float(stdtrit(len(values) - 1, 0.975)) * error)
 

@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy.stats import rankdata, studentized_range
-
 from attakit.errors import SettingError
 from attakit.report.contests import (
     Contest,
@@ -61,6 +59,8 @@ class Ranking:
     @property
     def critical_difference(self) -> float:
         """The distance at which two average ranks differ with 95 % confidence."""
+        from scipy.stats import studentized_range  # noqa: PLC0415, a second of every start
+
         methods = len(self.ranks)
         quantile = float(studentized_range.ppf(_LEVEL, methods, math.inf)) / math.sqrt(2)
         return quantile * math.sqrt(methods * (methods + 1) / (6 * self.contests))
@@ -68,6 +68,8 @@ class Ranking:
 
 def rank_methods(accuracies: Sequence[Mapping[str, float]]) -> Ranking:
     """Rank methods by their accuracies in several contests; ties share their ranks."""
+    from scipy.stats import rankdata  # noqa: PLC0415, a second of every start
+
     labels = list(dict.fromkeys(label for one in accuracies for label in one))
     present = [label for label in labels if all(label in one for one in accuracies)]
     if len(present) < 2:

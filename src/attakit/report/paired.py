@@ -18,7 +18,7 @@ from attakit.report.contests import (
     pairs,
     times_source_only,
 )
-from attakit.report.labels_bought import labels_bought
+from attakit.report.label_gain import label_gain
 from attakit.report.lineup import Entrant, final
 from attakit.report.runs import RunRecord, inapplicable_note
 from attakit.report.streams import repeats_note
@@ -91,7 +91,7 @@ def _notes(contest: Contest, against: str) -> tuple[str, ...]:
     notes = (
         f"After a difference to {against}, ± is half of its 95 % confidence interval: Student's t "
         "over pairs with the same stream order, seed and source model.",
-        labels_bought([_without_targets(run) for run in contest.runs]),
+        label_gain([_without_targets(run) for run in contest.runs]),
         unfinished,
         *repeats_note(left_out),
         inapplicable_note(contest.inapplicable),

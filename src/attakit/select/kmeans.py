@@ -5,17 +5,18 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 from attakit.errors import ModelError, SettingError, check_count, check_range
+
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
 
 _TIE = 1e-3  # two points are equally near if their squared distances differ by less (relative)
 _ROUNDING = 1e-6  # part of the largest squared distance that rounding leaves of a zero
@@ -85,9 +86,13 @@ class SklearnKMeans:
 
     def estimator(self, count: int, seed: int) -> KMeans:
         """Return the estimator that finds `count` clusters."""
+        from sklearn.cluster import KMeans  # noqa: PLC0415, a second of every start
+
         return KMeans(count, n_init=self.inits, random_state=seed)
 
     def _fit(self, points: NDArray[Any], weights: NDArray[Any], count: int, seed: int) -> KMeans:
+        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415, a second of every start
+
         means = self.estimator(min(count, count_distinct(points)), seed)
         with _thread_pools().limit(limits=1), warnings.catch_warnings():
             # Distinct points may coincide when their differences are squared.

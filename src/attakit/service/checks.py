@@ -12,12 +12,13 @@ from attakit.nn.classifier import Classifier
 from attakit.protocols import ShowsModel
 from attakit.service.blobs import Blobs, check_blobs, open_blobs
 from attakit.service.inputs import Inputs
-from attakit.service.learner.candidates import check_not_lost
-from attakit.service.models import VERSIONS, live_method, source_model
+from attakit.service.learner.candidates import check_not_lost, check_not_older
+from attakit.service.models import CHECKPOINTS, VERSIONS, live_method, source_model
+from attakit.service.saved_settings import SETTINGS_FILE
 from attakit.service.storage import Storage
 from attakit.service.storage.database import database_url
 from attakit.service.web.local import is_loopback
-from attakit.settings.service import ServiceSettings
+from attakit.settings.service import ServerTable, ServiceSettings
 
 ID_FILE = "service.id"
 FIRST_TOKEN = "admin"  # name of the token that the first start creates
@@ -36,21 +37,25 @@ def check_model_fits(settings: ServiceSettings, source: Classifier) -> None:
         _ = method.adapted_model  # raises if the model cannot be served
 
 
+def check_open(server: ServerTable) -> None:
+    """Raise `SettingError` if other machines could reach a server that needs no token."""
+    if server.open and not is_loopback(server.host):
+        raise SettingError(
+            f"server.open: {server.host} can be reached from other machines, so anyone could do "
+            "anything. Listen on 127.0.0.1, or use tokens."
+        )
+
+
 def make_first_token(settings: ServiceSettings, storage: Storage) -> str | None:
     """Return a new administrator token if one is needed and none was ever created.
 
-    If several servers start together, they must call it one at a time. Raise `SettingError` if
-    other machines could reach a server that needs no token.
+    It can be shown only once, so call this when nothing can go wrong any more.
     """
-    server = settings.server
-    if server.open:
-        if not is_loopback(server.host):
-            raise SettingError(
-                f"server.open: {server.host} can be reached from other machines, so anyone could "
-                "do anything. Listen on 127.0.0.1, or use tokens."
-            )
+    if settings.server.open:
         return None
-    return None if storage.tokens.any() else storage.tokens.create(FIRST_TOKEN, "admin", "service")
+    with storage.alone("start"):  # if several servers start together, one creates it
+        there = storage.tokens.any()
+        return None if there else storage.tokens.create(FIRST_TOKEN, "admin", "service")
 
 
 def check_shareable(settings: ServiceSettings, command: str) -> None:
@@ -73,8 +78,14 @@ def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
     """
     check_blobs(settings, storage)
     check_not_lost(open_blobs(settings, storage, VERSIONS), storage.versions)
-    name = _name(open_blobs(settings, storage, ""))
+    check_not_older(open_blobs(settings, storage, CHECKPOINTS), storage.turns)
     owner = storage.key_values.get("service")
+    if owner is None and (settings.folder / SETTINGS_FILE).is_file():  # a start was successful
+        raise StateError(
+            f"There is a service in {settings.folder}, but the database knows nothing of it. It "
+            "was lost, or this is another one. Restore the right database, or use another folder."
+        )
+    name = _name(open_blobs(settings, storage, ""))
     if owner not in (None, name):
         raise StateError(
             f"The database belongs to a service in another folder than {settings.folder}, where "

@@ -75,9 +75,7 @@ class Inputs:
     def read_image(self, content: bytes) -> Tensor:
         """Decode, scale and normalise an image file in memory: (channels, size, size)."""
         self._check_kind("image")
-        pixels: NDArray[np.uint8] = self._pixels(content, self.table.size)
-        if self.table.channels == 1:
-            pixels = np.asarray(Image.fromarray(pixels).convert("L"))[:, :, None]
+        pixels = self._pixels(content, self.table.size, grey=self.table.channels == 1)
         return torch.from_numpy(pixels * self._scale - self._offset).permute(2, 0, 1)
 
     def read_images(self, contents: Sequence[bytes]) -> list[Tensor]:
@@ -134,11 +132,11 @@ class Inputs:
             how = "files, or JSON with 'images'" if kind == "image" else f"JSON with '{kind}s'"
             raise StreamError(f"This model takes {kind}s, not {sent}s. Send {how}.")
 
-    def _pixels(self, content: bytes, size: int | None) -> NDArray[np.uint8]:
+    def _pixels(self, content: bytes, size: int | None, *, grey: bool = False) -> NDArray[np.uint8]:
         with _as_stream_error(), open_image(content, self.pixels) as image:
             large = image.width * image.height > _LARGE
             with self._large_images if large else nullcontext():  # many at once fill the memory
-                return read_pixels(image, size)
+                return read_pixels(image, size, grey=grey)
 
     def _check_together(self, contents: Sequence[bytes]) -> None:
         claimed = 0

@@ -15,6 +15,8 @@ _PLAIN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "c
 # These log the whole address of each request, which may contain a password or a token.
 _LOG_ADDRESSES = {"httpx", "httpx2", "httpcore", "httpcore2"}
 
+_ENCODE = json.JSONEncoder(default=str, ensure_ascii=False).encode
+
 LARGEST = 10_000_000  # bytes of a file
 OLDER = 4  # number of older files
 
@@ -40,7 +42,7 @@ class JsonFormatter(logging.Formatter):
         extra = {name: value for name, value in vars(record).items() if name not in _PLAIN}
         if record.exc_info:
             extra["trace"] = self.formatException(record.exc_info)
-        return json.dumps({**line, **extra}, default=str, ensure_ascii=False)
+        return _ENCODE({**line, **extra})
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from attakit.service.learner.candidates import SOURCE_FILE, load_version
 from attakit.service.storage import Version
 from attakit.settings.service import ServiceSettings
 
-VERSIONS = "versions"
+VERSIONS, CHECKPOINTS = "versions", "checkpoints"  # kinds of blobs
 
 
 def source_model(settings: ServiceSettings) -> Classifier:

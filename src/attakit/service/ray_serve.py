@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from attakit.processes.interrupt import stoppable
 from attakit.processes.ray_cluster import connect, import_ray
-from attakit.service.checks import check_model_fits, check_shareable, make_first_token
+from attakit.service.checks import check_model_fits, check_open, check_shareable, make_first_token
 from attakit.service.inputs import Inputs
 from attakit.service.models import source_model
 from attakit.service.saved_settings import open_service, with_saved_method
@@ -84,15 +84,14 @@ def _prepared(settings: ServiceSettings) -> tuple[ServiceSettings, str | None]:
 
     Return the settings, and a new administrator token if there was none yet.
     """
+    check_open(settings.server)
     settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
     make_service_folder(settings.folder)
     with open_service(settings) as storage:
-        with storage.alone("start"):
-            token = make_first_token(settings, storage)
         prepare_files(settings, storage, source)
-    return settings, token
+        return settings, make_first_token(settings, storage)
 
 
 def _deployment(serve: Any, settings: ServiceSettings) -> Any:

@@ -25,6 +25,7 @@ from attakit.service.blobs import open_blobs
 from attakit.service.checks import (
     check_compatible,
     check_model_fits,
+    check_open,
     check_shareable,
     make_first_token,
 )
@@ -102,13 +103,12 @@ def serve(
     """
     if not learner:
         check_shareable(settings, "serve --no-learner")
+    check_open(settings.server)
     settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
     make_service_folder(settings.folder)  # also needed if the database is elsewhere
     with open_service(settings) as storage:
-        with storage.alone("start"):  # if several servers start together, one creates it
-            token = make_first_token(settings, storage)
         # The log is opened with the lock held, because only one process may write to it.
         alone = learner or log_file is not None
         lock = exclusive_lock(settings.folder / LOCK_FILE) if alone else nullcontext()
@@ -118,6 +118,7 @@ def serve(
                 _listening(settings) as listener,
                 running_service(settings, storage, source, log_file, learner=learner) as app,
             ):
+                token = make_first_token(settings, storage)
                 _serve_app(app, listener, partial(started, token=token))
 
 

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from attakit.errors import MissingExtra, StreamError, check_choice, check_count, unknown_name
 from attakit.stream.corruption_parameters import ParameterSet, small_values, usual_parameters
-from attakit.stream.small_corruptions import corrupt_small
 
 # In the order of the paper's tables: noise, blur, weather, digital.
 CORRUPTIONS = (
@@ -90,6 +89,8 @@ def corrupt_image(
     chosen = usual_parameters(min(pixels.shape[:2])) if parameters == "auto" else parameters
     values = small_values(chosen, corruption, severity)
     if values is not None:
+        from attakit.stream.small_corruptions import corrupt_small  # noqa: PLC0415, slow to import
+
         import_corruptions()  # for its frost images
         return corrupt_small(pixels, corruption, values, seed=seed)
     settings: dict[str, Any] = {"seed": seed} if corruption in _OWN_GENERATOR else {}

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.datasets import load_digits
 from torch import Tensor
 
 from attakit.errors import needs_extra
@@ -103,6 +102,8 @@ def _read_mnist() -> tuple[Tensor, np.ndarray[Any, Any]]:
 
 def _read_optdigits() -> ArraySamples:
     """Turn 8 × 8 counts from 0 to 16 into images like MNIST's: larger, with a border."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415, a second of every start
+
     data = load_digits()
     small = torch.from_numpy(data.images / 16).float()[:, None]
     large = F.interpolate(small, size=(20, 20), mode="bicubic", align_corners=False)

@@ -1,4 +1,5 @@
 import json
+import shutil
 import signal
 import threading
 from dataclasses import replace
@@ -208,6 +209,18 @@ def test_another_source_model_counts_as_a_change(small_grid):
 
     with pytest.raises(StateError, match=r"\(source model\)"):
         Grid(cells, {cells[0].name: other})
+
+
+def test_the_same_source_model_in_another_file_is_no_change(small_grid, tmp_path):
+    (cell,) = small_grid("Tent")
+    run([cell])
+    (source,) = prepare_sources([cell]).values()
+    copied = shutil.copy(source.file, tmp_path / "copy.safetensors")
+    moved = cell.experiment.model.model_copy(update={"weights": Path(copied)})
+    same = replace(cell, experiment=cell.experiment.model_copy(update={"model": moved}))
+
+    assert cell_state(same, source.fingerprint) == "finished"
+    assert cell_state(same, "other") == "changed"
 
 
 def test_a_matched_cell_waits_for_its_partner_and_gets_as_many_labels(small_grid):

@@ -86,7 +86,8 @@ def test_a_checkpoint_that_was_there_is_kept_under_another_name(service, decode)
     assert (old.parent / name).read_bytes() == content
 
 
-def test_while_a_learner_works_nothing_is_rebuilt(service, decode):
+def test_while_a_learner_works_nothing_is_rebuilt(service, decode, monkeypatch):
+    monkeypatch.setattr("attakit.service.learner.leading.LOCK_SECONDS", 0.1)
     other = service.open_storage()
     with leading(service.settings, other, lambda: False), pytest.raises(StateError, match="Stop"):
         rebuild(service, decode)

@@ -150,6 +150,23 @@ def test_a_head_without_end_is_cut_off(target, kind):
         assert sent < 100 * LONGEST_HEAD
 
 
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\n", 200),
+        (b"GET /healthz HTTP/1.0\r\n", 200),
+        (b"GET /healthz HTTP/1.1\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nhost: b\r\n", 400),
+    ],
+    ids=["one", "old", "none", "two"],
+)
+def test_a_request_names_one_host(target, head, code):
+    with target.connect() as connection:
+        connection.sendall(head + b"Connection: close\r\n\r\n")
+
+        assert connection.recv(1000).startswith(b"HTTP/1.1 %d" % code)
+
+
 def test_a_long_head_within_the_limit_is_answered(target):
     with target.connect() as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nn: " + b"a" * 60_000 + b"\r\n\r\n")

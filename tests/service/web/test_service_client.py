@@ -1,5 +1,6 @@
 """The Python client, against a real server; and many clients at once."""
 
+import json
 import socket
 import threading
 import time
@@ -145,6 +146,25 @@ def test_images_that_never_left_are_sent_again():
     transport = Flaky(losses=1, error=httpx2.ConnectError)
     with Client("http://x", pauses=(0, 0), transport=transport) as client:
         assert client.predict(b"x") == ()
+
+
+@pytest.mark.parametrize("given", [[[0.5, 2]], [np.array([0.5, 2])], np.array([0.5, 2])])
+def test_numbers_are_sent_as_lists_or_arrays(given):
+    sent = []
+
+    def answer(request):
+        sent.append(json.loads(request.content))
+        return httpx2.Response(200, json={"predictions": []})
+
+    with Client("http://any", transport=httpx2.MockTransport(answer)) as client:
+        client.predict(given)
+
+    assert sent == [{"arrays": [[0.5, 2]]}]
+
+
+def test_what_is_no_input_is_told_with_what_to_give():
+    with Client("http://any") as client, pytest.raises(ServiceError, match=r"is a float\. Give a"):
+        client.predict([0.5, 2.0])
 
 
 def test_another_program_at_the_address_is_told():

@@ -353,3 +353,33 @@ def test_a_sample_that_is_still_being_written_is_not_said_to_be_unknown(live, mo
 def test_the_numbers_of_an_odd_status_are_still_json(live):
     """What the learner could not measure is told as null."""
     json.loads(live.client.get("/v1/series").text, parse_constant=pytest.fail)
+
+
+def test_a_wrong_method_is_told_all_that_an_address_has(live):
+    response = live.client.put("/v1/samples/any")
+
+    assert response.status_code == 405
+    assert response.headers["Allow"] == "DELETE, GET"
+
+
+def test_an_import_without_a_file_is_refused(live):
+    assert live.client.post("/v1/import/answers").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "code"),
+    [
+        ("csv", "application/json", 415),
+        ("label-studio", "text/csv; charset=utf-8", 415),
+        ("csv", "text/csv", 200),
+        ("csv", "application/x-www-form-urlencoded", 200),  # curl sends this for any file
+        ("jsonl", "application/json", 200),
+    ],
+)
+def test_a_file_must_not_be_said_to_be_of_another_format(live, form, kind, code):
+    content = b"question,answer\n" if form == "csv" else b"\n"
+    path = f"/v1/import/answers?format={form}"
+
+    assert (
+        live.client.post(path, content=content, headers={"Content-Type": kind}).status_code == code
+    )

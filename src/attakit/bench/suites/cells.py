@@ -98,7 +98,10 @@ def cell_state(cell: Cell, model: str | None = None) -> State:
 
 
 def differences(cell: Cell, model: str | None = None) -> list[str]:
-    """Return the settings in which the run in a cell's folder differs from the cell."""
+    """Return the settings in which the run in a cell's folder differs from the cell.
+
+    If the fingerprint of the source model is known, it decides, and not where its file is.
+    """
     try:
         before = read_run(cell.folder).environment.get("model")
     except StateError:
@@ -107,7 +110,10 @@ def differences(cell: Cell, model: str | None = None) -> list[str]:
     if cell.match is not None:
         matched = ("method.selector", "labels.matched")
         changed = [name for name in changed if not name.startswith(matched)]
-    return changed if model is None or before == model else [*changed, "source model"]
+    if model is None:
+        return changed
+    changed = [name for name in changed if name != "model.weights"]
+    return changed if before == model else [*changed, "source model"]
 
 
 def write_suite(suite: Suite, cells: tuple[Cell, ...]) -> None:

@@ -16,7 +16,7 @@ from attakit.bench.suites.sources import Source
 from attakit.bench.suites.work import CellEnd, CellEvent, CellResult, Executor, Job, failure
 from attakit.errors import StateError, StreamError
 from attakit.report.fairness import check_fairness
-from attakit.report.labels_bought import labels_bought
+from attakit.report.label_gain import label_gain
 from attakit.report.runs import INAPPLICABLE_FILE, RunRecord, read_run
 from attakit.settings.suite import Suite
 
@@ -257,8 +257,8 @@ def summarise_grid(
         "protocol": suite.protocol,
         **{end: ends.count(end) for end in ("finished", "skipped", "inapplicable", "failed")},
         "fairness": {"shared": list(fairness.shared), "warnings": list(fairness.warnings)},
-        "labels_bought": {
-            stream: labels_bought([runs[cell.name] for cell in done if cell.stream == stream])
+        "label_gain": {
+            stream: label_gain([runs[cell.name] for cell in done if cell.stream == stream])
             for stream in dict.fromkeys(cell.stream for cell in done)
         },
         "cells": [_line(cell, outcomes[cell.name], runs.get(cell.name)) for cell in cells],

@@ -34,7 +34,7 @@ from attakit.paper.tables.notes import (
 from attakit.paper.tables.numbers import PaperTable, find_table, paper_names
 from attakit.report.curves import step_segments
 from attakit.report.fairness import fairness_notes
-from attakit.report.labels_bought import labels_bought
+from attakit.report.label_gain import label_gain
 from attakit.report.lineup import (
     Entrant,
     final,
@@ -76,7 +76,7 @@ def lay_out(name: str, runs: Sequence[RunRecord]) -> list[ResultTable]:
     for own in by_conditions(on_streams):
         applicable = [run for run in own.runs if not run.inapplicable]
         empty = [run for run in own.runs if run.inapplicable]
-        below = (*_bought(applicable), *notes, *filter(None, [inapplicable_note(empty)]))
+        below = (*_gains(applicable), *notes, *filter(None, [inapplicable_note(empty)]))
         for table in LAYOUTS[name](own.data_set, line_up(applicable)):
             title = with_remark(str(table.title), own.description)
             filled = table.with_inapplicable(run.label for run in empty if table.corner)
@@ -84,11 +84,11 @@ def lay_out(name: str, runs: Sequence[RunRecord]) -> list[ResultTable]:
     return tables
 
 
-def _bought(runs: Sequence[RunRecord]) -> Iterator[str]:
-    """Describe what the labels bought, for each order of the stream."""
+def _gains(runs: Sequence[RunRecord]) -> Iterator[str]:
+    """Describe the gain of the labels, for each order of the stream."""
     orders = list(dict.fromkeys(order_of(run) for run in runs))
     for order in orders:
-        sentence = labels_bought([run for run in runs if order_of(run) == order])
+        sentence = label_gain([run for run in runs if order_of(run) == order])
         if sentence:
             yield f"{stream_name(order).capitalize()} stream: {sentence}"
 

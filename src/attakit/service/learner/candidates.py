@@ -13,6 +13,7 @@ from attakit.nn.head_files import difference, load_model, save_difference
 from attakit.nn.weights import save_weights, weights_hash
 from attakit.service.blobs import Blobs
 from attakit.service.storage.rows import Turn, Version
+from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import LEARNER, VersionStore
 
 SOURCE = 0
@@ -132,6 +133,24 @@ def check_not_lost(blobs: Blobs, versions: VersionStore) -> None:
             f"{blobs.place} holds learned versions of a model, but the database is empty. It was "
             "lost, or this is another one. Restore the right database, or use another folder."
         )
+
+
+def check_not_older(checkpoints: Blobs, turns: TurnStore) -> None:
+    """Raise `StateError` if a checkpoint is from a later turn than the database has."""
+    names = checkpoints.names(_FILES)  # before the turns, since a learner may be at work
+    newest = max((int(name[5:14]) for name in names), default=-1)
+    last = turns.last()
+    if newest > last:
+        raise StateError(f"{checkpoints.place}: {older(newest, last)}")
+
+
+def older(turn: int, last: int) -> str:
+    """Say that a checkpoint is ahead of the database."""
+    return (
+        f"the newest checkpoint is from turn {turn}, but the log in the database ends with turn "
+        f"{last}. Restore the database that belongs to it. If that one is lost, run `attakit "
+        "rebuild`, which continues from the log as it is."
+    )
 
 
 def promoted_versions(versions: VersionStore) -> tuple[int, ...]:

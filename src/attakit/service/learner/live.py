@@ -14,20 +14,19 @@ from attakit.nn.devices import prepare
 from attakit.service.blobs import open_blobs
 from attakit.service.learner.allowance import PlannedBudget, label_rate, question_limit
 from attakit.service.learner.audit import Audit, Decode, served_accuracy
-from attakit.service.learner.candidates import VersionFiles
+from attakit.service.learner.candidates import VersionFiles, older
 from attakit.service.learner.drift import Drift
 from attakit.service.learner.gate import Gatekeeper
 from attakit.service.learner.memory import SAVED_TURN, Checkpoints, Memory, UnusableCheckpoint
 from attakit.service.learner.planner import Planned, Planner
 from attakit.service.learner.turns import TurnTaker
-from attakit.service.models import VERSIONS, live_method
+from attakit.service.models import CHECKPOINTS, VERSIONS, live_method
 from attakit.service.storage.rows import Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
 
-CHECKPOINTS = "checkpoints"
 _SHORTEST = 0.01  # seconds between two looks at the database
 
 
@@ -78,10 +77,7 @@ class LiveLearner:
     def _check_log(self) -> None:
         last = self.storage.turns.last()
         if self.memory.turn > last:
-            raise UnusableCheckpoint(
-                f"The learner: its checkpoint is from turn {self.memory.turn}, but the log in the "
-                f"database ends with turn {last}. Restore the database that belongs to it."
-            )
+            raise UnusableCheckpoint(f"The learner: {older(self.memory.turn, last)}")
 
     def run_once(self) -> bool:
         """Take the next turn if one is due, with the batch behind it; returns True if one was."""

@@ -12,8 +12,9 @@ from attakit.processes.threads import using_threads
 from attakit.service.blobs import Blobs, open_blobs
 from attakit.service.learner.audit import Decode
 from attakit.service.learner.leading import leading
-from attakit.service.learner.live import CHECKPOINTS, LiveLearner
+from attakit.service.learner.live import LiveLearner
 from attakit.service.learner.memory import ANY_CHECKPOINT, SAVED_TURN
+from attakit.service.models import CHECKPOINTS
 from attakit.service.storage import Storage
 from attakit.settings.service import ServiceSettings
 

@@ -92,7 +92,8 @@ def create_app(
     )
     app.state.service = state
     pages = Pages()
-    errors.install(app, partial(error_page, pages))
+    routes = [route for module in _ROUTERS for route in module.router.routes]
+    errors.install(app, partial(error_page, pages), routes)
     for module in _ROUTERS:
         app.include_router(module.router)
     _describe(app, settings)
@@ -179,6 +180,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     for worker in workers:
         worker.start()
     yield
+    service.gathering.close()
     for worker in reversed(workers):
         await to_thread.run_sync(worker.stop)
 

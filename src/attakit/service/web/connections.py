@@ -100,6 +100,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._since = self.loop.time()  # since when it waits for a head, or for a reader
         self._unused = 0  # bytes that are not yet part of a head, a body or an end
         self._head = 0  # bytes of the head, or of the trailers after a body
+        self._hosts = 0  # names that the head gives to this server
         self._stalled = False
         self._notes: dict[str, Any] = {}
 
@@ -132,7 +133,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.send_400_response("The head of the request is too long.")
 
     def on_message_begin(self) -> None:
-        self._head = 0
+        self._head = self._hosts = 0
         super().on_message_begin()
         self.scope["state"][CONNECTION] = self._notes
 
@@ -142,9 +143,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(len(name) + len(value) + len(": \r\n"))
+        self._hosts += name.lower() == b"host"
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        # With two names, a proxy in front may have checked the other one (RFC 9112, 3.2).
+        if self._hosts > 1 or (not self._hosts and self.parser.get_http_version() != "1.0"):
+            raise httptools.HttpParserError("A request needs exactly one header Host.")
         self._unused = self._head = 0
         super().on_headers_complete()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from attakit.client.bodies import Problem
 from attakit.errors import LabelError, StateError, StreamError, UnknownQuestion
@@ -71,9 +72,14 @@ def unexpected(error: Exception, where: str) -> JSONResponse:
     return problem(500, f"Internal error, logged as {number}. Give this number to the operator.")
 
 
-def install(app: FastAPI, page: Callable[[int, str], Response]) -> None:
-    """Install the error handlers; `page` renders a status and a sentence for people."""
-    app.add_exception_handler(HTTPException, _refused_handler(page))
+def install(
+    app: FastAPI, page: Callable[[int, str], Response], routes: Sequence[BaseRoute] = ()
+) -> None:
+    """Install the error handlers; `page` renders a status and a sentence for people.
+
+    `routes` are those of the interface. Some have the same address and different methods.
+    """
+    app.add_exception_handler(HTTPException, _refused_handler(page, routes))
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind, status in (
         (StreamError, 422),
@@ -84,7 +90,7 @@ def install(app: FastAPI, page: Callable[[int, str], Response]) -> None:
     app.add_exception_handler(StateError, _unavailable)
 
 
-def _refused_handler(page: Callable[[int, str], Response]) -> Any:
+def _refused_handler(page: Callable[[int, str], Response], routes: Sequence[BaseRoute]) -> Any:
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         plain = {"Not Found", "Method Not Allowed"}
@@ -92,9 +98,17 @@ def _refused_handler(page: Callable[[int, str], Response]) -> Any:
         show = page if _is_person(request) else problem
         response = show(error.status_code, sentence)
         response.headers.update(error.headers or {})
+        if error.status_code == 405 and (methods := _methods(routes, request.url.path)):
+            response.headers["Allow"] = ", ".join(sorted(methods))
         return response
 
     return refused
+
+
+def _methods(routes: Sequence[BaseRoute], path: str) -> set[str]:
+    """Return the methods of an address. Starlette names only those of the first route."""
+    found = [one for one in routes if isinstance(one, Route) and one.path_regex.match(path)]
+    return {method for one in found for method in one.methods or ()}
 
 
 def _is_person(request: Request) -> bool:

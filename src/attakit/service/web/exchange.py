@@ -24,6 +24,12 @@ _KINDS: dict[FileFormat, tuple[str, str]] = {
     "csv": ("text/csv; charset=utf-8", "questions.csv"),
     "label-studio": ("application/json", "questions.json"),
 }
+# Content types of a file of another format; programs that do not care send all kinds of them.
+_OTHER: dict[FileFormat, set[str]] = {
+    "jsonl": {"text/csv"},
+    "csv": {"application/json", "application/jsonl"},
+    "label-studio": {"text/csv", "application/jsonl"},
+}
 _TEXT = {"schema": {"type": "string"}}
 _PROBLEMS = 100
 
@@ -82,8 +88,14 @@ async def take(
     request: Request, service: Service, caller: Administrating, form: FormatQuery = "jsonl"
 ) -> ImportBody:
     """Import each line completely or not at all. The same file twice changes nothing."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in _OTHER[form]:
+        raise refuse(415, f"The content type {kind!r} does not fit format={form}. Correct one.")
+    body = await request.body()
+    if not body:
+        raise refuse(422, "The request holds no file. Send its content as the body.")
     try:
-        text = (await request.body()).decode("utf-8-sig")
+        text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise refuse(422, "The file is not UTF-8 text. Save it with that encoding.") from error
     return await run_in_threadpool(_take, service, text, form, caller.name)

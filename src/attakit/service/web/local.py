@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
@@ -16,6 +17,7 @@ _PROXY_HEADERS = {"forwarded", "via", "x-real-ip"}  # or any X-Forwarded-…
 _LOG_IN = "Log in with a token, or connect directly."
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """True if an address can be reached from this machine only.
 
@@ -83,6 +85,7 @@ def _is_foreign(request: HTTPConnection) -> bool:
     return bool(notes["foreign"])
 
 
+@lru_cache(maxsize=64)
 def _host_name(host: str) -> str:
     try:
         return (urlsplit(f"//{host}").hostname or "").rstrip(".")

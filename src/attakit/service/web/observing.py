@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attakit.service.web.errors import unexpected
@@ -25,6 +24,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_RAW = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+_NO_STORE = (b"cache-control", b"no-store")
 _QUIET = {"/healthz", "/readyz", "/metrics"}
 
 
@@ -81,8 +82,8 @@ def route_of(scope: Scope) -> str:
 
 
 def _add_headers(message: Message, path: str) -> None:
-    headers = MutableHeaders(scope=message)
-    for name, value in _HEADERS.items():
-        headers.setdefault(name, value)
-    if not path.startswith("/static/"):
-        headers.setdefault("Cache-Control", "no-store")
+    """Add what the response does not set itself. ASGI needs names in lower case."""
+    headers = message.get("headers", ())
+    there = {name for name, _ in headers}
+    wanted = _RAW if path.startswith("/static/") else [*_RAW, _NO_STORE]
+    message["headers"] = [*headers, *(one for one in wanted if one[0] not in there)]

@@ -19,6 +19,7 @@ from attakit.service.web.errors import refuse
 from attakit.service.web.state import AppState
 from attakit.service.web.uploads import Upload
 
+_ENCODE = json.JSONEncoder(allow_nan=False).encode
 _TOO_LARGE = (
     "The model gives no finite numbers for an input because its values are too large. Scale the "
     "inputs like the training data of the model."
@@ -153,4 +154,4 @@ def _encode(
         }
         for one, row in rows
     ]
-    return json.dumps({"predictions": predictions}, allow_nan=False).encode()
+    return _ENCODE({"predictions": predictions}).encode()

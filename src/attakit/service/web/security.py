@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
@@ -111,7 +111,8 @@ class Guard:
         return await to_thread.run_sync(self.sessions.issue, found[0])
 
     def _visitor(self, request: HTTPConnection) -> Caller | None:
-        session = self.sessions.read(request.cookies.get(COOKIE, ""))
+        cookie = request.cookies.get(COOKIE)
+        session = self.sessions.read(cookie) if cookie else None
         # The role is looked up on each request, so that a revoked token ends its sessions.
         role = None if session is None else self._tokens.role(session.name)
         if session is None or role is None:
@@ -132,25 +133,30 @@ def find_caller(scope: Scope) -> Caller | None:
     return caller
 
 
+def require(scope: Scope, allowed: Set[Role]) -> Caller:
+    """Return who sent a request; raise unless they have one of the roles."""
+    caller = find_caller(scope)
+    if caller is None:
+        raise refuse(401, NEEDS_TOKEN)
+    if caller.role not in allowed:
+        raise refuse(
+            403,
+            f"The role {caller.role!r} does not allow this. It needs "
+            f"{' or '.join(sorted(allowed))}. Use another token.",
+        )
+    return caller
+
+
 def allow(*roles: Role) -> Callable[..., Any]:
     """Return a dependency that returns the caller and requires one of the roles."""
-    allowed = {*roles, "admin"}
+    allowed: Set[Role] = {*roles, "admin"}
 
     async def check(
         request: Request,
         _bearer: Annotated[object, Security(_BEARER)],
         _cookie: Annotated[object, Security(_SESSION)],
     ) -> Caller:
-        caller = find_caller(request.scope)
-        if caller is None:
-            raise refuse(401, NEEDS_TOKEN)
-        if caller.role not in allowed:
-            raise refuse(
-                403,
-                f"The role {caller.role!r} does not allow this. It needs "
-                f"{' or '.join(sorted(allowed))}. Use another token.",
-            )
-        return caller
+        return require(request.scope, allowed)
 
     return check
 

@@ -1,4 +1,4 @@
-"""One sentence on what the labels bought: with labels, without, and with random ones."""
+"""One sentence on the gain of labels: accuracy with labels, without, and with random ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attakit.report.summaries import MethodSummary, summarise
 _MOST_LOSERS = 3
 
 
-def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
+def label_gain(runs: Sequence[RunRecord], subject: str | None = None) -> str:
     """Compare the best method with labels, the best without, and random labels, on one stream.
 
     Random labels mean the same method with a uniform selector, if it was run. Missing parts are
@@ -30,8 +30,8 @@ def labels_bought(runs: Sequence[RunRecord], subject: str | None = None) -> str:
     >>> def run(label, accuracy, labels):
     ...     end = {"stream_accuracy": accuracy, "labels": labels}
     ...     return RunRecord({"label": label}, {}, [], [], [], end)
-    >>> print(labels_bought([run("simatta", 80.0, 150), run("batch norm", 71.0, 0)]))
-    With 150 labels simatta is at 80.0 %; without labels batch norm is at 71.0 %. The labels bought
+    >>> print(label_gain([run("simatta", 80.0, 150), run("batch norm", 71.0, 0)]))
+    With 150 labels simatta is at 80.0 %; without labels batch norm is at 71.0 %. The labels gain
     9.0 points.
     """
     streams = [run for run in runs if not is_pool(run) and not run.inapplicable]
@@ -71,17 +71,19 @@ def _losers(others: Sequence[MethodSummary], free: MethodSummary | None) -> str:
 
 
 def _sentence(own: MethodSummary, free: MethodSummary | None, control: MethodSummary | None) -> str:
-    parts = [f"With {_bought(own)} {own.label} is at {_accuracy(own):.1f} %"]
+    parts = [f"With {_cost(own)} {own.label} is at {_accuracy(own):.1f} %"]
     verdicts = []
     if free is not None:
         parts.append(f"without labels {free.label} is at {_accuracy(free):.1f} %")
         gain = round(_accuracy(own), 1) - round(_accuracy(free), 1)
         if gain > 0:
-            verdicts.append(f" The labels bought {gain:.1f} points.")
+            verdicts.append(f" The labels gain {gain:.1f} points.")
         elif gain < 0:
-            verdicts.append(f" The labels bought nothing: without them it is {-gain:.1f} better.")
+            verdicts.append(
+                f" The labels gain nothing: without them it is {-gain:.1f} points better."
+            )
         else:
-            verdicts.append(" The labels bought nothing.")
+            verdicts.append(" The labels gain nothing.")
     if control is not None:
         parts.append(f"{_count(own, control)} at {_accuracy(control):.1f} %")
         loss = round(_accuracy(control), 1) - round(_accuracy(own), 1)
@@ -90,7 +92,7 @@ def _sentence(own: MethodSummary, free: MethodSummary | None, control: MethodSum
     return "; ".join(parts) + "." + "".join(verdicts)
 
 
-def _bought(summary: MethodSummary) -> str:
+def _cost(summary: MethodSummary) -> str:
     if summary.cost is None:
         return f"{_labels(summary):,.0f} labels"
     return f"{_labels(summary):,.0f} answers at the cost of {summary.cost.mean:,.1f} labels"
