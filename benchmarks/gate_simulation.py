@@ -1,8 +1,9 @@
 """Simulate which annotators the gate believes, and what bad answers can do.
 
     python benchmarks/gate_simulation.py
+    python benchmarks/gate_simulation.py --known 10
     python benchmarks/gate_simulation.py --seed 100 --people honest "wrong code"
-    python benchmarks/gate_simulation.py --runs 10 --audit-share 0.2
+    python benchmarks/gate_simulation.py --second-opinions --people honest --classes 3
 
 Covers source models of 30 % to 95 % accuracy, 3 to 100 classes, and seven kinds of people. Prints
 how often a learned model is promoted, after how many answers, and how far the served model ever
@@ -26,11 +27,13 @@ from gate_world import (
     Points,
     Say,
     World,
+    guess,
     make_people,
     make_world,
     predict,
 )
 
+from attakit.service.learner.allowance import audit_share
 from attakit.service.learner.evidence import Evidence, is_worse, judge
 from attakit.service.learner.honesty import Opinion
 from attakit.settings.service import GateTable, ServiceLabelsTable
@@ -71,38 +74,72 @@ class Service:
     world: World
     say: Say
     table: GateTable
-    share: float
+    labels_table: ServiceLabelsTable
+    known_left: int
     learner: Learner
+    known: list[bool] = field(default_factory=list)  # whether people were right on them
+    pairs: list[tuple[int, int]] = field(default_factory=list)  # of two people
+    believed: bool = False
     points: list[Points] = field(default_factory=list)  # of the audit
     labels: list[int] = field(default_factory=list)
+    truth: list[int] = field(default_factory=list)
     said: list[Opinion] = field(default_factory=list)
     served: list[Points] = field(default_factory=list)  # centres; the last one answers
     promoted_at: int = 0  # audit answers at the last promotion
+    was_promoted: bool = False
+
+    @property
+    def share(self) -> float:
+        return audit_share(self.labels_table, promoted=self.was_promoted)
 
     def ask(self) -> None:
-        """Ask some questions for the audit, the others where the model is unsure."""
+        """Ask questions to check people, for the audit, and where the model is unsure."""
+        asked = ROUND - self._check()
         points, truth = self.world.draw(OFFERED)
-        audit = int(np.sum(self.world.random.random(ROUND) < self.share))
+        audit = int(np.sum(self.world.random.random(asked) < self.share))
         entropies = predict(self.learner.centres, points[audit:])[1]
         unsure = audit + np.argsort(-entropies)[: 2 * ROUND]
-        chosen = self.world.random.choice(unsure, ROUND - audit, replace=False)
+        chosen = self.world.random.choice(unsure, asked - audit, replace=False)
         asked = np.concatenate([np.arange(audit), chosen])
         guesses, source_entropies = predict(self.world.source, points)
         labels = self.say(truth, source_entropies)
         for at in asked:
-            self.said.append(
-                Opinion(int(labels[at]), int(guesses[at]), float(source_entropies[at]))
-            )
+            seen = int(labels[at]), int(guesses[at]), float(source_entropies[at])
+            self.said.append(Opinion(*seen, audited=bool(at < audit)))
         self.points += list(points[:audit])
         self.labels += labels[:audit].tolist()
+        self.truth += truth[:audit].tolist()
         self.learner.learn(points[chosen], labels[chosen])
+
+    def _check(self) -> int:
+        """Check people until they are believed; returns the number of questions."""
+        if self.believed or not self.table.trust:
+            return 0
+        left = self.known_left
+        if self.table.second_opinions:
+            left = len(self.truth) - len(self.pairs)
+        share = self.labels_table.check_share
+        checks = len(self.known) + len(self.pairs)
+        due = 1 + int(len(self.said) * share / (1 - share)) - checks
+        count = min(due, left, ROUND - 1)
+        if count <= 0:
+            return 0
+        if self.table.second_opinions:
+            again = slice(len(self.pairs), len(self.pairs) + count)
+            said = self.say(np.array(self.truth[again], dtype=int), np.zeros(count))
+            self.pairs += zip(self.labels[again], said.tolist(), strict=True)
+        else:
+            truth = self.world.random.integers(self.world.classes, size=count)
+            self.known += (self.say(truth, np.zeros(count)) == truth).tolist()
+            self.known_left -= count
+        return count
 
     def judge(self) -> bool:
         """Promote the learner's model if it passes; take it back if it falls."""
         candidate = self.learner.centres
         self._doubt()
         window = self.table.audit_window
-        passed = judge(
+        found = judge(
             self.table,
             Evidence(
                 labels=self.labels[-window:],
@@ -111,13 +148,18 @@ class Service:
                 source=self._guesses(self.world.source),
                 said=self.said,
                 classes=self.world.classes,
+                known=self.known,
+                known_left=self.known_left,
+                pairs=self.pairs,
                 audit_share=self.share,
             ),
-        ).passed
-        if passed:
+        )
+        self.believed = bool(found.numbers.get("believed", False))
+        if found.passed:
             self.served.append(candidate)
             self.promoted_at = len(self.labels)
-        return passed
+            self.was_promoted = True
+        return found.passed
 
     def _doubt(self) -> None:
         since = self.labels[self.promoted_at :]
@@ -131,17 +173,23 @@ class Service:
 
     def _guesses(self, centres: Points) -> list[int]:
         newest = self.points[-self.table.audit_window :]
-        return predict(centres, np.stack(newest))[0].tolist() if newest else []
+        return guess(centres, np.stack(newest)).tolist() if newest else []
 
 
 def simulate(
-    classes: int, accuracy: float, people: str, seed: int, table: GateTable, share: float
+    classes: int,
+    accuracy: float,
+    people: str,
+    seed: int,
+    tables: tuple[GateTable, ServiceLabelsTable],
+    known: int,
 ) -> Outcome:
     """One run, until the budget is spent."""
     random = np.random.default_rng([classes, round(100 * accuracy), PEOPLE.index(people), seed])
     world = make_world(classes, accuracy, random)
     say = make_people(people, classes, random)
-    service = Service(world, say, table, share, Learner.begin(world.source), served=[world.source])
+    learner = Learner.begin(world.source)
+    service = Service(world, say, *tables, known, learner, served=[world.source])
     test, truth = world.draw(TESTED)
     source = _accuracy(world.source, test, truth)
     first, served, damage = None, source, 0.0
@@ -161,13 +209,15 @@ def simulate(
 
 
 def _accuracy(centres: Points, points: Points, truth: Classes) -> float:
-    return float(np.mean(predict(centres, points)[0] == truth))
+    return float(np.mean(guess(centres, points) == truth))
 
 
 def by_people(outcomes: Sequence[Outcome]) -> Iterator[Sequence[str]]:
     yield ("people", "runs", "promoted", "labels", "gain", "damaged", "worst")
     for people in PEOPLE:
         chosen = [one for one in outcomes if one.people == people]
+        if not chosen:
+            continue
         yield _row(people, [one for one in chosen if one.can_be_known])
         if people == "wrong code":
             yield _row("wrong code, others", [one for one in chosen if not one.can_be_known])
@@ -181,7 +231,8 @@ def by_source(outcomes: Sequence[Outcome], people: str) -> Iterator[Sequence[str
             for one in outcomes
             if (one.people, one.classes, one.accuracy) == (people, classes, accuracy)
         ]
-        yield _row(f"{classes}, {accuracy:.0%}", chosen)
+        if chosen:
+            yield _row(f"{classes}, {accuracy:.0%}", chosen)
 
 
 def by_gain(outcomes: Sequence[Outcome]) -> Iterator[Sequence[str]]:
@@ -224,23 +275,32 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first run of each combination")
     parser.add_argument("--people", nargs="+", choices=PEOPLE, default=PEOPLE)
     parser.add_argument("--classes", nargs="+", type=int, default=CLASSES)
-    parser.add_argument("--audit-share", type=float, default=ServiceLabelsTable().audit_share)
-    parser.add_argument("--trust", type=float, default=GateTable().trust)
-    parser.add_argument("--needed", type=int, default=GateTable().audit_needed)
+    parser.add_argument("--accuracies", nargs="+", type=float, default=ACCURACIES)
+    parser.add_argument("--known", type=int, default=0, help="number of known examples")
+    parser.add_argument("--second-opinions", action="store_true", help="of other people")
+    labels = ServiceLabelsTable()
+    parser.add_argument("--audit-share", type=float, default=labels.audit_share)
+    parser.add_argument("--early-audit-share", type=float, default=labels.early_audit_share)
+    parser.add_argument("--check-share", type=float, default=labels.check_share)
     options = parser.parse_args()
-    table = GateTable(trust=options.trust, audit_needed=options.needed)
+    table = GateTable(second_opinions=options.second_opinions)
+    labels = ServiceLabelsTable(
+        audit_share=options.audit_share,
+        early_audit_share=options.early_audit_share,
+        check_share=options.check_share,
+    )
     began = time.perf_counter()
     outcomes = [
-        simulate(classes, accuracy, people, seed, table, options.audit_share)
+        simulate(classes, accuracy, people, seed, (table, labels), options.known)
         for people, classes, accuracy, seed in product(
             options.people,
             options.classes,
-            ACCURACIES,
+            options.accuracies,
             range(options.seed, options.seed + options.runs),
         )
     ]
     seconds = time.perf_counter() - began
-    print(f"{len(outcomes)} runs of {BUDGET} answers in {seconds:.0f} s, {table}")
+    print(f"{len(outcomes)} runs of {BUDGET} answers in {seconds:.0f} s")
     show(
         "By people, where the source model is better than chance and than the code",
         by_people(outcomes),

@@ -52,20 +52,29 @@ def make_world(classes: int, accuracy: float, random: np.random.Generator) -> Wo
     low, high = 0.0, 1.0
     for _ in range(20):
         world.source = centres + (low + high) / 2 * (others - centres)
-        if np.mean(predict(world.source, tried)[0] == truth) > accuracy:
+        if np.mean(guess(world.source, tried) == truth) > accuracy:
             low = (low + high) / 2
         else:
             high = (low + high) / 2
     return world
 
 
+def guess(centres: Points, points: Points) -> Classes:
+    """The class of the nearest centre."""
+    return _logits(centres, points).argmax(axis=1)
+
+
 def predict(centres: Points, points: Points) -> tuple[Classes, Points]:
     """The class of the nearest centre, and the entropy of that answer."""
-    logits = points @ centres.T - 0.5 * (centres**2).sum(axis=1)
+    logits = _logits(centres, points)
     chances = np.exp(logits - logits.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     entropies = -(chances * np.log(chances + 1e-12)).sum(axis=1)
     return logits.argmax(axis=1), entropies
+
+
+def _logits(centres: Points, points: Points) -> Points:
+    return points @ centres.T - 0.5 * (centres**2).sum(axis=1)
 
 
 @dataclass

@@ -22,7 +22,8 @@ from playwright.sync_api import Page, sync_playwright
 
 from attakit.client import Client
 
-SIZE = {"width": 1100, "height": 760}
+WIDTH = 1100
+HEIGHTS = {"labelling": 760, "dashboard": 1330}  # the dashboard down to its charts
 
 
 @contextmanager
@@ -48,6 +49,7 @@ def wait_for_a_promotion(address: str, seconds: float) -> None:
 
 
 def take(page: Page, address: str, path: Path) -> None:
+    page.set_viewport_size({"width": WIDTH, "height": HEIGHTS[path.stem]})
     page.goto(address)
     name = page.get_by_label("Name")
     if name.is_visible():  # the labelling page asks once
@@ -68,7 +70,7 @@ def main() -> None:
         wait_for_a_promotion(address, options.seconds)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            page = browser.new_page(viewport=SIZE)
+            page = browser.new_page()
             take(page, f"{address}/label", options.folder / "labelling.png")
             take(page, f"{address}/", options.folder / "dashboard.png")
 

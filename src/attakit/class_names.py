@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def plain_name(name: str) -> str:
@@ -15,6 +16,14 @@ def plain_name(name: str) -> str:
     'cat'
     """
     return unicodedata.normalize("NFC", name.strip())
+
+
+def class_files(folder: Path, name: str) -> list[Path]:
+    """Return the files in the subfolder of a class, sorted by name; none if it does not exist."""
+    wanted = plain_name(name)
+    places = [one for one in folder.iterdir() if one.is_dir() and plain_name(one.name) == wanted]
+    files = [file for place in places for file in place.iterdir() if file.is_file()]
+    return sorted(file for file in files if not file.name.startswith("."))
 
 
 def same_names(names: Sequence[str]) -> tuple[str, str] | None:

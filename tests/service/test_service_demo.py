@@ -8,6 +8,9 @@ import torch
 from attakit.errors import ServiceError
 from attakit.service import demo
 from attakit.service.demo import BATCH, SimulatedClients, SimulatedPeople
+from attakit.service.demo_guide import write_guide
+from attakit.service.web.examples import Examples
+from attakit.settings.service import LabellingTable
 
 
 class Client:
@@ -123,3 +126,18 @@ def test_simulated_people_answer_yes_and_no():
         people.run_once()
 
     assert client.answers == [(1, None, "yes"), (2, None, "no")]
+
+
+def test_the_demo_explains_how_to_label_with_examples_of_each_digit(tmp_path):
+    source = SimpleNamespace(
+        labels=(0, 1, 1, 0, 1), load=lambda chosen: torch.zeros(len(chosen), 1, 4, 4)
+    )
+    task = SimpleNamespace(classes=("0", "1"), source_train=source)
+    for _ in range(2):  # it is written again at each start
+        table = LabellingTable.model_validate(write_guide(tmp_path / "live" / "examples", task))
+
+    examples = Examples(table, task.classes)
+    assert examples.counts == [2, 3]
+    assert examples.picture(1, 2, pixels=10_000).startswith(b"\x89PNG")
+    assert "Say which digit" in table.instructions
+    assert (tmp_path / "live").stat().st_mode & 0o077 == 0

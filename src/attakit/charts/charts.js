@@ -37,14 +37,16 @@ function valueTicks(values, [least, greatest], wanted) {
   return ticks(low - margin, high + margin, wanted).filter((value) => value >= least && value <= greatest);
 }
 
-function makeScale({ curves, bands, start, limits, zero, endLabels }, width, height) {
+const wholeTicks = (start, end, wanted) => ticks(start, end, wanted).filter((x) => x >= start && x <= end && Number.isInteger(x));
+
+function makeScale({ curves, bands, start, end: last, xTicks, limits, zero, endLabels }, width, height) {
   const named = endLabels && width > 620 && curves.length < 9;
   const [left, right, top, bottom] = [50, width - (named ? 150 : 12), bands.length ? 26 : 14, height - 26];
   const values = curves.flatMap((curve) => [...curve.y, ...(curve.low ?? []), ...(curve.high ?? [])]);
   const rows = valueTicks(zero ? [0, ...values] : values, limits, Math.min(5, Math.round((bottom - top) / 45)));
   const [low, high] = [rows[0], rows.at(-1)];
-  const end = Math.max(start + 1, ...bands.map((band) => band[2]), ...curves.map((curve) => curve.x.at(-1)));
-  const columns = ticks(start, end, Math.max(3, Math.min(6, Math.round(width / 90)))).filter((x) => x >= start && x <= end && Number.isInteger(x));
+  const end = Math.max(start + 1, last, ...bands.map((band) => band[2]), ...curves.map((curve) => curve.x.at(-1)));
+  const columns = xTicks(start, end, Math.max(3, Math.min(6, Math.round(width / 90))));
   const x = (value) => left + ((value - start) / (end - start)) * (right - left);
   const y = (value) => bottom - ((value - low) / (high - low)) * (bottom - top);
   return { width, height, left, right, top, bottom, named, rows, columns, x, y };
@@ -79,7 +81,7 @@ function drawCurves({ curves, live }, { x, y, bottom }) {
     const edges = [...path(curve, curve.high ?? curve.y), ...(curve.low ? path(curve, curve.low) : ends).reverse()];
     return draw("path", { class: `range ${curve.tone}`, d: `M${edges.join("L")}Z` });
   };
-  const areas = curves.filter((curve) => live || curve.low).map(area);
+  const areas = curves.filter((curve) => curve.low || (live && curves.length === 1)).map(area);
   const lines = curves.map((curve) => draw("path", { class: `line ${curve.tone}`, d: `M${path(curve, curve.y).join("L")}` }));
   const points = curves.filter((curve) => live || curve.x.length === 1)
     .map((curve) => drawPoint(curve.tone, x(curve.x.at(-1)), y(curve.y.at(-1))));
@@ -102,7 +104,7 @@ function drawAlarms({ alarms }, { x, top, bottom }) {
     draw("circle", { cx: x(alarm.x), cy: top - 6, r: 4 })));
 }
 
-const DEFAULTS = { bands: [], alarms: [], start: 0, limits: [-Infinity, Infinity], zero: false, live: false, endLabels: false };
+const DEFAULTS = { bands: [], alarms: [], start: 0, end: -Infinity, xTicks: wholeTicks, limits: [-Infinity, Infinity], zero: false, live: false, endLabels: false };
 const PARTS = [drawBands, drawAxes, drawCurves, drawEndLabels, drawAlarms];
 
 /** A chart that fills its host element. Pointer and arrow keys read the values. */
@@ -125,8 +127,9 @@ export class LineChart {
    * `label` describes it to screen readers. `curves` have name, tone (classes that set the colour), x, y and
    * maybe low and high; later ones are drawn on top. `xText`, `yText` and `heading` write an x value (and
    * whether it is the last), a y value and the heading of a reading. `bands` are [name, start, stop] along x,
-   * `alarms` have x, text and maybe a kind, which is a class. `start` is where the x axis begins, `limits` are the least and greatest possible
-   * value, `zero` puts 0 on the y axis, `live` fills the area below curves and marks their newest point, and
+   * `alarms` have x, text and maybe a kind, which is a class. `start` and `end` are the ends of the
+   * x axis, `xTicks(start, end, wanted)` returns its marks, `limits` are the least and greatest possible
+   * value, `zero` puts 0 on the y axis, `live` fills the area below a single curve and marks the newest points, and
    * `endLabels` writes names at the ends of curves if there is room. */
   show(options) {
     this.#options = { ...DEFAULTS, ...options };

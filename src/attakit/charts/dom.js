@@ -22,6 +22,9 @@ export function draw(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** A sentence whose parts in backticks are shown as code. */
+export const prose = (text) => text.split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part));
+
 /** Change the text only if it differs, so that screen readers and selections are not disturbed. */
 export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;

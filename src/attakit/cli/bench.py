@@ -39,7 +39,7 @@ STOPPED = "Stopped. Running cells are saved. Run the same command to continue."
 
 
 def bench(
-    suites: Annotated[list[Path], typer.Argument(metavar="SUITE.toml...")],
+    suites: Annotated[list[Path], typer.Argument(metavar="SUITE.toml...", help="Suite files.")],
     override: Overrides = None,
     protocol: Annotated[
         Protocol | None,

@@ -15,7 +15,7 @@ from attakit.settings.load import read_tables
 
 
 def learn(
-    file: Annotated[Path, typer.Argument(metavar="SERVICE.toml")],
+    file: Annotated[Path, typer.Argument(metavar="SERVICE.toml", help="The service file.")],
     folder: ServiceFolder = None,
     database: DatabaseUrl = None,
     override: Overrides = None,

@@ -13,7 +13,9 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="TABLE.NAME=VALUE", help="Override a setting in the file."),
 ]
-ExperimentFile = Annotated[Path, typer.Argument(metavar="EXPERIMENT.toml")]
+ExperimentFile = Annotated[
+    Path, typer.Argument(metavar="EXPERIMENT.toml", help="The experiment file.")
+]
 DatabaseUrl = Annotated[
     str | None,
     typer.Option(

@@ -22,7 +22,9 @@ DEMO_FOLDER = Path("service-demo")
 
 
 def serve(
-    file: Annotated[Path | None, typer.Argument(metavar="[SERVICE.toml]")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[SERVICE.toml]", help="The service file.")
+    ] = None,
     demo: Annotated[
         bool,
         typer.Option(
@@ -36,7 +38,7 @@ def serve(
         int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for any free one.")
     ] = None,
     is_open: Annotated[
-        bool, typer.Option("--open", help="Need no token for yourself on this machine.")
+        bool, typer.Option("--open", help="Need no token on this machine, as the same user.")
     ] = False,
     no_learner: Annotated[
         bool,

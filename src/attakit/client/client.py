@@ -28,7 +28,7 @@ from attakit.client.bodies import (
     ResponseBody,
     SampleBody,
 )
-from attakit.client.dashboard_bodies import StatusBody, VersionBody, Versions
+from attakit.client.dashboard_bodies import ComparisonBody, StatusBody, VersionBody, Versions
 from attakit.errors import MissingExtra, ServiceError
 from attakit.queries import AnswerOutcome
 
@@ -182,6 +182,10 @@ class Client:
     def versions(self) -> tuple[VersionBody, ...]:
         """Return all versions, newest first."""
         return tuple(self._send(Versions, "GET", "/v1/versions").versions)
+
+    def compare(self, one: int, other: int) -> ComparisonBody:
+        """Compare two versions on the same audit samples."""
+        return self._send(ComparisonBody, "GET", f"/v1/versions/{one}/against/{other}")
 
     def promote(self, version: int) -> None:
         """Serve this version from now on."""

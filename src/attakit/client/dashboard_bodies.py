@@ -60,7 +60,9 @@ class Versions(ResponseBody):
     versions: list[VersionBody]
 
 
-class SourceAccuracy(ResponseBody):
+class Share(ResponseBody):
+    """A share, or a difference of shares, with its confidence bounds."""
+
     value: float
     low: float
     high: float
@@ -84,7 +86,7 @@ class AccuracyBody(ResponseBody):
     low: float
     high: float
     count: int
-    source: SourceAccuracy | None = Field(
+    source: Share | None = Field(
         None, description="The source model's, on the same samples; null if not known for all"
     )
 
@@ -97,7 +99,7 @@ class AlarmBody(ResponseBody):
 
 
 class TrafficBody(ResponseBody):
-    """Prediction requests to this server."""
+    """Prediction requests to all servers."""
 
     seconds: float = Field(description="Length of the period")
     requests: int
@@ -105,6 +107,16 @@ class TrafficBody(ResponseBody):
     refused: int = Field(description="Invalid or rate-limited requests, status 4xx")
     median: float | None = Field(description="Median seconds to answer")
     slowest: float | None = Field(description="95th percentile of the seconds to answer")
+
+
+class TrafficPoint(TrafficBody):
+    """The requests of one step of a chart."""
+
+    at: float = Field(description="Start of the step")
+
+
+class TrafficSeries(ResponseBody):
+    points: list[TrafficPoint]
 
 
 class ClassAccuracy(ResponseBody):
@@ -131,6 +143,28 @@ class AuditBody(ResponseBody):
     classes: list[ClassAccuracy]
     cells: list[ConfusionCell] = Field(description="The confusion matrix without its zero cells")
     source_known: bool = Field(description="True if `source_right` is known for all samples")
+
+
+class ClassComparison(ResponseBody):
+    """How often two versions are right about a class."""
+
+    class_name: str = Field(validation_alias=CLASS, serialization_alias="class")
+    label: int
+    count: int = Field(description="Audit samples of this class")
+    one: int = Field(description="Of these, predicted correctly by the first version")
+    other: int = Field(description="Of these, predicted correctly by the second version")
+
+
+class ComparisonBody(ResponseBody):
+    """Two versions on the same audit samples."""
+
+    count: int = Field(description="Audit samples whose content is still stored")
+    one: Share = Field(description="Accuracy of the first version")
+    other: Share = Field(description="Accuracy of the second version")
+    difference: Share = Field(description="First version minus second")
+    only_one: int = Field(description="Samples that only the first version gets right")
+    only_other: int = Field(description="Samples that only the second version gets right")
+    classes: list[ClassComparison] = Field(description="Classes with audit samples")
 
 
 class PersonBody(ResponseBody):

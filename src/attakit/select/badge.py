@@ -20,7 +20,7 @@ from attakit.select.finite import check_finite
 
 
 class BADGE:
-    """Draw samples by the squared distance of their gradients from those drawn before.
+    """Draws samples by the squared distance of their gradients from those drawn before.
 
     If the prediction were right, the gradient of the last layer is the outer product of p -
     onehot(argmax p) and the features (equation 1). The inner product of two such products is the

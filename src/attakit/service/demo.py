@@ -20,6 +20,7 @@ from attakit.client import Client, LeaseBody
 from attakit.errors import ServiceError
 from attakit.randomness import generator
 from attakit.report.images import encode_picture
+from attakit.service.demo_guide import write_guide
 from attakit.service.worker import Worker
 from attakit.settings.experiment import StreamTable
 from attakit.settings.load import parse_experiment
@@ -47,6 +48,7 @@ def demo_tables(folder: Path) -> dict[str, Any]:
         "labels": {"budget": 2000, "per_1000": 80, "settle_seconds": 2.0, "audit_share": 0.3},
         "learning": {"batch_size": 50, "batch_seconds": 5.0},
         "gate": {"every": 2},
+        "labelling": write_guide(folder / "examples", task),
         "server": {"open": True},  # newcomers need no token
     }
 

@@ -107,6 +107,8 @@ def serve(
     settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
+    if learner and settings.gate.known is not None:
+        _check_known(settings)
     make_service_folder(settings.folder)  # also needed if the database is elsewhere
     with open_service(settings) as storage:
         # The log is opened with the lock held, because only one process may write to it.
@@ -120,6 +122,13 @@ def serve(
             ):
                 token = make_first_token(settings, storage)
                 _serve_app(app, listener, partial(started, token=token))
+
+
+def _check_known(settings: ServiceSettings) -> None:
+    """Raise `SettingError` if the known examples cannot be read."""
+    from attakit.service.learner.known import read_known  # noqa: PLC0415  rarely needed
+
+    read_known(settings, Inputs(settings.input, pixels=settings.server.pixels).decode)
 
 
 def _serve_app(app: FastAPI, listener: socket.socket, started: Callable[[str], None]) -> None:

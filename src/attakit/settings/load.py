@@ -69,7 +69,7 @@ def parse_service(tables: Mapping[str, Any], where: str = "service") -> ServiceS
         ...
     attakit.errors.SettingError: service: unknown setting gate.confidense. Did you mean
     'confidence'? Known: audit_margin, audit_needed, audit_window, confidence, every,
-    keep_versions, roll_back, source_margin, trust.
+    keep_versions, known, roll_back, second_opinions, source_margin, trust.
     """
     return parse_tables(ServiceSettings, tables, where)
 

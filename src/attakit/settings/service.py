@@ -81,6 +81,8 @@ class ServiceLabelsTable(PacedTable):
     per_hour: Count | Literal["unlimited"] = "unlimited"
     per_class: Count | Literal["unlimited"] = "unlimited"  # by predicted class
     audit_share: Rate = 0.3  # share of questions drawn uniformly and never learned from
+    early_audit_share: Rate = 0.5  # the same until the first promotion, if it is more
+    check_share: Annotated[float, Field(ge=0, lt=1)] = 0.25  # to check people, until believed
     policy: Literal["first", "majority", "reliability", "newest"] = "first"
     answers: Positive = 1  # people who answer each question, for majority and reliability
     lease_seconds: Seconds = 60.0
@@ -132,6 +134,8 @@ class GateTable(Table):
     audit_margin: Margin = 0.05
     source_margin: Margin = 0.05
     trust: Margin = 0.02  # required agreement with the source model, from chance (0) to 1
+    known: Path | None = None  # folder of examples whose class is certain, to check people
+    second_opinions: bool = False  # believe people who agree with each other
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.9
     roll_back: bool = True
     keep_versions: Positive = 20

@@ -91,7 +91,9 @@ def test_people_who_answer_at_random_are_not_believed():
     assert not gate.passed
     assert "not certain yet that people answer honestly" in gate.reason
     assert "on 33 % of 63 answers, chance would give 33 %" in plain(gate)
-    assert gate.reason.endswith("`gate.trust = 0` waives this check.")
+    assert gate.reason.endswith(
+        "`gate.trust = 0` waives this check. Known examples (`gate.known`) settle this sooner."
+    )
 
 
 def test_people_who_contradict_the_source_model_all_the_time_are_not_believed():
@@ -133,6 +135,39 @@ def test_people_who_agree_with_each_other_are_believed_where_the_source_model_kn
     assert not alone.passed
     assert together.passed
     assert "people agree with each other on 15 samples" in together.reason
+
+
+CONTRADICTED = [Opinion(0, 1, 0.1)] * 20
+
+
+def test_people_who_are_right_on_known_examples_are_believed_whatever_the_source_model_says():
+    seen = {"source": HALF_RIGHT, "said": CONTRADICTED}
+    alone = judge(TABLE, evidence(LABELS, **seen))
+    known = judge(TABLE, evidence(LABELS, known=[True] * 6, **seen))
+
+    assert not alone.passed
+    assert known.passed
+    assert "people are right on 6 of 6 known examples" in known.reason
+    assert (alone.numbers["believed"], known.numbers["believed"]) == (0.0, 1.0)
+
+
+def test_people_who_are_wrong_on_known_examples_are_not_believed_whatever_the_source_model_says():
+    gate = judge(TABLE, evidence(LABELS, source=HALF_RIGHT, known=[False] * 6))
+
+    assert not gate.passed
+    assert "right on 0 of 6 known examples, so they do not know the classes" in gate.reason
+    assert gate.reason.endswith("`gate.trust = 0` waives this check.")
+
+
+def test_known_examples_shorten_what_is_missing():
+    said = [Opinion(0, guess, 0.5) for guess in (0, 1, 2)] * 3
+    seen = {"source": HALF_RIGHT, "said": said, "check_share": 0.25}
+    gate = judge(TABLE, evidence(LABELS, known=[True, True], known_left=8, **seen))
+
+    assert not gate.passed
+    assert "right on 2 of 2 known examples" in gate.reason
+    assert gate.numbers["missing_answers"] == 12
+    assert "About 15 more answers are needed, or `gate.trust = 0`" in gate.reason
 
 
 def test_people_are_believed_without_proof_where_a_setting_says_so():

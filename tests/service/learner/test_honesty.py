@@ -5,8 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from attakit.service.learner.honesty import Opinion, people_agree, renamed_hits, source_agreement
-from attakit.service.learner.names import NAMES_CONFIDENCE, own_names
+from attakit.service.learner.honesty import (
+    Opinion,
+    known_answers,
+    people_agree,
+    renamed_hits,
+    source_agreement,
+)
+from attakit.service.learner.names import own_names
 from attakit.service.learner.sequences import log_threshold
 
 NEEDED = log_threshold(0.9)
@@ -141,7 +147,7 @@ def names_proven(classes, accuracy, count, say=lambda truth, random: truth, runs
         own_names(drifted(classes, accuracy, count, seed, say), classes).log_e
         for seed in range(runs)
     ]
-    return np.mean(np.array(found) >= log_threshold(NAMES_CONFIDENCE))
+    return np.mean(np.array(found) >= NEEDED)
 
 
 @pytest.mark.parametrize(("classes", "accuracy"), [(3, 0.6), (10, 0.44), (100, 0.3), (10, 0.95)])
@@ -161,5 +167,42 @@ def test_what_was_proven_about_names_stays_proven():
     honest = opinions([0, 1, 2] * 20, [0, 1, 2] * 20)
     coded = opinions([1, 2, 0] * 80, [0, 1, 2] * 80)
 
-    assert own_names(honest + coded, 3).log_e >= log_threshold(NAMES_CONFIDENCE)
-    assert own_names(coded, 3).missing() is None
+    assert own_names(honest + coded, 3).log_e >= NEEDED
+    assert own_names(coded, 3).missing(0.9) is None
+
+
+def test_answers_about_samples_that_the_method_chose_prove_no_names():
+    honest = opinions([0, 1, 2] * 20, [0, 1, 2] * 20)
+    chosen = [Opinion(one.label, one.guess, one.entropy, audited=False) for one in honest]
+
+    assert own_names(honest, 3).log_e > NEEDED
+    assert own_names(chosen, 3).log_e == 0
+
+
+def test_few_known_examples_are_enough_to_believe_honest_people():
+    assert known_answers([True] * 5).log_e > NEEDED
+    assert known_answers([*[True] * 4, False, *[True] * 5]).log_e > NEEDED
+    assert known_answers([]).log_e == 0
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.1, 1 / 3, 0.5])
+def test_people_who_are_right_on_half_of_the_known_examples_are_hardly_ever_believed(chance):
+    random = np.random.default_rng(0)
+    found = [known_answers((random.random(60) < chance).tolist()).log_e for _ in range(200)]
+
+    assert np.mean(np.array(found) >= NEEDED) <= 0.1
+
+
+def test_people_with_a_wrong_code_are_wrong_on_known_examples():
+    found = known_answers([False] * 5)
+
+    assert found.log_e_below > NEEDED
+    assert found.missing(0.9, left=100, share=0.25) is None
+
+
+def test_what_is_missing_counts_the_known_examples_that_are_left():
+    found = known_answers([True] * 3)
+
+    assert found.missing(0.9, left=10, share=0.25) == 8
+    assert found.missing(0.9, left=1, share=0.25) is None
+    assert known_answers([]).missing(0.9, left=10, share=0.5) == 10

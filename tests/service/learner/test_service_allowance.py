@@ -252,7 +252,7 @@ def test_no_class_is_asked_about_beyond_its_quota_by_the_learner(miniature):
 
 
 def test_the_audit_has_its_share_and_the_method_never_sees_it(miniature):
-    service = miniature(labels={"budget": 24, "audit_share": 0.3})
+    service = miniature(labels={"budget": 24, "audit_share": 0.3, "early_audit_share": 0.3})
     learner = run(service, 10, lambda question: 1)
 
     asked = service.storage.questions.recent(1000)
@@ -264,6 +264,26 @@ def test_the_audit_has_its_share_and_the_method_never_sees_it(miniature):
     method = learner.memory.method
     kept = {*method.high_entropy_anchors.rows.samples, *method.low_entropy_anchors.rows.samples}
     assert not audited & kept
+
+
+def count_purposes(service):
+    return Counter(one.purpose for one in service.storage.questions.recent(1000))
+
+
+def test_the_audit_has_a_greater_share_until_the_first_promotion(miniature):
+    service = miniature(
+        labels={"budget": 400, "per_1000": 400, "audit_share": 0.2, "early_audit_share": 0.5},
+        gate={"audit_needed": 200},  # never by itself
+    )
+    run(service, 10, lambda question: 1)
+    early = count_purposes(service)
+    service.storage.versions.promote(1, "Chosen.", "admin")
+    run(service, 20, lambda question: 1)
+    later = count_purposes(service) - early
+
+    assert early["audit"] == pytest.approx(early["learn"], abs=5)
+    assert later["audit"] == pytest.approx(0.25 * later["learn"], abs=5)
+    assert later["audit"] > 2  # what was too much before is not taken back
 
 
 def test_every_place_of_a_batch_is_audited_equally_often(miniature):

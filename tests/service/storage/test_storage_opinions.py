@@ -63,3 +63,57 @@ def test_there_are_no_second_opinions_where_one_answer_decides(storage, clock):
     storage.questions.settle()
 
     assert storage.questions.second_opinions(10) == ()
+
+
+def answer_twice(storage, clock, *people):
+    """Ask about a sample for the audit and again as a check; each person answers one of both."""
+    (first,) = ask(storage, "a", purpose="audit")
+    (again,) = storage.questions.put([question("a", turn=1, purpose="check")])
+    for number, who, label in zip((first, again), people, (1, 2), strict=True):
+        say(storage, number, who, label)
+    clock.sleep(6)
+    storage.questions.settle()
+
+
+def test_nobody_is_asked_about_the_same_sample_twice(storage):
+    (first,) = ask(storage, "a", purpose="audit")
+    say(storage, first, "Ada", 1)
+    (again,) = storage.questions.put([question("a", turn=1, purpose="check")])
+
+    assert storage.questions.lease("Ada") is None
+    assert storage.questions.lease("Bob").question.question == again
+
+
+def test_a_second_opinion_is_another_persons(storage, clock):
+    answer_twice(storage, clock, "Ada", "Bob")
+
+    assert storage.checks.pairs() == ((1, 2),)
+    assert storage.checks.people() == 2
+
+
+def test_a_second_answer_of_the_same_person_is_no_second_opinion(storage, clock):
+    answer_twice(storage, clock, "Ada", "Ada")
+
+    assert storage.checks.pairs() == ()
+    assert storage.checks.people() == 1
+
+
+def test_questions_that_check_people_are_not_compared_with_the_source_model(storage, clock):
+    number = compare(storage, "a", guess=2, purpose="check")
+    say(storage, number, "Ada", 2)
+    clock.sleep(6)
+    storage.questions.settle()
+
+    assert [one.question for one in storage.checks.all()] == [number]
+    assert storage.questions.compared(10) == ()
+    assert storage.checks.asked_by_purpose(0.0).keys() == {"check"}
+
+
+def test_known_examples_are_neither_learned_from_nor_counted_nor_removed(storage):
+    storage.samples.add(served("a"))
+    storage.samples.add_known(served("known"))
+
+    assert storage.samples.untaken_names() == ("a",)
+    assert storage.samples.count() == 1
+    storage.samples.clean(0, 0.0, 0.0, saved_turn=5)
+    assert storage.samples.contents(["a", "known"]).keys() == {"known"}

@@ -6,6 +6,7 @@ import pytest
 
 from attakit.service.storage import Turn
 from attakit.service.storage.rows import Gate, Question, ServedSample, Version
+from attakit.service.storage.traffic import TrafficPeriod
 from live_site import PHONE, picture
 
 pytestmark = pytest.mark.browser
@@ -82,16 +83,51 @@ def test_classes_people_and_events_are_shown(busy, visit):
     page.locator(".recent .remark", has_text="flagged").first.wait_for()
 
 
-def test_two_versions_are_compared_and_downloads_are_offered(busy, visit):
+def test_latency_and_errors_are_drawn_over_the_same_time_as_the_turns(busy, visit):
+    now, server = time.time(), "another"
+    periods = [
+        TrafficPeriod(now - 90 * place, server, 100, 1, 2, ((-60, 87), (-40, 10)))
+        for place in (3, 2, 1)
+    ]
+    busy.storage.traffic.add(periods, oldest=0.0)
     page = visit("/", at=busy)
-    page.locator(".comparison").wait_for()
 
-    page.locator("#compare-other").select_option("1")
+    latency = page.locator("#charts .chart", has_text="Latency")
+    latency.locator("path.line").first.wait_for(state="attached")
+    assert latency.locator("path.line").count() == 2
+    assert latency.locator(".curves").inner_text().split() == [
+        *("median", "50", "ms", "95", "%", "within", "140", "ms")
+    ]
+    errors = page.locator("#charts .chart", has_text="Error rate")
+    assert errors.locator(".curves").inner_text().split() == [
+        *("errors", "1.0", "%", "refused", "2.0", "%")
+    ]
+    with page.expect_response(lambda one: "/v1/traffic?points=120&seconds=604800" in one.url):
+        page.locator("#range").select_option("604800")
 
-    cells = page.locator(".comparison tr", has_text="right on its audit").locator("td")
-    assert [text.split("\u00a0")[0] for text in cells.all_inner_texts()] == ["80.0", "70.0"]
-    link = page.locator("[data-version='2'] a", has_text="Download")
-    assert link.get_attribute("href") == "/v1/versions/2/weights"
+
+def test_every_colour_of_a_chart_is_in_its_legend(busy, visit):
+    page = visit("/", at=busy)
+    page.locator("#charts path.line").first.wait_for(state="attached")
+
+    for chart in page.locator("#charts .chart:has(path.line)").all():
+        drawn = {line.get_attribute("class").split()[1] for line in chart.locator(".line").all()}
+        named = {one.get_attribute("class").split()[1] for one in chart.locator(".swatch").all()}
+        assert drawn
+        assert drawn <= named
+    marks = page.locator("#legend .mark").evaluate_all("all => all.map((one) => one.className)")
+    assert marks == ["mark alarm", "mark change"]
+
+
+def test_only_versions_with_weights_are_offered_for_a_comparison(busy, visit):
+    (busy.versions / "1.safetensors").unlink()
+    page = visit("/", at=busy)
+
+    page.locator("#compare-now").wait_for()
+    values = "all => all.map((one) => one.value)"
+    assert page.locator("#compare-one option").evaluate_all(values) == ["2", "0"]
+    assert page.locator("#compare-one").input_value() == "2"
+    assert page.locator("#compare-other").input_value() == "0"
 
 
 def test_a_phone_scrolls_through_three_screens_at_most(busy, visit):

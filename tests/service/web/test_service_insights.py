@@ -4,7 +4,6 @@ import pytest
 
 from attakit.service.learner.audit import served_accuracy
 from attakit.service.storage import LabelRules, Question
-from attakit.service.web.traffic import SECONDS, Traffic
 
 
 @pytest.fixture
@@ -117,23 +116,3 @@ def test_a_version_without_weights_cannot_be_downloaded(live):
 
     assert live.client.get("/v1/versions/1/weights").status_code == 409
     assert live.client.get("/v1/versions/7/weights").status_code == 404
-
-
-def test_old_requests_do_not_count():
-    now = [0.0]
-    traffic = Traffic(lambda: now[0])
-    traffic.note(500, 1.0)
-    now[0] = SECONDS + 1
-    traffic.note(200, 0.5)
-
-    body = traffic.body()
-    assert (body.requests, body.failed, body.median, body.slowest) == (1, 0, 0.5, 0.5)
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_few_requests_have_numbers_too(count):
-    traffic = Traffic()
-    for _ in range(count):
-        traffic.note(200, 0.25)
-
-    assert traffic.body().median == (0.25 if count else None)

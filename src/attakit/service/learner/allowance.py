@@ -76,6 +76,17 @@ def question_limit(table: ServiceLabelsTable) -> int | None:
     return None if table.budget == "unlimited" else table.budget // table.cost
 
 
+def audit_share(table: ServiceLabelsTable, *, promoted: bool) -> float:
+    """Return the audit's share of the questions. Until the first promotion it may be greater.
+
+    >>> [audit_share(ServiceLabelsTable(), promoted=is_promoted) for is_promoted in (False, True)]
+    [0.5, 0.3]
+    """
+    if promoted or table.audit_share == 0:
+        return table.audit_share
+    return max(table.audit_share, table.early_audit_share)
+
+
 def label_rate(table: ServiceLabelsTable, price: Fraction = ONE) -> LabelRate:
     """Return the label rate of the method: the budget without the audit's part, if it is spread.
 

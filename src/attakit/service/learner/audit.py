@@ -143,15 +143,21 @@ class Audit:
         return [
             *(Opinion(one.label, guess, entropy) for one, guess, entropy in rows),
             *(
-                Opinion(one.label, one.source_guess, one.source_entropy or 0.0)
+                Opinion(
+                    one.label, one.source_guess, one.source_entropy or 0.0, one.purpose == "audit"
+                )
                 for one in compared
                 if one.source_guess is not None
             ),
         ]
 
     def pairs(self) -> tuple[tuple[int | None, int | None], ...]:
-        """Return what two people said about the same sample, oldest first."""
-        return self._storage.questions.second_opinions(self._window)
+        """Return what two people said about the same sample.
+
+        Either every question needs several answers, or some questions are asked again.
+        """
+        together = self._storage.questions.second_opinions(self._window)
+        return (*together, *self._storage.checks.pairs())
 
     def drop(self, keep: Sequence[int]) -> None:
         """Keep the predictions of these versions only."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
-from attakit.service.learner.honesty import Opinion, people_agree, source_agreement
-from attakit.service.learner.names import FEW_CLASSES, NAMES_CONFIDENCE, own_names
+from attakit.service.learner.belief import believe
+from attakit.service.learner.checks import Check, Evidence, SourceLike
 from attakit.service.learner.sequences import (
     count_needed,
     estimate,
@@ -20,43 +19,7 @@ from attakit.service.learner.wording import about, allowed, percent, points
 from attakit.service.storage.rows import Gate
 from attakit.settings.service import GateTable
 
-_DOUBT = math.log(3)  # rejecting needs less evidence than trusting
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLike:
-    """How often models agree with the source model's labels of stored samples."""
-
-    candidate: float
-    serving: float
-    source: float  # can be slightly below 1, because a sample was answered in another batch
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What is known about a candidate and about people. All sequences start with the oldest."""
-
-    labels: Sequence[int | None]  # people's audit labels; None if no class fits
-    candidate: Sequence[int]
-    serving: Sequence[int]
-    source: Sequence[int]
-    said: Sequence[Opinion] = ()  # all answers, from the audit and the method
-    pairs: Sequence[tuple[int | None, int | None]] = ()  # what two people say about a sample
-    source_like: SourceLike | None = None  # None if the method keeps no source-like samples
-    classes: int = 2
-    since: str = ""  # the event since which audit answers count, in words; empty if all count
-    audit_share: float = 0.2  # share of future answers, to estimate how many are missing
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that a candidate must prove."""
-
-    passed: bool
-    text: str
-    numbers: Mapping[str, float] = field(default_factory=dict)
-    missing: int | None = None  # estimated number of answers; None if more do not help
-    waiver: str = ""  # the setting that waives it
+__all__ = ["Evidence", "SourceLike", "is_worse", "judge"]
 
 
 def judge(table: GateTable, seen: Evidence) -> Gate:
@@ -75,7 +38,8 @@ def judge(table: GateTable, seen: Evidence) -> Gate:
         advice += f", or `{failed[0].waiver}`, which waives this check"
     else:
         advice = f"`{failed[0].waiver}` waives this check"
-    return Gate(False, f"Held back: {failed[0].text}. {advice}.", numbers)
+    hint = f" {failed[0].hint}" if failed[0].hint else ""
+    return Gate(False, f"Held back: {failed[0].text}. {advice}.{hint}", numbers)
 
 
 def _candidate_accuracy(table: GateTable, seen: Evidence) -> dict[str, float]:
@@ -94,7 +58,7 @@ def _candidate_accuracy(table: GateTable, seen: Evidence) -> dict[str, float]:
 def _checks(table: GateTable, seen: Evidence) -> Iterator[Check]:
     """Run the checks in order: each one relies on those before it."""
     yield _enough(table, seen)
-    yield _honest(table, seen)
+    yield believe(table, seen)
     if not seen.labels:
         return
     yield _informed(table, seen)
@@ -109,54 +73,8 @@ def _enough(table: GateTable, seen: Evidence) -> Check:
     if count >= table.audit_needed:
         return Check(True, f"judged by {count} audit answers{since}", numbers)
     text = f"there are too few audit answers{since} to judge it, {count} of {table.audit_needed}"
-    missing = _of_all(table.audit_needed - count, seen)
+    missing = seen.of_all(table.audit_needed - count)
     return Check(False, text, numbers, missing, f"gate.audit_needed = {max(1, count)}")
-
-
-def _honest(table: GateTable, seen: Evidence) -> Check:
-    """Check that people agree with an independent source of knowledge."""
-    found = source_agreement(seen.said, seen.classes, table.trust, table.audit_window)
-    needed = log_threshold(table.confidence)
-    numbers = {"trust": found.sure_share, "trust_answers": found.count, "trust_log_e": found.log_e}
-    if not found.count:
-        del numbers["trust"]
-    if table.trust == 0:
-        return Check(True, "people are believed without proof (`gate.trust = 0`)", numbers)
-    agreed = (
-        f"people agree with the source model on {percent(found.share)} of {found.count} answers, "
-        f"chance would give {percent(1 / seen.classes)}"
-    )
-    waiver = "gate.trust = 0"
-    if found.log_e_below >= needed:
-        text = (
-            f"{agreed}, so they contradict it on purpose, or `classes` is not in the order of the "
-            f"model's outputs"
-        )
-        return Check(False, text, numbers, waiver=waiver)
-    if found.log_e_renamed >= _DOUBT:
-        text = (
-            f"{agreed}, but they would on {percent(found.renamed_share)} if its classes had other "
-            f"names, so they use other names on purpose, or `classes` is not in the order of the "
-            f"model's outputs"
-        )
-        return Check(False, text, numbers, waiver=waiver)
-    names = own_names(seen.said, seen.classes) if seen.classes <= FEW_CLASSES else None
-    numbers |= {} if names is None else {"names_log_e": names.log_e}
-    proven = names is None or names.log_e >= log_threshold(NAMES_CONFIDENCE)
-    if found.log_e >= needed and proven:
-        return Check(True, agreed, numbers)
-    together = people_agree(seen.pairs, seen.classes)
-    if together >= needed:
-        return Check(True, f"people agree with each other on {len(seen.pairs)} samples", numbers)
-    text = f"it is not certain yet that people answer honestly: {agreed}"
-    if names is not None and found.log_e >= needed:
-        renamed = names.groups[0][-1.0] / max(1, len(seen.said))
-        text = (
-            f"it is not certain yet that people use the classes' own names: {agreed}, and they "
-            f"would on {percent(renamed)} of all answers if its classes had other names"
-        )
-        return Check(False, text, numbers, names.missing(), waiver)
-    return Check(False, text, numbers, found.missing(table.confidence), waiver)
 
 
 def _informed(table: GateTable, seen: Evidence) -> Check:
@@ -173,7 +91,7 @@ def _informed(table: GateTable, seen: Evidence) -> Check:
     )
     missing = None
     if found > 0:
-        missing = _of_all(math.ceil(len(seen.labels) * (needed / found - 1)), seen)
+        missing = seen.of_all(math.ceil(len(seen.labels) * (needed / found - 1)))
     return Check(False, text, {}, missing, "gate.trust = 0")
 
 
@@ -205,7 +123,7 @@ def _better(table: GateTable, seen: Evidence, other: Sequence[int], name: str) -
         return Check(True, text + sure, numbers)
     counts = paired_counts(seen.labels, seen.candidate, other)
     total = count_needed(counts, low, -1.0, table.confidence)
-    missing = None if total is None else _of_all(total - len(seen.labels), seen)
+    missing = None if total is None else seen.of_all(total - len(seen.labels))
     return Check(False, text + sure, numbers, missing, waiver)
 
 
@@ -227,11 +145,6 @@ def _keeps_the_source(table: GateTable, seen: Evidence) -> Check:
         "source_source_like": found.source,
     }
     return Check(found.candidate >= least, text, numbers, waiver="gate.source_margin = 1")
-
-
-def _of_all(audit_answers: int, seen: Evidence) -> int:
-    """Return how many answers are needed until this number of them belong to the audit."""
-    return math.ceil(max(1, audit_answers) / seen.audit_share) if seen.audit_share else 1
 
 
 def is_worse(

@@ -12,12 +12,15 @@ from attakit.errors import ModelError
 from attakit.nn.classifier import Classifier
 from attakit.protocols import KeepsSourceLike
 from attakit.records import LabelledRows
+from attakit.service.learner.allowance import audit_share
 from attakit.service.learner.audit import Audit, AuditSample
 from attakit.service.learner.candidates import SOURCE, VersionFiles, promoted_versions
+from attakit.service.learner.checking import BELIEVED, known_left, right_on_known
 from attakit.service.learner.evidence import Evidence, SourceLike, is_worse, judge
 from attakit.service.learner.memory import Memory
 from attakit.service.storage.rows import Gate, Promotion, Version
-from attakit.service.storage.versions import LEARNER, VersionStore
+from attakit.service.storage.storage import Storage
+from attakit.service.storage.versions import LEARNER
 from attakit.settings.service import ServiceSettings
 
 log = logging.getLogger(__name__)
@@ -29,12 +32,13 @@ class Gatekeeper:
     """Judges candidates, promotes those that pass, and rolls back a promotion that went wrong."""
 
     def __init__(
-        self, settings: ServiceSettings, versions: VersionStore, files: VersionFiles, audit: Audit
+        self, settings: ServiceSettings, storage: Storage, files: VersionFiles, audit: Audit
     ) -> None:
         self.table = settings.gate
         self._classes = len(settings.classes)
-        self._audit_share = settings.labels.audit_share
-        self._versions = versions
+        self._labels = settings.labels
+        self._storage = storage
+        self._versions = storage.versions
         self._files = files
         self._audit = audit
         self._models: dict[int, Classifier] = {}
@@ -67,6 +71,9 @@ class Gatekeeper:
         now = self._versions.current()
         assert now is not None  # the source model is promoted at the start
         found = self._judge(candidate, anchors)
+        if "believed" in found.numbers:
+            believed = bool(found.numbers["believed"])
+            self._storage.key_values.change(BELIEVED, lambda _: believed)
         if found.passed:
             found = self._versions.pass_gate(candidate.number, found, after=now)
         else:
@@ -97,7 +104,12 @@ class Gatekeeper:
                 source_like=agreement,
                 classes=self._classes,
                 since=since,
-                audit_share=self._audit_share,
+                known=right_on_known(self._storage),
+                known_left=known_left(self._storage),
+                audit_share=audit_share(
+                    self._labels, promoted=self._versions.first_promoted() is not None
+                ),
+                check_share=self._labels.check_share,
             ),
         )
 

@@ -25,6 +25,7 @@ from attakit.service.learner.sequences import (
 )
 
 GROUPS = (1.0, 0.5, 0.25)  # shares of the answers: all, and those where the source model is surest
+HALF = 0.5  # people must be right on more than this share of known examples
 SURE_SHARE = 0.5  # share of the answers in the agreement shown to people
 
 
@@ -35,6 +36,7 @@ class Opinion:
     label: int | None  # None: people say that no class fits
     guess: int
     entropy: float
+    audited: bool = True  # False if the method chose the sample, so it is no fair sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,44 @@ class Agreement:
             and (needed := count_needed(seen, self.least, 0.0, each)) is not None
         ]
         return max(1, min(totals) - round(sum(self.groups[0].values()))) if totals else None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAnswers:
+    """How often people are right on known examples."""
+
+    right: int
+    count: int
+    log_e: float  # log of the greatest e-value ever against "right on half of them at most"
+    log_e_below: float  # and of the e-value against "right on half of them at least"
+
+    def missing(self, confidence: float, left: int, share: float) -> int | None:
+        """Estimate how many more answers are needed, if a share of them is about known examples.
+
+        None if too few examples are left, or if such answers are never enough.
+        """
+        seen = {1.0: self.right, 0.0: self.count - self.right} if self.count else {1.0: 1.0}
+        total = count_needed(seen, HALF, 0.0, confidence)
+        if total is None or not share or total - self.count > left:
+            return None
+        return math.ceil(max(1, total - self.count) / share)
+
+
+def known_answers(right: Sequence[bool]) -> KnownAnswers:
+    """Measure how often people are right on known examples, oldest answer first.
+
+    Who is right on more than half of them knows the classes and uses their own names. People who
+    answer at random are not, and people who use another name for every class never are.
+
+    >>> known_answers([True] * 5).log_e > math.log(10) > known_answers([True] * 4).log_e
+    True
+    """
+    count, hits = len(right), sum(right)
+    if not count:
+        return KnownAnswers(0, 0, 0.0, 0.0)
+    path = log_e_path([float(one) for one in right], HALF)
+    below = log_e_value({-1.0: hits, 0.0: count - hits}, -HALF, -1.0)
+    return KnownAnswers(hits, count, float(path.max()), below)
 
 
 def source_agreement(

@@ -17,6 +17,7 @@ from attakit.service.learner.audit import Audit, Decode, served_accuracy
 from attakit.service.learner.candidates import VersionFiles, older
 from attakit.service.learner.drift import Drift
 from attakit.service.learner.gate import Gatekeeper
+from attakit.service.learner.known import store_known
 from attakit.service.learner.memory import SAVED_TURN, Checkpoints, Memory, UnusableCheckpoint
 from attakit.service.learner.planner import Planned, Planner
 from attakit.service.learner.turns import TurnTaker
@@ -50,6 +51,7 @@ class LiveLearner:
         self.storage = storage
         self.memory = build_memory(settings, source)
         self._clock = clock
+        self._decode = decode
         frozen = prepare(copy.deepcopy(source), source.device).eval()
         versions, checkpoints = (
             open_blobs(settings, storage, kind) for kind in (VERSIONS, CHECKPOINTS)
@@ -59,11 +61,12 @@ class LiveLearner:
         self._planner = Planner(settings, storage, self.memory, clock)
         self._turns = TurnTaker(settings, storage, self.memory, self._files, decode)
         audit = Audit(storage, decode, settings.gate.audit_window, meanwhile=self._learn_answers)
-        self._gate = Gatekeeper(settings, storage.versions, self._files, audit)
+        self._gate = Gatekeeper(settings, storage, self._files, audit)
 
     def resume(self) -> int:
         """Restore the state after the last planned turn; returns how many turns were replayed."""
         self._files.begin(self._clock())
+        store_known(self.settings, self.storage, self._files.source, self._decode, at=self._clock())
         self._checkpoints.load(self.memory)
         self._check_log()
         turns = self.storage.turns.after(self.memory.turn)

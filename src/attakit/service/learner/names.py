@@ -20,9 +20,6 @@ from scipy.optimize import linear_sum_assignment
 from attakit.service.learner.honesty import GROUPS, Opinion, entropy_ranks
 from attakit.service.learner.sequences import Counts, count_needed, log_e_value, log_mean_exp
 
-# Less than for other proofs, since people who all share a code are rare. The e-value is against
-# every code at the same time, which costs honest people answers already.
-NAMES_CONFIDENCE = 2 / 3
 # There are 2 codes for three classes and 9 for four, but 44 for five and ever more. With many, a
 # code that follows the source model's confusions is improbable, and the proof takes honest people
 # too many answers.
@@ -37,13 +34,18 @@ class Names:
     log_e: float  # logarithm of the greatest e-value against the best renaming
     groups: tuple[Counts, ...]  # 1: own name, -1: name by the best renaming, 0: another one
 
-    def missing(self) -> int | None:
+    @property
+    def renamed_share(self) -> float:
+        """Share of the answers that the best renaming explains."""
+        return self.groups[0][-1.0] / max(1.0, sum(self.groups[0].values()))
+
+    def missing(self, confidence: float) -> int | None:
         """Estimate how many more answers are needed; None if such answers are never enough."""
         totals = [
             math.ceil(needed / share)
             for share, seen in zip(GROUPS, self.groups, strict=True)
             if sum(seen.values())
-            and (needed := count_needed(seen, 0.0, -1.0, NAMES_CONFIDENCE)) is not None
+            and (needed := count_needed(seen, 0.0, -1.0, confidence)) is not None
         ]
         return max(1, min(totals) - round(sum(self.groups[0].values()))) if totals else None
 
@@ -51,16 +53,19 @@ class Names:
 def own_names(said: Sequence[Opinion], classes: int) -> Names:
     """Compare agreement with the source model to agreement with its best renaming.
 
-    The money is split between all answers, the surer half and the surest quarter, as in
-    `source_agreement`. What was proven at an earlier look stays proven.
+    Only answers of the audit count. The method chooses samples by a model that may have learned the
+    code, and on those the source model can make the code's confusions. The money is split between
+    all answers, the surer half and the surest quarter, as in `source_agreement`. What was proven at
+    an earlier look stays proven.
 
     Examples
     --------
     >>> honest = [Opinion(n % 3, n % 3, 0.1) for n in range(12)]
     >>> coded = [Opinion((n + 1) % 3, n % 3, 0.1) for n in range(12)]
-    >>> own_names(honest, classes=3).log_e > math.log(3) > 0 > own_names(coded, classes=3).log_e
+    >>> own_names(honest, classes=3).log_e > math.log(10) > 0 > own_names(coded, classes=3).log_e
     True
     """
+    said = [one for one in said if one.audited]
     ranks = entropy_ranks([one.entropy for one in said])
     groups = tuple(_compare(said, ranks, share, classes) for share in GROUPS)
     looks = [_log_e(groups)]

@@ -107,6 +107,14 @@ class People:
         """Ask the randomly drawn audit questions, which are never learned from."""
         self._put(queries, "audit")
 
+    def ask_checks(
+        self, queries: Sequence[Query], predictions: Mapping[SampleId, SamplePrediction]
+    ) -> None:
+        """Ask questions that check people. The source model's predictions are shown with them."""
+        self._questions.put(
+            [self._question(query, "check", predictions[query.sample]) for query in queries]
+        )
+
     def collect(self) -> tuple[Answer, ...]:
         """Return the outcomes that the method may learn from."""
         return self._outcomes("learn")
@@ -115,6 +123,10 @@ class People:
         """Return the audit outcomes. They only settle the account."""
         return self._outcomes("audit")
 
+    def collect_checks(self) -> tuple[Answer, ...]:
+        """Return the outcomes of questions that check people. They only settle the account."""
+        return self._outcomes("check")
+
     def state_dict(self) -> dict[str, Any]:
         return {}
 
@@ -122,10 +134,11 @@ class People:
         """Do nothing: the table is the record."""
 
     def _put(self, queries: Sequence[Query], purpose: Purpose) -> None:
-        self._questions.put([self._question(query, purpose) for query in queries])
+        self._questions.put(
+            [self._question(query, purpose, self._predictions[query.sample]) for query in queries]
+        )
 
-    def _question(self, query: Query, purpose: Purpose) -> Question:
-        prediction = self._predictions[query.sample]
+    def _question(self, query: Query, purpose: Purpose, prediction: SamplePrediction) -> Question:
         source = self._source.get(query.sample)
         return Question(
             question=0,

@@ -13,11 +13,13 @@ from attakit.service.learner.allowance import (
     HOUR,
     Amount,
     PurposeCounts,
+    audit_share,
     hourly_limit,
     share_out,
 )
+from attakit.service.learner.checking import CheckPlanner
 from attakit.service.learner.memory import Memory
-from attakit.service.storage.rows import Question, Turn
+from attakit.service.storage.rows import AskedCounts, Question, Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
 
@@ -55,6 +57,7 @@ class Planner:
         self._storage = storage
         self._memory = memory
         self._clock = clock
+        self._checks = CheckPlanner(settings, storage)
 
     def plan(self) -> Planned | None:
         """Return the next turn, or None if nothing is due."""
@@ -104,14 +107,17 @@ class Planner:
         number = self._memory.turn + 1
         # One generator in a fixed order: first it rounds, then it draws.
         random = generator(self._settings.seed, "audit", number)
-        share = self._settings.labels.audit_share
         allowed = PurposeCounts()
+        checks: tuple[str, ...] = ()
         if samples:
+            available = self._available()
+            checks = self._checks.draw(available, generator(self._settings.seed, "checks", number))
+            share, asked = self._audit_share()
             allowed = share_out(
                 share,
-                self._available(),
+                available - len(checks),
                 len(samples),
-                self._memory.asked,
+                asked,
                 random,
                 method_asks=isinstance(self._memory.method, Asks),
                 price=self._memory.price,
@@ -126,8 +132,22 @@ class Planner:
             audit=tuple(samples[place] for place in places),
             settled=tuple(question.question for question in settled),
             forgotten=tuple(forgotten),
+            checks=checks,
             at=self._clock(),
         )
+
+    def _audit_share(self) -> tuple[float, PurposeCounts]:
+        """Return the audit's share, and what was asked since it has that share."""
+        table = self._settings.labels
+        promoted = self._storage.versions.first_promoted()
+        early, later = (audit_share(table, promoted=is_promoted) for is_promoted in (False, True))
+        if promoted is None or early == later:
+            return early, self._memory.asked
+        asked = self._storage.checks.asked_by_purpose(promoted)
+        learn, audit = (asked.get(one, AskedCounts()) for one in ("learn", "audit"))
+        price = float(exact(table.yes_no_price))
+        counts = PurposeCounts(learn.classes + price * learn.yes_no, audit.classes)
+        return later, counts
 
     def _available(self) -> Amount:
         """Return how many questions may be asked; yes/no ones count as their price."""

@@ -61,7 +61,7 @@ class TurnTaker:
         began = time.perf_counter()
         memory = self._memory
         memory.forget([SampleId(sample) for sample in turn.forgotten])
-        inputs = self._inputs(turn)
+        inputs = self._inputs(turn.samples)
         put = self._storage.questions.of_turn(turn.number)  # if the turn was taken before
         numbers: dict[str, float] = {}
         if inputs:
@@ -79,11 +79,11 @@ class TurnTaker:
         numbers["seconds"] = time.perf_counter() - began
         return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
-    def _inputs(self, turn: Turn) -> dict[SampleId, Tensor]:
-        """Return inputs by sample, in the order of the turn, without removed contents."""
-        contents = self._storage.samples.contents(turn.samples) if turn.samples else {}
+    def _inputs(self, samples: Sequence[str]) -> dict[SampleId, Tensor]:
+        """Return inputs by sample, in the given order, without removed contents."""
+        contents = self._storage.samples.contents(samples) if samples else {}
         found = {}
-        for sample in turn.samples:
+        for sample in samples:
             if sample in contents:
                 try:
                     found[SampleId(sample)] = self._decode(contents[sample])
@@ -101,8 +101,8 @@ class TurnTaker:
         missed = [one for one in put if not memory.ledger.knows(to_query(one))]
         memory.ledger.ask([to_query(one) for one in missed])
         for one in missed:
-            if one.purpose == "audit":
-                memory.asked_audit += 1
+            if one.purpose != "learn":
+                memory.asked_audit += one.purpose == "audit"
                 continue
             memory.asked_learn += self._price(to_query(one))
             if one.guesses:
@@ -124,6 +124,7 @@ class TurnTaker:
         self._people.record_source(sample_predictions(tuple(inputs), source))
         reading = self._watch(turn, source)
         self._ask_audit(turn, tuple(inputs), everyone)
+        self._ask_checks(turn)
         result = self._step(turn, inputs, repeat)
         self._settle(result)
         entropies = self._people.entropies
@@ -188,10 +189,20 @@ class TurnTaker:
         self._people.ask_audit(queries)
         self._memory.asked_audit += len(queries)
 
+    def _ask_checks(self, turn: Turn) -> None:
+        """Ask about known examples, or again about samples of the audit."""
+        inputs = self._inputs(turn.checks or ())
+        if not inputs:
+            return
+        source = _answer(self._files.source, torch.stack(list(inputs.values())))
+        queries = [Query(name, turn.number) for name in inputs]
+        self._memory.ledger.ask(queries)
+        self._people.ask_checks(queries, sample_predictions(tuple(inputs), source))
+
     def _settle(self, result: StepResult) -> None:
         """Update the counts, and settle the audit without showing it to the method."""
         memory = self._memory
-        memory.ledger.settle(self._people.collect_audit())
+        memory.ledger.settle((*self._people.collect_audit(), *self._people.collect_checks()))
         memory.asked_learn += sum(map(self._price, result.step.queries))
         classes = dict(
             zip(result.batch.samples, result.step.prediction.logits.argmax(dim=1), strict=True)

@@ -143,8 +143,13 @@ def _can_be_shown(rules: LabelRules, now: float) -> ColumnElement[bool]:
 
 
 def _has_voted(annotator: str) -> ColumnElement[bool]:
+    """Select whether a person has answered about this sample, in this question or another."""
+    other = questions.alias("other")
     return exists().where(
-        answers.c.question == questions.c.question, answers.c.annotator == annotator, is_vote()
+        answers.c.question == other.c.question,
+        other.c.sample == questions.c.sample,
+        answers.c.annotator == annotator,
+        is_vote(),
     )
 
 

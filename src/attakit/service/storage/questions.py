@@ -220,9 +220,11 @@ class QuestionStore:
         """Return the newest answered questions with the source model's guess, oldest first.
 
         Unlike `audited`, it includes questions that the method chose. It excludes yes/no questions:
-        only a "yes" names a class, and always one that a model predicted.
+        only a "yes" names a class, and always one that a model predicted. It also excludes
+        questions that check people.
         """
         known = and_(is_answered(), asks_class(), questions.c.source_guess.is_not(None))
+        known = and_(known, questions.c.purpose != "check")
         newest = (questions.c.settled.desc(), questions.c.question.desc())
         return self._find(select(questions).where(known).order_by(*newest).limit(window))[::-1]
 

@@ -20,6 +20,7 @@ from sqlalchemy import (
     select,
 )
 
+from attakit.service.storage.rows import KNOWN
 from attakit.service.storage.tables import (
     add_event,
     answers,
@@ -110,6 +111,7 @@ def _spare(saved_turn: int, audit_window: int) -> Subquery:
         .where(
             samples.c.content.is_not(None),
             _is_saved(saved_turn),
+            or_(samples.c.turn.is_(None), samples.c.turn != KNOWN),
             ~exists().where(questions.c.sample == samples.c.sample, questions.c.state == "open"),
             samples.c.sample.not_in(_audited_samples(audit_window)),
         )

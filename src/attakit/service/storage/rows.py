@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record", bound="DataclassInstance")
 
-Purpose = Literal["learn", "audit"]
+Purpose = Literal["learn", "audit", "check"]
+KNOWN = -1  # the "turn" of known examples: no turn ever learns from them
 Role = Literal["predict", "label", "admin"]
 Policy = Literal["first", "majority", "reliability", "newest"]
 SEVERAL: tuple[Policy, ...] = ("majority", "reliability")  # policies that ask several people
@@ -160,6 +161,7 @@ class Turn:
     audit: tuple[str, ...] = ()  # samples to ask about, whatever the method chooses
     settled: tuple[int, ...] = ()  # questions whose outcome this turn learns from
     forgotten: tuple[str, ...] = ()  # samples to remove from the learner's memory first
+    checks: tuple[str, ...] | None = ()  # samples whose answers check people; None if old
     at: float = 0.0
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import sqlite
 
 from attakit.service.storage.database import Database
 from attakit.service.storage.retention import forget_sample, remove_contents
-from attakit.service.storage.rows import SampleState, ServedSample, field_values
+from attakit.service.storage.rows import KNOWN, SampleState, ServedSample, field_values
 from attakit.service.storage.tables import is_text, questions, samples, turns
 
 _ARRAY = b"\x93NUMPY"  # first bytes of an array file
@@ -28,6 +28,14 @@ class SampleStore:
             return
         with self._database.write(exclusive=False) as connection:
             connection.execute(_insert(connection), [_values(one) for one in served])
+
+    def add_known(self, examples: Sequence[ServedSample]) -> None:
+        """Store samples whose class is known. The learner never learns from them."""
+        if not examples:
+            return
+        with self._database.write() as connection:
+            rows = [{**_values(one), "turn": KNOWN} for one in examples]
+            connection.execute(_insert(connection), rows)
 
     def get(self, sample: str) -> ServedSample | None:
         """Return one sample with its content, if it exists."""
@@ -85,7 +93,9 @@ class SampleStore:
 
     def count(self) -> int:
         """Count all samples that ever arrived, including removed ones."""
-        return int(self._database.scalar(select(func.max(samples.c.number))) or 0)
+        known = select(func.count()).where(samples.c.turn == KNOWN).scalar_subquery()
+        query = select(func.coalesce(func.max(samples.c.number), 0) - known)
+        return int(self._database.scalar(query))
 
     def state(self, sample: str) -> SampleState | None:
         """Return the state of a sample; None if it is unknown."""

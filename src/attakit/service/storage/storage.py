@@ -13,6 +13,7 @@ from sqlalchemy import select
 from attakit.errors import SettingError, StateError
 from attakit.files import make_private_folder
 from attakit.service.storage.blobs import BlobTable
+from attakit.service.storage.checking import CheckStore
 from attakit.service.storage.claims import Claim
 from attakit.service.storage.database import Database, database_url
 from attakit.service.storage.questions import QuestionStore
@@ -20,6 +21,7 @@ from attakit.service.storage.rows import Event, LabelRules
 from attakit.service.storage.samples import SampleStore
 from attakit.service.storage.tables import add_event, events, facts, put_fact
 from attakit.service.storage.tokens import TokenStore
+from attakit.service.storage.traffic import TrafficStore
 from attakit.service.storage.turns import TurnStore
 from attakit.service.storage.versions import VersionStore
 
@@ -86,12 +88,14 @@ class Storage:
         self._database = database
         self.samples = SampleStore(database)
         self.questions = QuestionStore(database, labels)
+        self.checks = CheckStore(database)
         self.turns = TurnStore(database)
         self.versions = VersionStore(database)
         self.events = EventStore(database)
         self.tokens = TokenStore(database)
         self.key_values = KeyValueStore(database)
         self.blobs = BlobTable(database)
+        self.traffic = TrafficStore(database)
 
     @property
     def is_shared(self) -> bool:

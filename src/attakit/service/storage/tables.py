@@ -130,7 +130,7 @@ samples = Table(
     *required(size=Integer),  # of the content, in bytes; 0 if removed
     *required(version=Integer, guess=Integer, confidence=Float, entropy=Float),
     Column("at", Float, nullable=False, index=True),
-    Column("turn", Integer, index=True),  # the learner's turn that used it; null before
+    Column("turn", Integer, index=True),  # that used it; null before, -1 for a known example
     *optional(forgotten=Float),
     *optional(forgotten_turn=Integer),  # the turn that removed it from the learner's memory
     *optional(caller_id=String, text=String, notes=JSON(none_as_null=True)),  # from the caller
@@ -194,6 +194,7 @@ turns = Table(
     ),
     *required(at=Float),
     *optional(numbers=NumbersColumn),  # results for the dashboard; null until finished
+    *optional(checks=TuplesColumn(none_as_null=True)),  # null if old
 )
 
 versions = Table(

@@ -13,6 +13,8 @@ from attakit.service.storage.database import Database
 from attakit.service.storage.rows import Gate, Promotion, Version, field_values, read_row
 from attakit.service.storage.tables import add_event, gates, is_number, promotions, versions
 
+_SOURCE = 0
+
 LEARNER = "learner"
 
 
@@ -132,6 +134,12 @@ class VersionStore:
     def promotions(self, limit: int) -> tuple[Promotion, ...]:
         """The newest promotions, newest first."""
         return self._database.find(Promotion, _promotions().limit(limit))
+
+    def first_promoted(self) -> float | None:
+        """Return when a version other than the source model was first promoted."""
+        query = select(func.min(promotions.c.at)).where(promotions.c.version != _SOURCE)
+        found = self._database.scalar(query)
+        return None if found is None else float(found)
 
     def _find(self, query: Select[Any]) -> tuple[Version, ...]:
         with self._database.read() as connection:

@@ -16,6 +16,7 @@ from attakit.service.inputs import Inputs
 from attakit.service.predictor import Predictor
 from attakit.service.storage import Storage
 from attakit.service.web import (
+    comparing,
     contents,
     errors,
     exchange,
@@ -42,6 +43,7 @@ from attakit.service.web.predicting import answer_together
 from attakit.service.web.security import Guard
 from attakit.service.web.state import AppState
 from attakit.service.web.storage_watch import StorageWatch
+from attakit.service.web.traffic_log import TrafficLog
 from attakit.service.web.uploads import describe_upload
 from attakit.service.web.writer import SampleWriter
 from attakit.service.webhook import Webhook
@@ -57,6 +59,7 @@ _ROUTERS = (
     status,
     insights,
     versions,
+    comparing,
     exchange,
     metrics,
 )
@@ -130,14 +133,15 @@ def _make_state(
     clock: Callable[[], float],
     learning: Callable[[], bool],
 ) -> AppState:
-    measured = Metrics()
+    measured = Metrics(clock)
+    traffic = TrafficLog(measured.traffic, storage.traffic, clock)
     overview = Overview(
         storage,
         settings,
         clock=clock,
         learning=learning,
         answering=lambda: predictor.version if predictor.ready else None,
-        traffic=measured.traffic.body,
+        traffic=traffic.newest,
     )
     health = Health(clock)
     writer = SampleWriter(storage.samples, health=health)
@@ -160,6 +164,7 @@ def _make_state(
         ),
         overview=overview,
         metrics=measured,
+        traffic=traffic,
         examples=Examples(settings.labelling, settings.classes),
         health=health,
         predicting=CapacityLimiter(_PREDICTING),
@@ -172,7 +177,7 @@ def _make_state(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: AppState = app.state.service
     watch = StorageWatch(service.storage, service.settings.folder, service.health, service.clock)
-    workers: list[Worker] = [service.overview, service.writer, watch]
+    workers: list[Worker] = [service.overview, service.writer, service.traffic, watch]
     if url := service.settings.labels.webhook:
         storage = service.storage
         sender = storage.claim("webhook")  # only one of the servers sends

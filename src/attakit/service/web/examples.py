@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from attakit.class_names import plain_name
+from attakit.class_names import class_files
 from attakit.errors import SettingError
 from attakit.service.images import open_image, to_png
 from attakit.settings.service import LabellingTable
@@ -74,7 +74,5 @@ def _find_examples(folder: Path | None, name: str) -> list[Path]:
             f"labelling.examples: there is no folder {folder}. Give a folder with one subfolder of "
             f"images per class."
         )
-    wanted = plain_name(name)
-    places = [one for one in folder.iterdir() if one.is_dir() and plain_name(one.name) == wanted]
-    files = [file for place in places for file in place.iterdir()]
-    return sorted(file for file in files if file.suffix.lower() in _ENDINGS)[:MOST_EXAMPLES]
+    found = [file for file in class_files(folder, name) if file.suffix.lower() in _ENDINGS]
+    return found[:MOST_EXAMPLES]

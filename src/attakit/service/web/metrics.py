@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 
 from fastapi import APIRouter
@@ -36,10 +37,10 @@ class Metrics:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
         registry = CollectorRegistry()
         self.registry = registry
-        self.traffic = Traffic()
+        self.traffic = Traffic(clock)
         self._requests = Counter(
             "attakit_requests",
             "Requests by outcome",

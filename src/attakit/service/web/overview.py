@@ -17,7 +17,7 @@ from attakit.client.dashboard_bodies import (
     LabelsBody,
     Learning,
     SeriesBody,
-    SourceAccuracy,
+    Share,
     StatusBody,
     TrafficBody,
     TurnBody,
@@ -266,12 +266,12 @@ def _accuracy(numbers: NamedNumbers) -> AccuracyBody | None:
     )
 
 
-def _source_accuracy(numbers: NamedNumbers) -> SourceAccuracy | None:
+def _source_accuracy(numbers: NamedNumbers) -> Share | None:
     names = ("source_accuracy", "source_accuracy_low", "source_accuracy_high")
     value, low, high = (_finite(numbers.get(name)) for name in names)
     if value is None or low is None or high is None:
         return None
-    return SourceAccuracy(value=value, low=low, high=high)
+    return Share(value=value, low=low, high=high)
 
 
 def _annotators(found: Mapping[str, tuple[float, int]]) -> list[AnnotatorBody]:

@@ -19,6 +19,7 @@ from attakit.service.web.health import Health
 from attakit.service.web.metrics import Metrics
 from attakit.service.web.overview import Overview
 from attakit.service.web.security import Guard
+from attakit.service.web.traffic_log import TrafficLog
 from attakit.service.web.uploads import Upload
 from attakit.service.web.writer import SampleWriter
 from attakit.settings.service import ServiceSettings
@@ -37,6 +38,7 @@ class AppState:
     guard: Guard
     overview: Overview
     metrics: Metrics
+    traffic: TrafficLog
     examples: Examples
     health: Health
     predicting: CapacityLimiter  # limits the large requests that are answered at a time

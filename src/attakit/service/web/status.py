@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from attakit.client.bodies import HealthBody, Problem
-from attakit.client.dashboard_bodies import SeriesBody, StatusBody
+from attakit.client.dashboard_bodies import SeriesBody, StatusBody, TrafficSeries
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.security import Labelling
 from attakit.service.web.state import Service
@@ -37,6 +37,19 @@ def series(
 ) -> SeriesBody:
     """Return entropy, drift, labels and accuracy of the learner's turns, oldest first."""
     return service.overview.series(points, seconds)
+
+
+@router.get("/v1/traffic", responses=documented(), summary="Requests over time")
+def traffic(
+    service: Service,
+    _caller: Labelling,
+    points: Annotated[int, Query(ge=1, le=2000, description="Maximum number of points")] = 120,
+    seconds: Annotated[
+        float, Query(gt=0, le=1e10, description="Length of the period; eight days are kept")
+    ] = 3600.0,
+) -> TrafficSeries:
+    """Return the prediction requests of all servers: latency, errors and refusals."""
+    return TrafficSeries(points=service.traffic.series(points, seconds))
 
 
 @router.get("/healthz", summary="Check that the server is running")

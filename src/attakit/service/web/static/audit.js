@@ -6,6 +6,7 @@ import { count, percent } from "./words.js";
 const MOST_CELLS = 14; // most classes that fit in a matrix
 const MOST_PAIRS = 8;
 const MOST_CLASSES = 20;
+const TONES = ["accent", "c7"];
 
 export function showAudit({ count: number, classes, cells, source_known: known }) {
   write(find("#audit-note"), number ? count(number, "audited sample") : "");
@@ -16,21 +17,29 @@ export function showAudit({ count: number, classes, cells, source_known: known }
   find("#audit").replaceChildren(make("div", { class: "halves" }, byClass(classes, known), confusions(classes, cells)));
 }
 
-function byClass(classes, known) {
-  const some = [...classes].filter((one) => one.count).sort((a, b) => b.count - a.count || a.label - b.label);
+const byClass = (classes, known) =>
+  classTable(classes.map((one) => ({ ...one, one: one.right, other: known ? one.source_right : null })), ["served", "source"]);
+
+/** How often two models are right about each class: `one` and `other` of `count` samples; null if not known. */
+export function classTable(classes, names) {
+  const some = classes.filter((one) => one.count).sort((a, b) => b.count - a.count || a.label - b.label);
   const shown = some.slice(0, MOST_CLASSES).sort((a, b) => a.label - b.label);
-  const rows = shown.map((one) => make("tr", {},
-    make("th", { scope: "row" }, make("bdi", {}, one.class)),
-    make("td", { class: "bars" }, bar("accent", one.right / one.count), known ? bar("c7", one.source_right / one.count) : null),
-    make("td", {}, percent(one.right / one.count)),
-    make("td", {}, known ? percent(one.source_right / one.count) : "–"),
-    make("td", { class: "soft" }, String(one.count))));
-  const head = make("tr", {}, make("th", { scope: "col" }, "Class"), make("th", {}), make("th", { scope: "col" }, legend("accent", "served")), make("th", { scope: "col" }, legend("c7", "source")), make("th", { scope: "col" }, "samples"));
+  const head = ["Class", "", legend(TONES[0], names[0]), legend(TONES[1], names[1]), "samples"];
   const rest = some.length > shown.length ? make("p", { class: "soft" }, `${some.length - shown.length} more classes with fewer samples`) : null;
-  return make("div", { class: "scroll", tabindex: 0 }, make("table", { class: "by-class" }, make("thead", {}, head), make("tbody", {}, ...rows)), ...(rest ? [rest] : []));
+  return make("div", { class: "scroll", tabindex: 0 }, make("table", { class: "by-class" },
+    make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...shown.map(classRow))), rest);
 }
 
-const legend = (tone, text) => make("span", {}, make("i", { class: `swatch ${tone}` }), text);
+function classRow({ class: name, count: all, one, other }) {
+  const shares = [one, other].map((right) => (right === null ? null : right / all));
+  return make("tr", {},
+    make("th", { scope: "row" }, make("bdi", {}, name)),
+    make("td", { class: "bars" }, ...shares.map((share, place) => (share === null ? null : bar(TONES[place], share)))),
+    ...shares.map((share) => make("td", {}, share === null ? "–" : percent(share))),
+    make("td", { class: "soft" }, String(all)));
+}
+
+export const legend = (tone, text) => make("span", {}, make("i", { class: `swatch ${tone}` }), text);
 
 function bar(tone, share) {
   const one = make("span", { class: `bar ${tone}` });

@@ -1,23 +1,14 @@
 /* Shows a question: the picture, the model's guesses and every class, each with its key. */
 
 import { find, make, sharpen } from "./dom.js";
-import { assignKeys, keyOf } from "./keys.js";
+import { keyAndName } from "./key_caps.js";
+import { assignKeys } from "./keys.js";
 import { aboutView, sampleView } from "./sample_view.js";
 import { percent } from "./words.js";
 import { resetZoom } from "./zoom.js";
 
 const SHORT = 3; // most letters on small buttons
 const MANY = 16; // classes from which a search field helps
-
-/** The key of a class and its name; a name that is its own key is shown as a key. */
-function keyAndName(label, name) {
-  const key = keyOf(label);
-  const speaks = key === name.toLowerCase();
-  return [
-    key && !speaks ? make("kbd", {}, key) : null,
-    make(speaks ? "kbd" : "span", { class: "word" }, make("bdi", {}, name)),
-  ];
-}
 
 let names = [];
 

@@ -1,29 +1,20 @@
 /* The dashboard: polls the service every two seconds and shows changes. */
 
-import { get, post } from "./api.js";
+import { get, post, serverTime } from "./api.js";
 import { showAudit } from "./audit.js";
 import { showComparison } from "./comparison.js";
-import { find, make, onChange, write } from "./dom.js";
+import { find, make, onChange, prose, write } from "./dom.js";
 import { showNumbers } from "./numbers.js";
+import { showCharts, trafficAddress } from "./over_time.js";
 import { showEvents, showPeople } from "./people.js";
 import { showRecent } from "./recent.js";
-import { TurnChart } from "./turn_chart.js";
 import { showVersions } from "./versions.js";
-import { ago, moment, percent } from "./words.js";
+import { ago } from "./words.js";
 
 const POLL = 2_000;
 const SLOWEST_POLL = 30_000;
 const READING = 6_000; // milliseconds that a notice stays
 const ALARMS = 3;
-const share = (value) => percent(value, 0);
-
-const charts = [
-  [{ name: "Accuracy", about: "On audited answers", served: "served", format: share, limits: [0, 1], waiting: "Drawn after some audit questions are answered." }, (turn) => turn.accuracy],
-  [{ name: "Entropy", about: "How unsure the model is, on average", limits: [0, Infinity] }, (turn) => turn.entropy],
-  [{ name: "Change of the predicted mix", about: "How far the predicted classes have moved", limits: [0, Infinity] }, (turn) => turn.drift?.mix],
-  [{ name: "Distance of features", about: "How far the features have moved", limits: [0, Infinity] }, (turn) => turn.drift?.distance],
-].map(([options, value]) => ({ chart: new TurnChart(find("#charts"), options), value }));
-
 const admin = document.body.dataset.role === "admin";
 let classes = [];
 let pause = POLL;
@@ -31,17 +22,6 @@ let timer = 0;
 let paused = false;
 
 /* Showing */
-
-const showSeries = onChange(({ turns, alarms }) => {
-  const some = turns.length > 1;
-  find("#charts").hidden = find("#charts-about").hidden = find("#legend").hidden = !some;
-  find("#no-charts").hidden = some;
-  for (const { chart, value } of charts) {
-    const source = (turn) => (chart === charts[0].chart ? turn.source_accuracy ?? NaN : NaN);
-    chart.show(turns.map((turn) => ({ turn: turn.turn, at: turn.at, value: value(turn) ?? NaN, source: source(turn) })), alarms);
-  }
-  write(find("#span"), turns.length ? `${moment(turns[0].at)} to ${moment(turns.at(-1).at)}` : "");
-});
 
 const refreshVersions = onChange(({ versions }) => {
   showVersions(versions, admin ? promote : null, admin);
@@ -54,7 +34,7 @@ const refreshRecent = onChange(({ questions }) => showRecent(questions, classes)
 
 function showAlarms(alarms) {
   const newest = [...alarms].sort((a, b) => b.at - a.at).slice(0, ALARMS);
-  const lines = newest.map((alarm) => make("li", {}, make("b", {}, alarm.what), alarm.text, make("time", {}, ago(alarm.at))));
+  const lines = newest.map((alarm) => make("li", {}, make("b", {}, alarm.what), make("span", {}, ...prose(alarm.text)), make("time", {}, ago(alarm.at))));
   find("#alarms").replaceChildren(...(lines.length ? [make("ul", { class: "alarms" }, ...lines)] : []));
 }
 
@@ -122,7 +102,8 @@ async function loadAll() {
   showNumbers(status);
   showWelcome(status);
   showLearning(status);
-  showSeries(series);
+  const { points } = await get(trafficAddress(range, series.turns, serverTime()));
+  showCharts({ ...series, points });
   showAlarms(series.alarms.filter(({ rose }) => rose));
   const minute = Math.floor(Date.now() / 60_000); // "5 min ago" is out of date a minute later
   refreshVersions({ ...versions, minute });

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { find, make, sharpen } from "./dom.js";
-import { keyOf } from "./keys.js";
+import { keyAndName } from "./key_caps.js";
 
 /** Fetch the guide, and offer it if it says anything. */
 export async function prepareGuide() {
@@ -22,14 +22,13 @@ export function openGuide() {
 const paragraphs = (text) => text.split(/\n\s*\n/).filter(Boolean).map((part) => make("p", {}, part.trim()));
 
 function classGuide({ class: name, about, examples }, label) {
-  const key = keyOf(label);
   const pictures = examples.map((address, place) => {
     const image = make("img", { loading: "lazy", alt: `Example ${place + 1} of ${name}`, onload: () => sharpen(image) });
     image.src = address;
     return image;
   });
   return make("li", {},
-    make("h3", {}, key ? make("kbd", {}, key) : null, make("bdi", {}, name)),
+    make("h3", {}, ...keyAndName(label, name)),
     about ? make("p", {}, about) : null,
     pictures.length ? make("div", { class: "examples" }, ...pictures) : null);
 }

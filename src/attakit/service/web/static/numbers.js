@@ -1,7 +1,7 @@
 /* The dashboard's tiles and the budget bar. */
 
 import { find, make, write } from "./dom.js";
-import { ago, count, percent, short, whole } from "./words.js";
+import { ago, count, milliseconds, percent, points, short, whole } from "./words.js";
 
 const LEARNING = { running: "Learning", paused: "Learning is paused", stopped: "The learner is not running" };
 
@@ -36,13 +36,6 @@ function showAccuracy({ accuracy }) {
   write(find("#gain-note"), source ? `points ${lost ? "lost" : "gained"} by learning` : "difference");
   write(find("#accuracy-note"), accuracy ? `on the same ${count(accuracy.count, "audited sample")}` : "known after some audit questions are answered");
 }
-
-function points(difference) {
-  const number = Math.round(100 * difference);
-  return `${number > 0 ? "+" : number < 0 ? "\u2212" : "±"}${Math.abs(number)}`;
-}
-
-const milliseconds = (seconds) => (seconds < 1 ? `${short(Number((1000 * seconds).toPrecision(2)))} ms` : `${short(seconds)} s`);
 
 function showLatency({ traffic }) {
   const some = Boolean(traffic?.requests);

@@ -1,6 +1,6 @@
 /* Who answers and how often they agree with others; and what happened. */
 
-import { find, make, write } from "./dom.js";
+import { find, make, prose, write } from "./dom.js";
 import { ago, count, percent, whole } from "./words.js";
 
 const FEW = 6;
@@ -37,7 +37,7 @@ export function showEvents({ events, ...rest }) {
   }
   const shown = unfolded.events ? events : events.slice(0, FEW);
   const rows = shown.map((one) => make("li", {}, make("span", { class: `pill ${one.kind === "alarm" ? "held" : one.kind === "promotion" ? "passed" : ""}` }, KINDS[one.kind] ?? one.kind),
-    make("span", { class: "event-text" }, one.text), make("small", {}, `${plain(one.who)}, ${ago(one.at)}`)));
+    make("span", { class: "event-text" }, ...prose(one.text)), make("small", {}, `${plain(one.who)}, ${ago(one.at)}`)));
   find("#events").replaceChildren(make("ul", { class: "events" }, ...rows), ...more("events", events.length, shown.length, () => showEvents({ events, ...rest })));
 }
 

@@ -1,6 +1,6 @@
 /* The list of model versions, with the gate's reason, and buttons to roll back. */
 
-import { find, make, write } from "./dom.js";
+import { find, make, prose, write } from "./dom.js";
 import { ago, count, percent } from "./words.js";
 
 const FEW = 6;
@@ -60,13 +60,13 @@ function state(version) {
 function reason(version) {
   const proven = version.gate?.reason.replace(/^(Passed|Held back): /, "").replace(/\.$/, "").split("; ") ?? [];
   if (proven.length > 2) return checks(version, proven);
-  if (version.gate) return version.gate.reason;
+  if (version.gate) return make("span", {}, ...prose(version.gate.reason));
   return version.version === 0 ? "The original model, before any learning." : "The gate has not checked it yet.";
 }
 
 /** The gate's checks of a version, collapsed; expanded ones stay expanded. */
 function checks(version, proven) {
-  const lines = proven.map((text) => make("li", {}, text[0].toUpperCase() + text.slice(1)));
+  const lines = proven.map((text) => make("li", {}, ...prose(text[0].toUpperCase() + text.slice(1))));
   const toggle = (event) => (event.target.open ? unfolded.add(version.version) : unfolded.delete(version.version));
   return make("details", { open: unfolded.has(version.version), ontoggle: toggle },
     make("summary", {}, `Passed all ${proven.length} checks`), make("ul", {}, ...lines));

@@ -1,0 +1,104 @@
+"""Decide whether to believe people, from all that speaks for and against them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from attakit.service.learner.checks import Check, Evidence
+from attakit.service.learner.honesty import (
+    Agreement,
+    KnownAnswers,
+    known_answers,
+    people_agree,
+    source_agreement,
+)
+from attakit.service.learner.names import FEW_CLASSES, own_names
+from attakit.service.learner.sequences import log_threshold
+from attakit.service.learner.wording import percent
+from attakit.settings.service import GateTable
+
+_DOUBT = math.log(3)  # rejecting needs less evidence than trusting
+_WAIVER = "gate.trust = 0"
+_HINT = "Known examples (`gate.known`) settle this sooner."
+
+
+def believe(table: GateTable, seen: Evidence) -> Check:
+    """Check that people agree with something that does not depend on them.
+
+    Known examples come first, because they prove most. Then the source model may contradict people
+    or agree with them, and at last people may agree with each other.
+    """
+    found = source_agreement(seen.said, seen.classes, table.trust, table.audit_window)
+    numbers = {"trust": found.sure_share, "trust_answers": found.count, "trust_log_e": found.log_e}
+    if not found.count:
+        del numbers["trust"]
+    if table.trust == 0:
+        return Check(True, f"people are believed without proof (`{_WAIVER}`)", numbers)
+    known = known_answers(seen.known)
+    check = _by_known(table, known) or _by_source(table, seen, found, known)
+    return Check(
+        check.passed,
+        check.text,
+        {**numbers, **check.numbers, "known_answers": known.count, "believed": check.passed},
+        check.missing,
+        _WAIVER,
+        "" if check.passed or seen.known or seen.known_left else _HINT,
+    )
+
+
+def _by_known(table: GateTable, known: KnownAnswers) -> Check | None:
+    """Decide by known examples, if there are enough answers about them."""
+    needed = log_threshold(table.confidence)
+    text = f"people are right on {known.right} of {known.count} known examples"
+    if known.log_e_below >= needed:
+        return Check(False, f"{text}, so they do not know the classes or use other names")
+    return Check(True, text) if known.log_e >= needed else None
+
+
+def _by_source(table: GateTable, seen: Evidence, found: Agreement, known: KnownAnswers) -> Check:
+    needed = log_threshold(table.confidence)
+    agreed = (
+        f"people agree with the source model on {percent(found.share)} of {found.count} answers, "
+        f"chance would give {percent(1 / seen.classes)}"
+    )
+    missing = known.missing(table.confidence, seen.known_left, seen.check_share)
+    doubt = _doubt(found, agreed, needed)
+    if doubt:
+        return Check(False, doubt, missing=missing)
+    names = own_names(seen.said, seen.classes) if seen.classes <= FEW_CLASSES else None
+    numbers: Mapping[str, float] = {} if names is None else {"names_log_e": names.log_e}
+    proven = names is None or names.log_e >= needed
+    if found.log_e >= needed and proven:
+        return Check(True, agreed, numbers)
+    if people_agree(seen.pairs, seen.classes) >= needed:
+        return Check(True, f"people agree with each other on {len(seen.pairs)} samples", numbers)
+    text = f"it is not certain yet that people answer honestly: {agreed}"
+    more = found.missing(table.confidence)
+    if names is not None and found.log_e >= needed:
+        text = (
+            f"it is not certain yet that people use the classes' own names: {agreed}, and they "
+            f"would on {percent(names.renamed_share)} of the audit if its classes had other names"
+        )
+        audited = names.missing(table.confidence)
+        more = None if audited is None else seen.of_all(audited)
+    if known.count:
+        text += f"; they are right on {known.right} of {known.count} known examples"
+    estimates = [one for one in (missing, more) if one is not None]
+    return Check(False, text, numbers, min(estimates, default=None))
+
+
+def _doubt(found: Agreement, agreed: str, needed: float) -> str:
+    """Return what speaks against people, in words; empty if nothing does."""
+    cause = (
+        "on purpose, or because the source model is badly off, or `classes` is not in the order of "
+        "the model's outputs"
+    )
+    if found.log_e_below >= needed:
+        return f"{agreed}, so they contradict it {cause}"
+    if found.log_e_renamed >= _DOUBT:
+        return (
+            f"{agreed}, but they would on {percent(found.renamed_share)} if its classes had other "
+            f"names, so they use other names {cause}"
+        )
+    return ""
