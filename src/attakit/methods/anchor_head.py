@@ -41,6 +41,7 @@ from attakit.store.anchors import Anchors
 from attakit.store.recent import Recent
 from attakit.store.stored_rows import covered_rows
 from attakit.train.anchored import Hedge, Penalty, ResidualHead
+from attakit.train.experts import Experts
 
 Layers = Sequence[str] | Literal["auto"]
 
@@ -123,6 +124,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         "anchors",
         "head",
         "late",
+        "experts",
     )
 
     def __init__(
@@ -162,6 +164,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.recent = Recent(capacity=memory)
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty, hedge=hedge)
+        self.experts = Experts(views.EXPERTS)
         self.late = LateTraining(self.model, first=train_from, seed=seed)
 
     @staticmethod
@@ -208,6 +211,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     def learn(self, answers: Sequence[Answer]) -> Training:
         self.statistics.share.learn(answers)
+        self.experts.learn(answers)
         labelled = self.waiting.resolve(answers)
         if labelled is None or len(labelled) == 0:
             return Training()
@@ -222,6 +226,10 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         }
         return Training(1, {**numbers, **self.late.numbers})
 
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a saved state. Those of version 0.2.0 have no experts."""
+        super().load_state_dict({"experts": Experts(views.EXPERTS).state_dict(), **state})
+
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove samples. The head is fitted again as if they had never arrived."""
         before = len(self.anchors)
@@ -229,6 +237,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.recent.forget(samples)
         self.styles.forget(samples)
         self.statistics.share.forget(samples)
+        self.experts.forget(samples)
         if len(self.anchors) == before:
             return
         self.late.restart()
@@ -267,11 +276,15 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         before, memory = (self.head.chances(*rows) for rows in ((features, offsets), old))
         known = views.with_anchors(self.anchors, old[0], memory)
         own = smooth(before, features, known, strength=self.smoothing)
+        said = views.expert_answers(own, found.prediction)
+        own = self.experts.average(said)
         if grouping is not None and bool(grouping.home.any()):
             home = self.late.source_logits(inputs, offsets).softmax(dim=1)
             own = own.lerp(home, grouping.home.to(own)[:, None])
         prediction = Prediction(own.clamp(min=_SMALLEST).log(), found.prediction.features)
-        return View(prediction, features, offsets, before, memory, layers, domain, centre, drifted)
+        return View(
+            prediction, features, offsets, before, memory, layers, domain, centre, drifted, said
+        )
 
     def _keep(self, view: View, batch: Batch) -> None:
         """Update the state with a batch."""
@@ -293,9 +306,11 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         selection = self.select(candidates, known, allowance)
         proposals = self.proposals(candidates, allowance)
         queries = self.waiting.hold_chosen(rows, selection, batch.step, proposals)
+        asked, places = views.asked_places(batch, queries)
+        self.experts.hold(asked, view.said[:, places])
         return queries, Choice(candidates, known, selection)
 
     def _try_shares(self, batch: Batch, queries: Sequence[Query]) -> None:
         """Compare shares of the source's statistics on samples in question."""
-        asked, inputs = views.asked_inputs(batch, queries)
-        self.statistics.compare_shares(self.model.model, asked, inputs)
+        asked, places = views.asked_places(batch, queries)
+        self.statistics.compare_shares(self.model.model, asked, batch.inputs[places])
