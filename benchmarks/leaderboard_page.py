@@ -66,8 +66,8 @@ VERSIONS = """\
   but for the correlated order. HILTTA, CPATTA, BiTTA, Enhanced Tent, the anchor head with random
   labels and EATTA's other rows were not run again. EATTA and HILTTA have changed since those were
   run (bb9fb76, to agree with their authors' code). EATTA's accuracies moved by less than 0.04
-  points. All other methods were run again on digits domain-wise and gave the same accuracies to the last
-  digit, so their older rows stand. Seconds of SimATTA and EATTA were measured on a busier machine
+  points. All other methods were run again on digits domain-wise and gave the same accuracies
+  to the last digit, so their older rows stand. Seconds of SimATTA and EATTA were measured on a busier machine
   than the others'. Rows with chosen settings are all of 16ff4a2, and the anchor head, SimATTA,
   EATTA and HILTTA have changed since."""
 MISSING = """\
