@@ -2,6 +2,7 @@
 
     python benchmarks/at_home.py --seeds 20 21 22                  # digits, both stream orders
     python benchmarks/at_home.py --orders random --cards auto
+    python benchmarks/at_home.py --data letters       # see experiments/fast/suite.toml
 
 Every few batches of the stream, held-out source images are answered twice. Once they are in batches
 of their own, and once they share batches with images of the stream. Answering changes no state.
@@ -37,6 +38,14 @@ CARDS = ("none", "stored", "auto")
 BUDGET = 184
 IMAGES = 400
 HALF = 50
+DATA: dict[str, dict[str, Any]] = {
+    "digits": {"stream": {"name": "digits"}},
+    "letters": {
+        "stream": {"name": "folders", "root": "data/letters", "source": "print", "size": 32},
+        "model": {"name": "small_cnn", "weights": "checkpoints/letters-print.safetensors"},
+    },
+}
+TARGETS = {"digits": DOMAINS, "letters": ("italic", "photocopy", "sign")}
 
 
 class AtHome:
@@ -73,16 +82,17 @@ class AtHome:
         return 100 * right / len(self.labels)
 
 
-def measure(order: str, card: str, seed: int, every: int) -> list[float]:
+def measure(data: str, order: str, card: str, seed: int, every: int) -> list[float]:
     """Accuracies and the share of stream images taken for source, in the order of the columns."""
-    turn = seed % len(DOMAINS)
-    targets = [*DOMAINS[turn:], *DOMAINS[:turn]]
+    names, base = TARGETS[data], DATA[data]
+    targets = [*names[seed % len(names) :], *names[: seed % len(names)]]
     settings: dict[str, Any] = {} if card == "none" else {"source_card": card}
     tables = {
         "seed": seed,
         "threads": 1,
         "method": {"name": "anchor_head", **settings},
-        "stream": {"name": "digits", "order": order, "batch_size": 100, "targets": targets},
+        **base,
+        "stream": {**base["stream"], "order": order, "batch_size": 100, "targets": targets},
         "labels": {"budget": BUDGET},
     }
     experiment = parse_experiment(tables)
@@ -105,6 +115,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", choices=DATA, default="digits")
     parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
     parser.add_argument("--orders", choices=ORDERS, nargs="+", default=[*ORDERS])
     parser.add_argument("--cards", choices=CARDS, nargs="+", default=[*CARDS])
@@ -117,7 +128,9 @@ def main() -> None:
     print(f"|---|---|{'---:|' * 6}", flush=True)
     for order in options.orders:
         for card in options.cards:
-            rows = [measure(order, card, seed, options.every) for seed in options.seeds]
+            rows = [
+                measure(options.data, order, card, seed, options.every) for seed in options.seeds
+            ]
             cells = " | ".join(f"{_mean(column):.1f}" for column in zip(*rows, strict=True))
             print(f"| {ORDERS[order]} | {card} | {cells} |", flush=True)
 

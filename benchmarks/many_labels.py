@@ -32,7 +32,7 @@ from attakit.settings.load import parse_experiment
 BUDGETS = (10, 30, 100, 300, 1000)
 METHODS: dict[str, dict[str, Any]] = {
     "head alone": {"name": "anchor_head", "train_from": 0},
-    "with trained stages": {"name": "anchor_head", "train_from": 40},
+    "with trained stages": {"name": "anchor_head"},
     "SimATTA": {"name": "simatta"},
 }
 ORDERS = {"domain_after_domain": "domain after domain", "random": "mixed"}

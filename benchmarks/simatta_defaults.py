@@ -123,7 +123,8 @@ def run_one(
     accuracy, watch = Accuracy(stream.truth.labels), Watch(method, task, every=source_every)
     timed = Timed(method)
     oracle = build_oracle(experiment.labels, stream.truth, seed)
-    run(stream.batches(), method, oracle, build_ledger(experiment), [accuracy, watch])
+    ledger, samples = build_ledger(experiment), len(stream.truth.labels)
+    run(stream.batches(), method, oracle, ledger, [accuracy, watch], samples=samples)
     assert accuracy.stream is not None
     lowest = min(watch.source, default=float("nan"))
     return Found(accuracy.stream, lowest, watch.labels, watch.updates, timed.seconds)

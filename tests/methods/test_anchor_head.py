@@ -261,3 +261,33 @@ def test_a_class_that_is_ruled_out_gets_less_likely():
 
     after = method.predict(batch.inputs).logits.softmax(dim=1)[row, query.proposed]
     assert after < before / 2
+
+
+def test_a_state_from_before_there_were_experts_still_loads():
+    method = AnchorHead(tiny_classifier())
+    method.learn(answer(method.step(tiny_batch(), Allowance(4))))
+    state = copy.deepcopy(method.state_dict())
+    del state["experts"]
+    again = AnchorHead(tiny_classifier())
+    again.load_state_dict(state)
+    assert len(again.anchors) == len(method.anchors)
+
+
+def in_runs(step, size=40):
+    """Batches of one class each, which overlaps much with the other."""
+    random = torch.Generator().manual_seed(step)
+    label = step // 2 % 2
+    inputs = torch.eye(3, 4)[[label] * size] + 1.5 * torch.randn(size, 4, generator=random)
+    names = tuple(f"{step}-{number}" for number in range(size))
+    return Batch(step, names, inputs), dict.fromkeys(names, label)
+
+
+def test_where_classes_come_in_runs_labels_teach_it_to_follow_the_mix_of_a_batch():
+    last = nn.Linear(4, 3, bias=False)
+    last.weight.data = torch.eye(3, 4)
+    method = AnchorHead(nn.Sequential(nn.Flatten(), last), rate=LabelRate(per_1000=100))
+    for step in range(20):
+        batch, known = in_runs(step)
+        asked = method.step(batch, Allowance(100)).queries
+        method.learn([Answer(query, known[query.sample], "me") for query in asked])
+    assert method.experts.weights[0] < 0.1

@@ -96,7 +96,7 @@ def test_the_search_ends_after_some_samples():
 def test_labels_outweigh_the_spread_of_the_answers():
     # All of class 1, which the source's statistics know: a spread over the classes is wrong.
     classifier = searching()
-    inputs = stream(64, -0.75)[1::2]
+    inputs = stream(64, -0.5)[1::2]
     follow(classifier, [inputs])
     share = classifier.stream.share
     assert share.value == min(SHARES)

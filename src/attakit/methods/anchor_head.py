@@ -42,6 +42,7 @@ from attakit.store.anchors import Anchors
 from attakit.store.recent import Recent
 from attakit.store.stored_rows import covered_rows
 from attakit.train.anchored import Hedge, Penalty, ResidualHead
+from attakit.train.experts import Experts
 
 Layers = Sequence[str] | Literal["auto"]
 
@@ -124,6 +125,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         "anchors",
         "head",
         "late",
+        "experts",
     )
 
     def __init__(
@@ -163,6 +165,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.recent = Recent(capacity=memory)
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty, hedge=hedge)
+        self.experts = Experts(views.EXPERTS)
         self.late = LateTraining(self.model, first=train_from, seed=seed)
 
     @staticmethod
@@ -209,6 +212,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     def learn(self, answers: Sequence[Answer]) -> Training:
         self.statistics.share.learn(answers)
+        self.experts.learn(answers)
         labelled = self.waiting.resolve(answers)
         if labelled is None or len(labelled) == 0:
             return Training()
@@ -223,6 +227,10 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         }
         return Training(1, {**numbers, **self.late.numbers})
 
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a saved state. Those of version 0.2.0 have no experts."""
+        super().load_state_dict({"experts": Experts(views.EXPERTS).state_dict(), **state})
+
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove samples. The head is fitted again as if they had never arrived."""
         before = len(self.anchors)
@@ -230,6 +238,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.recent.forget(samples)
         self.styles.forget(samples)
         self.statistics.share.forget(samples)
+        self.experts.forget(samples)
         if len(self.anchors) == before:
             return
         self.late.restart()
@@ -268,11 +277,15 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         before, memory = (self.head.chances(*rows) for rows in ((features, offsets), old))
         known = views.with_anchors(self.anchors, old[0], memory)
         own = smooth(before, features, known, strength=self.smoothing)
+        said = views.expert_answers(own, found.prediction)
+        own = self.experts.average(said)
         if grouping is not None and bool(grouping.home.any()):
             home = self.late.source_logits(inputs, offsets).softmax(dim=1)
             own = own.lerp(home, grouping.home.to(own)[:, None])
         prediction = Prediction(own.clamp(min=_SMALLEST).log(), found.prediction.features)
-        return View(prediction, features, offsets, before, memory, layers, domain, centre, drifted)
+        return View(
+            prediction, features, offsets, before, memory, layers, domain, centre, drifted, said
+        )
 
     def _keep(self, view: View, batch: Batch) -> None:
         """Update the state with a batch."""
@@ -296,9 +309,11 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         places = views.places_of(batch, selection.samples)
         rows = views.rows_without_inputs(batch, view, places, self.late.pack(kept, places))
         queries = self.waiting.hold_chosen(rows, selection, batch.step, proposals)
+        asked, places = views.asked_places(batch, queries)
+        self.experts.hold(asked, view.said[:, places])
         return queries, Choice(candidates, known, selection)
 
     def _try_shares(self, batch: Batch, queries: Sequence[Query]) -> None:
         """Compare shares of the source's statistics on samples in question."""
-        asked, inputs = views.asked_inputs(batch, queries)
-        self.statistics.compare_shares(self.model.model, asked, inputs)
+        asked, places = views.asked_places(batch, queries)
+        self.statistics.compare_shares(self.model.model, asked, batch.inputs[places])

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from attakit.errors import SettingError
+from attakit.methods.lame import affinities, agree
+from attakit.nn.class_mix import with_class_mix
 from attakit.nn.domain_mean import DomainState
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.styles import Grouping
@@ -19,6 +21,8 @@ from attakit.store.waiting import waiting_rows
 
 _SMALLEST = 1e-8
 _SMALL_BATCH = 8  # a smaller batch offers no choice: ask only about uncertain samples
+_NEIGHBOURS = 5
+EXPERTS = (0.8, 0.1, 0.1)  # their weights before there are labels
 _UNSURE = 0.7  # share of recent samples that must be surer
 
 
@@ -42,6 +46,8 @@ class View:
         Vector that was subtracted from the features of each sample.
     drifted
         True if a new domain begins.
+    said
+        What each expert says.
     """
 
     prediction: Prediction
@@ -53,6 +59,7 @@ class View:
     domain: DomainState
     centre: Tensor  # (batch, dim)
     drifted: bool
+    said: Tensor  # (experts, batch, classes)
 
 
 def unsure_places(view: View) -> list[int]:
@@ -71,10 +78,22 @@ def candidates_of(batch: Batch, view: View, places: Sequence[int]) -> Rows:
     return Rows(names, view.features[places], logits, logits.new_ones(len(names)))
 
 
-def asked_inputs(batch: Batch, queries: Sequence[Query]) -> tuple[list[SampleId], Tensor]:
-    """Return the samples in question, and their inputs."""
+def asked_places(batch: Batch, queries: Sequence[Query]) -> tuple[list[SampleId], list[int]]:
+    """Return the samples in question, and their places in the batch."""
     asked = [query.sample for query in queries]
-    return asked, batch.inputs[places_of(batch, asked)]
+    return asked, places_of(batch, asked)
+
+
+def expert_answers(own: Tensor, network: Prediction) -> Tensor:
+    """Return probabilities by each of the `EXPERTS`: (experts, batch, classes).
+
+    The method's own answer; the same after a look at the batch's mix of classes; and the network's,
+    after agreement among similar samples (LAME). The last two are for streams whose classes come
+    in runs.
+    """
+    alike = affinities(network.features, "rbf", _NEIGHBOURS)
+    agreed = agree(network.logits.log_softmax(dim=1), alike).softmax(dim=1)
+    return torch.stack([own, with_class_mix(own), agreed.to(own)])
 
 
 def places_of(batch: Batch, samples: Sequence[SampleId]) -> list[int]:

@@ -25,7 +25,7 @@ _ENOUGH = 8  # this many of them end the search
 _SURENESS = 0.2  # weight of the mean entropy against the entropy of the mean answer
 _WORTH = 48  # number of labelled samples that the unlabelled ones are worth
 _CLEAR = 6.0  # nats by which labels must prefer another share: a change unsettles old anchors
-_HARMLESS = 8.0  # nats that the source's statistics are ahead: mixing must earn its place
+_HARMLESS = 16.0  # nats that the source's statistics are ahead: mixing must earn its place
 _SMALLEST = 1e-9
 
 _SAVED = ("chosen", "seen", "answers", "entropies", "held", "learned")
