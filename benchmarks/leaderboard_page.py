@@ -62,14 +62,14 @@ To add a method, add one entry to `experiments/leaderboard/published.toml` and i
 `benchmarks/leaderboard_grid.py`, then run `make leaderboard`.
 """
 VERSIONS = """\
-  SimATTA's accuracies are those of revision f63bea02, and so are EATTA's on abalone and on names
-  but for the correlated order. HILTTA, CPATTA, BiTTA, Enhanced Tent, the anchor head with random
-  labels and EATTA's other rows were not run again. EATTA and HILTTA have changed since those were
-  run (bb9fb76, to agree with their authors' code). EATTA's accuracies moved by less than 0.04
-  points. All other methods were run again on digits domain-wise and gave the same accuracies
-  to the last digit, so their older rows stand. Seconds of SimATTA and EATTA were measured on a busier machine
-  than the others'. Rows with chosen settings are all of 16ff4a2, and the anchor head, SimATTA,
-  EATTA and HILTTA have changed since."""
+  SimATTA's accuracies are those of revision f63bea02, and so are EATTA's on abalone and on
+  names but for the correlated order. HILTTA, CPATTA, BiTTA, Enhanced Tent, the anchor head with
+  random labels and EATTA's other rows were not run again. EATTA and HILTTA have changed since
+  those were run (bb9fb76, to agree with their authors' code). EATTA's accuracies moved by less
+  than 0.04 points. All other methods were run again on digits domain-wise and gave the same
+  accuracies to the last digit, so their older rows stand. Seconds of SimATTA and EATTA were
+  measured on a busier machine than the others'. Rows with chosen settings are all of 16ff4a2,
+  and the anchor head, SimATTA, EATTA and HILTTA have changed since."""
 MISSING = """\
 - **Not run yet**: digits in the other four orders, all of PACS, and BiTTA on three orders of names,
   so that it has no rank. `make leaderboard` runs them."""
