@@ -37,7 +37,7 @@ class ShareWatch:
         """Warn if the last known share is too low. A share of 0 is the ablation without them."""
         if self._share is not None and 0 < self._share < _ENOUGH:
             _log.warning(
-                "%s ends with %.0f %% source-like samples among those it trains on (λ₀). Below 50 "
+                "%s has %.0f %% source-like samples among those it trains on (λ₀). Below 50 "
                 "%% it may forget the source. Raise method.low_entropy_capacity, or ask for fewer "
                 "labels.",
                 self._who,
