@@ -56,7 +56,7 @@ def adapted(name, labelled=True, **settings):
     build, shape = MODELS[name]
     with seeded(0, "model"):
         model = build()
-    method = AnchorHead(model, smoothing=0.0, **settings)
+    method = AnchorHead(model, smoothing=0.0, competing=False, **settings)
     random = torch.Generator().manual_seed(0)
     for number in range(2):
         samples = tuple(f"{number}-{place}" for place in range(20))

@@ -67,7 +67,10 @@ def two_styles(shape, count, seed=0):
 @cache
 def adapted(name, **settings):
     """A method after three batches of two styles, the last one, and its answer to it."""
-    method, shape = AnchorHead(built(name), smoothing=0.0, **settings), MODELS[name][1]
+    method, shape = (
+        AnchorHead(built(name), smoothing=0.0, competing=False, **settings),
+        MODELS[name][1],
+    )
     for number in range(3):
         inputs = two_styles(shape, 60, seed=number)
         samples = tuple(f"{number}-{place}" for place in range(60))

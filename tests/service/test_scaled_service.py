@@ -38,6 +38,10 @@ class People:
             time.sleep(0.05)
 
 
+def _is_done(status):
+    return status.labels.left == 0 and status.learning == "running"
+
+
 @pytest.mark.slow
 def test_a_second_learner_takes_over_and_nothing_accepted_is_lost(tmp_path, postgres_url):
     rules = LabelRules(settle_seconds=0.0, classes=3)
@@ -62,8 +66,7 @@ def test_a_second_learner_takes_over_and_nothing_accepted_is_lost(tmp_path, post
         wait_for(lambda: not storage.questions.settled())  # the learner has taken them all
 
         # A server may show a status that is a second old.
-        wait_for(lambda: all(client.status().labels.left == 0 for client in people.clients))
-        statuses = [client.status() for client in people.clients]
+        wait_for(lambda: all(_is_done(client.status()) for client in people.clients))
         (second,) = learners.values()
         assert second.stop() == 0
         versions = [{one.version for one in client.versions()} for client in people.clients]
@@ -80,7 +83,6 @@ def test_a_second_learner_takes_over_and_nothing_accepted_is_lost(tmp_path, post
 
     assert dict(people.accepted).items() <= kept.items()
     assert all(label == label_of(question) for question, label in kept.items())
-    assert [status.learning for status in statuses] == ["running", "running"]
     assert (counts.asked, counts.answered, counts.open) == (BUDGET, BUDGET, 0)
     assert versions[0] == versions[1]
     assert len(versions[0]) > 1

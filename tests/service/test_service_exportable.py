@@ -19,6 +19,7 @@ from attakit.queries import Allowance, Answer
 from attakit.records import Batch
 from attakit.service import serve as serving
 from attakit.service.blobs import FolderBlobs
+from attakit.service.checks import check_compatible
 from attakit.service.exportable import service_model
 from attakit.service.learner.candidates import VersionFiles
 from attakit.service.models import VERSIONS, source_model
@@ -133,6 +134,7 @@ def learned(images):
         files.begin(0.0)
         version = files.write(model, files.name(model), Turn(0, batch.samples, 10), 10)
         storage.versions.promote(version.number, "It is good.", "a test")
+        check_compatible(images, storage)
     save_settings(images)
     return model
 

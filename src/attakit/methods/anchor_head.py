@@ -87,6 +87,10 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         follows cross-validation on the labelled samples.
     smoothing
         How much a prediction leans towards those of similar samples. 0 disables it.
+    competing
+        Let two more answers compete with the method's own by what they said before labels came: one
+        follows the batch's mix of classes, one the agreement among its samples. They help where
+        classes come in runs.
     train_from
         Number of labelled samples before the last stages of the network train; 0 never trains them.
         They train only if that helps on held-out labelled samples. Anchors then store activations,
@@ -143,6 +147,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         penalty: Penalty = "auto",
         hedge: Hedge = "auto",
         smoothing: float = 0.7,
+        competing: bool = True,
         train_from: int = 200,
         selector: Selector | None = None,
         rate: LabelRate | None = None,
@@ -165,7 +170,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.recent = Recent(capacity=memory)
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty, hedge=hedge)
-        self.experts = Experts(views.EXPERTS)
+        self.experts = Experts(views.EXPERTS if competing else (1.0,))
         self.late = LateTraining(self.model, first=train_from, seed=seed)
 
     @staticmethod
@@ -229,7 +234,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved state. Those of version 0.2.0 have no experts."""
-        super().load_state_dict({"experts": Experts(views.EXPERTS).state_dict(), **state})
+        super().load_state_dict({"experts": Experts(()).state_dict(), **state})
 
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove samples. The head is fitted again as if they had never arrived."""
@@ -277,7 +282,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         before, memory = (self.head.chances(*rows) for rows in ((features, offsets), old))
         known = views.with_anchors(self.anchors, old[0], memory)
         own = smooth(before, features, known, strength=self.smoothing)
-        said = views.expert_answers(own, found.prediction)
+        several = len(self.experts.prior) > 1
+        said = views.expert_answers(own, found.prediction) if several else own[None]
         own = self.experts.average(said)
         if grouping is not None and bool(grouping.home.any()):
             home = self.late.source_logits(inputs, offsets).softmax(dim=1)
