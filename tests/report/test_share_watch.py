@@ -24,7 +24,7 @@ def watched(make_step_result, caplog):
 def test_a_run_that_ends_with_few_source_like_samples_says_so(watched):
     (message,) = watched({"low_share": 0.6}, {"low_share": 0.43})
 
-    assert message.startswith("SimATTA has 43 % source-like samples")
+    assert message.startswith("SimATTA ends with 43 % source-like samples")
     assert "method.low_entropy_capacity" in message
 
 

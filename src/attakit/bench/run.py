@@ -261,11 +261,11 @@ def _feed(state: RunState, folder: Path, start: int, reporters: Sequence[Reporte
                 samples=left,
                 buffer=state.buffer,
             )
+            if stop.is_set():
+                raise Interrupted(stopped(folder))
         finally:
             for reporter in everyone:
                 reporter.close()
-        if stop.is_set():
-            raise Interrupted(stopped(folder))
 
 
 def _lines(

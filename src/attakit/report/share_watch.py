@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 from attakit.records import StepResult
 
@@ -34,10 +35,13 @@ class ShareWatch:
         self._share = result.training.numbers.get("low_share", self._share)
 
     def close(self) -> None:
-        """Warn if the last known share is too low. A share of 0 is the ablation without them."""
-        if self._share is not None and 0 < self._share < _ENOUGH:
+        """Warn if the last known share is too low. A share of 0 is the ablation without them.
+
+        A run that is stopped has not ended: it says nothing.
+        """
+        if sys.exception() is None and self._share is not None and 0 < self._share < _ENOUGH:
             _log.warning(
-                "%s has %.0f %% source-like samples among those it trains on (λ₀). Below 50 "
+                "%s ends with %.0f %% source-like samples among those it trains on (λ₀). Below 50 "
                 "%% it may forget the source. Raise method.low_entropy_capacity, or ask for fewer "
                 "labels.",
                 self._who,
