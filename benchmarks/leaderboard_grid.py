@@ -5,7 +5,7 @@
     python benchmarks/leaderboard_grid.py choose    # experiments/leaderboard/tuned-….toml
 
 Every method has one setting with three values, of which one is that of published.toml. They run on
-the domain-wise stream of two data sets with seed 10. The one with the best accuracy runs again with
+the domain-wise stream of each data set with seed 10. The one with the best accuracy runs again with
 the reported seeds, on the domain-wise and the mixed streams. A method without settings enters as it
 is.
 """
@@ -19,17 +19,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leaderboard_cells import ROOT, missing_streams
+
 from attakit.bench.suites.cells import Cell, expand
 from attakit.report.runs import read_run
 from attakit.settings.load import copy_tables, put_value, read_tables
-from attakit.settings.suite import parse_suite
+from attakit.settings.suite import load_suite, parse_suite
 
-ROOT = Path(__file__).resolve().parent.parent
 FILES = ROOT / "experiments" / "leaderboard"
 SEED = 10
 CHOSEN_ON = "domain_after_domain"
 REPORTED_ON = ("domain_after_domain", "random")  # all orders would take twice as long
-DATA_SETS = ("abalone", "names")  # three settings of each method on digits take hours
+DATA_SETS = ("abalone", "names", "digits")  # three settings of each method on PACS take hours
 UNTUNED = ("BiTTA",)  # only with its published settings so far
 
 
@@ -173,7 +174,14 @@ def _key(name: str) -> str:
 def best_entries() -> dict[str, dict[str, dict[str, Any]]]:
     """What was chosen: by data set and label, the entry of the grid that was best."""
     published = read_tables(FILES / "published.toml", "a suite")
-    return {name: _best(published, name) for name in DATA_SETS}
+    return {name: _best(published, name) for name in tried_sets()}
+
+
+def tried_sets() -> list[str]:
+    """The data sets on which all settings of the grid were tried."""
+    missing = missing_streams(FILES / "grid.toml")
+    streams = load_suite(FILES / "grid.toml").grid.streams
+    return [str(one.settings["name"]) for one in streams if one.label not in missing]
 
 
 def grid_file() -> dict[Path, str]:
@@ -191,7 +199,7 @@ def tuned_files() -> dict[Path, str]:
     published = read_tables(FILES / "published.toml", "a suite")
     return {
         FILES / f"tuned-{name}.toml": as_toml(tuned_tables(published, name), comment)
-        for name in DATA_SETS
+        for name in tried_sets()
     }
 
 

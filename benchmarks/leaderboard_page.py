@@ -10,22 +10,23 @@ figures come from there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from leaderboard_grid import CHOICES, ROOT, SEED, best_entries
+from leaderboard_cells import complete_runs, missing_streams
+from leaderboard_grid import CHOICES, FILES, ROOT, SEED, best_entries, tried_sets
 from leaderboard_losses import UNADAPTED, Accuracies, losses
 
 from attakit.report.contests import Contest, contests
 from attakit.report.leaderboard import leaderboard_tables, mean_accuracies, ranking_of
 from attakit.report.plots import draw_plot
-from attakit.report.runs import RunRecord, find_runs, read_run
+from attakit.report.runs import RunRecord
 from attakit.report.table_forms import render_tables
 
 PAGE = ROOT / "docs" / "leaderboard.md"
 STREAMS_PAGE = ROOT / "docs" / "leaderboard-streams.md"
 FIGURES = ROOT / "docs" / "figures"
-PUBLISHED, TUNED = ROOT / "results" / "leaderboard", ROOT / "results" / "leaderboard-tuned"
+PUBLISHED = (FILES / "published.toml",)
+TUNED = tuple(sorted(FILES.glob("tuned-*.toml")))
 
 INTRODUCTION = """\
 # Leaderboard
@@ -43,7 +44,7 @@ TERMS = """\
 
 - **Streams**: {streams}.
 - **Models**: small networks trained on the source domain, as [data sets](data-sets.md) says. They
-  are in `experiments/leaderboard/sources`, so that every machine starts from the same.
+  are in `experiments/leaderboard/sources`, so that every machine starts from the same.{pacs}
 - **Labels**: a budget of 150 for every method that asks, in batches of 100 samples. EATTA, HILTTA
   and CPATTA ask at their own pace, and some spend less. BiTTA spends it on yes/no questions at the
   price of a class, three per batch. "Enhanced Tent" and "Anchor head, random labels" get theirs at
@@ -57,7 +58,6 @@ TERMS = """\
   are rough.
 - **Versions**: {versions}
 {missing}
-
 To add a method, add one entry to `experiments/leaderboard/published.toml` and its settings to
 `benchmarks/leaderboard_grid.py`, then run `make leaderboard`.
 """
@@ -72,21 +72,26 @@ VERSIONS = """\
   domain-wise and gave the same accuracies to the last digit, so their older rows stand. Seconds
   were measured at different times on a busy machine. Rows with chosen settings are all of
   16ff4a2, and the anchor head, SimATTA, EATTA and HILTTA have changed since."""
-MISSING = """\
-- **Not run yet**: digits in the gradual and the recurring order, and all of PACS.
-  `make leaderboard` runs them."""
+PACS = """
+- **PACS**: a twentieth of every target domain at 64 pixels, in batches of 50, with 20 labels. The
+  model is a MobileNetV2 with ImageNet weights, fine-tuned on photo. Make it before
+  `make leaderboard`: `python benchmarks/imagenet_weights.py weights`, then
+  `attakit pretrain experiments/pacs/source-64.toml`. Results on more images, at 128 and 224 pixels,
+  are in [results](results.md) and [anchor head](anchor-head.md)."""
+MISSING = "- **Not run yet**: {streams}. `make leaderboard` runs them."
 
 TUNED_TEXT = """\
 The best of three settings for every method, by the accuracy on the domain-wise stream with seed
 {seed}, which is not reported. The settings are in `benchmarks/leaderboard_grid.py`. Mostly it is
 the learning rate: the published one, a tenth of it and ten times it. Every data set has a choice of
-its own. Streams: {streams}.
+its own. Streams: {streams}. {untried}
 """
+UNTRIED = "No choice yet on {streams}: three settings of every method take long there."
 
 
 def page() -> str:
     """The page with rankings and summaries."""
-    published, tuned = _runs(PUBLISHED), _runs(TUNED)
+    published, tuned = complete_runs(*PUBLISHED), complete_runs(*TUNED)
     found = contests(published)
     sets = {_data_set(one) for one in found}
     parts = [
@@ -94,11 +99,16 @@ def page() -> str:
         "## Published settings\n",
         *_chapter(published, "leaderboard-published.png"),
         "## Chosen settings\n",
-        TUNED_TEXT.format(seed=SEED, streams=_streams(tuned)),
+        TUNED_TEXT.format(seed=SEED, streams=_streams(tuned), untried=_untried(sets)),
         *_chapter(tuned, "leaderboard-tuned.png"),
         "### What was chosen\n",
         _choices_table(),
-        TERMS.format(streams=_streams(published), versions=VERSIONS.strip(), missing=MISSING),
+        TERMS.format(
+            streams=_streams(published),
+            pacs=PACS if "pacs" in sets else "",
+            versions=VERSIONS.strip(),
+            missing=_missing(),
+        ),
     ]
     return "\n".join(parts)
 
@@ -110,19 +120,27 @@ def streams_page() -> str:
         "The [leaderboard](leaderboard.md) ranks the methods over these streams and says what was "
         "run. `make leaderboard` writes both pages.\n",
     ]
-    for title, folder in (("Published settings", PUBLISHED), ("Chosen settings", TUNED)):
-        parts += [f"## {title}\n", render_tables(leaderboard_tables(_runs(folder))[1:])]
+    for title, suites in (("Published settings", PUBLISHED), ("Chosen settings", TUNED)):
+        parts += [f"## {title}\n", render_tables(leaderboard_tables(complete_runs(*suites))[1:])]
     return "\n".join(parts)
 
 
 def draw_figures() -> None:
     """Draw the critical-difference diagrams."""
-    for folder, name in ((PUBLISHED, "published"), (TUNED, "tuned")):
-        draw_plot(_runs(folder), "ranks", FIGURES / f"leaderboard-{name}.png")
+    for suites, name in ((PUBLISHED, "published"), (TUNED, "tuned")):
+        draw_plot(complete_runs(*suites), "ranks", FIGURES / f"leaderboard-{name}.png")
 
 
-def _runs(folder: Path) -> list[RunRecord]:
-    return [read_run(one) for one in find_runs([folder])]
+def _missing() -> str:
+    """Name the streams of the suite that are not complete, if there are any."""
+    labels = missing_streams(*PUBLISHED)
+    return MISSING.format(streams=", ".join(labels)) + "\n" if labels else ""
+
+
+def _untried(sets: Iterable[str]) -> str:
+    """Name the data sets of the page on which no settings were chosen."""
+    streams = sorted(set(sets) - set(tried_sets()))
+    return UNTRIED.format(streams=", ".join(streams)) if streams else ""
 
 
 def _summary(runs: Sequence[RunRecord]) -> str:

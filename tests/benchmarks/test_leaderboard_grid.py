@@ -26,7 +26,7 @@ def published():
         {"label": "Names", "name": "names", "order": "domain_after_domain"},
         {"label": "Names mixed", "name": "names", "order": "random"},
         {"label": "Names gradual", "name": "names", "order": "gradual"},
-        {"label": "Digits", "name": "digits", "order": "domain_after_domain"},
+        {"label": "PACS", "name": "pacs", "order": "domain_after_domain"},
     ]
     methods = [
         {"label": "Source only", "method": {"name": "source_only"}},
