@@ -28,6 +28,7 @@ def missing_streams(*suites: Path) -> list[str]:
     return [label for label, cells in streams if not all(map(_has_ended, cells))]
 
 
+@cache
 def _streams(*suites: Path) -> dict[str, list[Cell]]:
     cells = [cell for path in suites for cell in expand(load_suite(path))]
     return grouped(cells, lambda cell: cell.stream)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -76,7 +76,23 @@ def expand(suite: Suite) -> tuple[Cell, ...]:
             f"Suite {suite.name}: two cells would share the folder {twice[0]}. Use different "
             "streams, methods, budgets and seeds, with labels that differ in their letters."
         )
+    _check_methods(suite, cells)
     return cells
+
+
+def _check_methods(suite: Suite, cells: Iterable[Cell]) -> None:
+    """Raise `SettingError` if a method or pool cannot work; the same settings are checked once."""
+    found = {_method_key(cell): cell for cell in cells}
+    for cell in found.values():
+        with _naming(f"{suite.name}: grid.methods: {cell.method!r}"):
+            _check_parts(cell.experiment, is_matched=cell.match is not None)
+
+
+def _method_key(cell: Cell) -> tuple[str, ...]:
+    """What a check depends on: the method and whether it is matched, or all about a pool."""
+    experiment = cell.experiment
+    depends_on = experiment.method if experiment.pool is None else experiment
+    return cell.method, depends_on.model_dump_json(), str(cell.match is None)
 
 
 def cell_state(cell: Cell, model: str | None = None) -> State:
@@ -137,8 +153,6 @@ def _cell(
     experiment = parse_experiment(tables, where=f"{suite.name}: {name}")
     with _naming(f"{suite.name}: stream {label!r}"):
         check_stream(experiment.stream)
-    with _naming(f"{suite.name}: grid.methods: {entry.label!r}"):
-        _check_parts(experiment, is_matched=entry.match is not None)
     return Cell(
         name=name,
         stream=label,
