@@ -44,6 +44,7 @@ BUDGET = 300
 ROUND = 5  # answers between two candidates
 OFFERED = 50  # samples from which they are chosen
 TESTED = 2000
+SOON = 50  # answers after which a candidate shows what can be gained so soon
 DAMAGE = 0.01  # below the source model by more than this counts
 
 
@@ -55,7 +56,7 @@ class Outcome:
     accuracy: float  # asked for
     people: str
     source: float  # measured
-    best: float  # of the last candidate
+    soon: float  # of the candidate after 50 answers
     first: int | None  # answers until the first promotion
     served: float  # in the end
     coded: float  # how often the source model agrees with a wrong code
@@ -86,11 +87,10 @@ class Service:
     said: list[Opinion] = field(default_factory=list)
     served: list[Points] = field(default_factory=list)  # centres; the last one answers
     promoted_at: int = 0  # audit answers at the last promotion
-    was_promoted: bool = False
 
     @property
     def share(self) -> float:
-        return audit_share(self.labels_table, promoted=self.was_promoted)
+        return audit_share(self.labels_table, len(self.labels))
 
     def ask(self) -> None:
         """Ask questions to check people, for the audit, and where the model is unsure."""
@@ -158,7 +158,6 @@ class Service:
         if found.passed:
             self.served.append(candidate)
             self.promoted_at = len(self.labels)
-            self.was_promoted = True
         return found.passed
 
     def _doubt(self) -> None:
@@ -192,7 +191,7 @@ def simulate(
     service = Service(world, say, *tables, known, learner, served=[world.source])
     test, truth = world.draw(TESTED)
     source = _accuracy(world.source, test, truth)
-    first, served, damage = None, source, 0.0
+    first, served, damage, soon = None, source, 0.0, source
     for answers in range(ROUND, BUDGET + 1, ROUND):
         service.ask()
         before = service.served[-1]
@@ -202,10 +201,11 @@ def simulate(
             damage = max(damage, source - served)
         if promoted and first is None:
             first = answers
-    best = _accuracy(service.learner.centres, test, truth)
+        if answers == SOON:
+            soon = _accuracy(service.learner.centres, test, truth)
     wrong_code = people == "wrong code"
     coded = _accuracy(world.source, test, say(truth, test[:, 0])) if wrong_code else 0.0
-    return Outcome(classes, accuracy, people, source, best, first, served, coded, damage)
+    return Outcome(classes, accuracy, people, source, soon, first, served, coded, damage)
 
 
 def _accuracy(centres: Points, points: Points, truth: Classes) -> float:
@@ -236,13 +236,14 @@ def by_source(outcomes: Sequence[Outcome], people: str) -> Iterator[Sequence[str
 
 
 def by_gain(outcomes: Sequence[Outcome]) -> Iterator[Sequence[str]]:
-    """Honest people only, by what the learner could gain in the end."""
-    yield ("gain in the end", "runs", "promoted", "labels", "gain", "damaged", "worst")
+    """Honest people only, by what the learner has gained after 50 answers."""
+    yield (f"gain after {SOON} answers", "runs", "promoted", "labels", "gain", "damaged", "worst")
     honest = [one for one in outcomes if one.people == "honest"]
     for low, high in ((-1, 0.02), (0.02, 0.1), (0.1, 0.2), (0.2, 0.4), (0.4, 1)):
-        chosen = [one for one in honest if low <= one.best - one.source < high]
+        chosen = [one for one in honest if low <= one.soon - one.source < high]
         if chosen:
-            yield _row(f"{100 * max(0, low):.0f} to {100 * high:.0f} points", chosen)
+            begin = "less than" if low < 0 else f"{100 * low:.0f} to"
+            yield _row(f"{begin} {100 * high:.0f} points", chosen)
 
 
 def _row(name: str, outcomes: Sequence[Outcome]) -> Sequence[str]:
@@ -307,7 +308,7 @@ def main() -> None:
     )
     show("Honest people, by classes and source model", by_source(outcomes, "honest"))
     show("A wrong code, by classes and source model", by_source(outcomes, "wrong code"))
-    show("Honest people, by what can be gained", by_gain(outcomes))
+    show("Honest people, by what is gained soon", by_gain(outcomes))
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ class LeaseBody(ResponseBody):
     content: ContentBody | None = Field(None, description="What to show instead of it, or with it")
     guesses: list[GuessBody] = Field(description="Likeliest first")
     until: float
-    open: int = Field(description="Number of open questions")
+    open: int = Field(description="Number of questions that need an answer, this one included")
     answered_by_you: int = Field(description="Number of all your answers")
     budget_left: Labels | None = Field(description="Labels left in the budget; null: no limit")
     proposed: int | None = Field(

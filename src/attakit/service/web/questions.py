@@ -125,7 +125,7 @@ def _lease(service: AppState, found: Lease) -> LeaseBody:
             "content": _content(service, question.sample),
             "guesses": _guesses(service, question),
             "until": found.until,
-            "open": service.storage.questions.counts().open,
+            "open": service.storage.questions.count_unanswered(),
             "answered_by_you": service.storage.questions.answered_by(found.annotator),
             "budget_left": service.overview.status().labels.left,
         }
