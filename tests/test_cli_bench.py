@@ -15,6 +15,8 @@ from attakit.bench.suites.cells import FAILED, SUITE_FILE, cell_state, expand
 from attakit.bench.suites.work import CellEnd, do_job
 from attakit.cli import app, main
 from attakit.errors import SettingError
+from attakit.nn import named_model
+from attakit.nn.weights import save_weights
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
 from attakit.settings.suite import load_suite
@@ -197,6 +199,20 @@ def test_cells_are_listed_with_their_state(work):
         "domain_after_domain/tent-1": "new",
     }
     assert json.loads(call("--list", "--json").stdout)["cells"] == lines
+
+
+def test_a_finished_cell_stays_finished_when_its_source_model_moves(work):
+    (was, now), cell = ("was.safetensors", "now.safetensors"), "domain_after_domain/tent-0"
+    model = named_model("small_cnn", classes=10)
+    save_weights(model, work / was)
+    call("--quiet", "--only", "tent-0", "--set", f"base.model.weights={was}")
+    (work / was).rename(work / now)
+    listing = ("--list", "--json", "--set", f"base.model.weights={now}")
+
+    assert json.loads(call(*listing).stdout)["cells"][cell] == "finished"
+    nn.init.zeros_(next(model.parameters()))
+    save_weights(model, work / now)
+    assert json.loads(call(*listing).stdout)["cells"][cell] == "changed"
 
 
 def test_quietly_nothing_is_said(work):

@@ -44,6 +44,14 @@ def test_labels_that_make_things_worse_are_said_to_be_worth_nothing():
     assert label_gain([run("simatta", 71.0, 9), BATCH_NORM]).endswith("The labels gain nothing.")
 
 
+def test_a_method_that_loses_with_statistics_of_the_source_is_told_to_blend_them():
+    frozen = run("simatta", 60.0, 250, method={"name": "simatta", "norm": "frozen"})
+
+    assert label_gain([frozen, BATCH_NORM]).endswith(' Try norm = "blended" for simatta.')
+    assert "norm =" not in label_gain([frozen, run("batch norm", 55.0)])
+    assert "norm =" not in label_gain([run("simatta", 60.0, 250), BATCH_NORM])
+
+
 def test_random_labels_that_do_better_are_named():
     better = run("random labels", 84.0, 150, **UNIFORM)
 

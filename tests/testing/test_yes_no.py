@@ -26,6 +26,14 @@ class Unpolled(BiTTA):
     stateful = tuple(name for name in BiTTA.stateful if name != "waiting")
 
 
+class Unseeded(BiTTA):
+    """Trains with other random numbers after it was resumed."""
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self.seed += 1
+
+
 def test_a_method_that_proposes_another_class_is_caught():
     with pytest.raises(AssertionError, match="were proposed where"):
         check_yes_no_questions(Sidestepping)
@@ -35,6 +43,16 @@ def test_a_method_that_proposes_another_class_is_caught():
 def test_a_method_that_forgets_between_answers_is_caught(forgetful):
     with pytest.raises(AssertionError, match="resumed between yes/no answers"):
         check_resume_between_yes_no_answers(forgetful)
+
+
+def test_a_method_that_loses_open_questions_is_caught():
+    with pytest.raises(AssertionError, match="open yes/no questions were lost"):
+        check_yes_no_questions(Unpolled)
+
+
+def test_a_method_that_learns_something_else_after_a_resume_is_caught():
+    with pytest.raises(AssertionError, match="the resumed run has another state"):
+        check_yes_no_questions(Unseeded)
 
 
 @pytest.mark.parametrize("kind", [BiTTA, SourceOnly])

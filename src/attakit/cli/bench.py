@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from attakit.bench.suites.cells import Cell, cell_state, expand, write_suite
+from attakit.bench.suites.cells import Cell, expand, write_suite
 from attakit.bench.suites.grid import Grid, summarise_grid, with_partners
 from attakit.bench.suites.local_executor import LocalExecutor
 from attakit.bench.suites.ray_executor import RayExecutor
-from attakit.bench.suites.sources import Source, prepare_sources
+from attakit.bench.suites.sources import Source, prepare_sources, states
 from attakit.bench.suites.work import Executor
 from attakit.build.sets.catalogue import listed as list_names
 from attakit.cli.bars import training_bar
@@ -156,8 +156,8 @@ def _executor(workers: int, sources: dict[str, Source], *, ray: str | None) -> I
 
 
 def _listing(plan: _Plan) -> dict[str, Any]:
-    states = {cell.name: cell_state(cell) for cell in plan.cells}
-    return {"suite": plan.suite.name, "folder": str(plan.suite.results), "cells": states}
+    found = states(plan.cells)
+    return {"suite": plan.suite.name, "folder": str(plan.suite.results), "cells": found}
 
 
 def _print_listings(found: Sequence[dict[str, Any]], *, as_json: bool) -> None:

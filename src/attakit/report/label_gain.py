@@ -55,7 +55,18 @@ def label_gain(runs: Sequence[RunRecord], subject: str | None = None) -> str:
     if free is None and control is None:
         return ""
     below = [one for one in (*chosen, *random) if one is not own and one is not control]
-    return _sentence(own, free, control) + _losers(below, free)
+    return _sentence(own, free, control) + _losers(below, free) + _advice(found, free)
+
+
+def _advice(found: Sequence[tuple[Group, MethodSummary]], free: MethodSummary | None) -> str:
+    """Suggest other statistics to methods with labels that keep the source's and lose by it."""
+    frozen = [
+        one.label
+        for group, one in found
+        if free is not None and _labels(one) and _accuracy(one) < _accuracy(free)
+        if _method(group).get("norm") == "frozen"
+    ]
+    return f' Try norm = "blended" for {", ".join(frozen)}.' if frozen else ""
 
 
 def _losers(others: Sequence[MethodSummary], free: MethodSummary | None) -> str:

@@ -33,8 +33,11 @@ def check_yes_no_questions(factory: Factory) -> None:
     resumed.load_state_dict(saved_and_loaded(method.state_dict()))
     same = same_state(method.waiting.state_dict(), resumed.waiting.state_dict())
     assert same, "open yes/no questions were lost when the run was resumed"
-    resumed.learn([Answer.knowing(query, 0, "check") for query in step.queries])
-    assert len(resumed.waiting) == 0, "answers to yes/no questions did not settle them"
+    for one in (method, resumed):
+        one.learn(_judged(step.queries))
+        assert len(one.waiting) == 0, "answers to yes/no questions did not settle them"
+    same = same_state(method.state_dict(), resumed.state_dict())
+    assert same, "after answers that came later, the resumed run has another state"
 
 
 def check_resume_between_yes_no_answers(factory: Factory) -> None:

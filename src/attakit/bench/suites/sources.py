@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attakit.bench.suites.cells import Cell
+from attakit.bench.run_folder import has_begun
+from attakit.bench.suites.cells import Cell, State, cell_state, differences
 from attakit.build.data import load_task
 from attakit.build.models import TrainingCallback, source_classifier, weights_file
 from attakit.errors import SettingError, StreamError
@@ -44,6 +45,26 @@ def prepare_sources(
             known[key] = _prepare(cell.experiment, progress)
         found[cell.name] = known[key]
     return found
+
+
+def states(cells: Iterable[Cell]) -> dict[str, State]:
+    """Return the state of each cell by its name, and train nothing.
+
+    A source model is only read if a run started from a file at another path.
+    """
+    cells = tuple(cells)
+    sources = prepare_sources(filter(_has_moved_weights, cells))
+    return {cell.name: cell_state(cell, _fingerprint(sources.get(cell.name))) for cell in cells}
+
+
+def _has_moved_weights(cell: Cell) -> bool:
+    file = cell.experiment.model.weights
+    is_there = file is not None and file.exists() and has_begun(cell.folder)
+    return is_there and differences(cell) == ["model.weights"]
+
+
+def _fingerprint(source: Source | None) -> str | None:
+    return source.fingerprint if isinstance(source, SourceModel) else None
 
 
 def _prepare(experiment: Experiment, progress: TrainingCallback | None) -> Source:
