@@ -2,6 +2,7 @@
 
     python benchmarks/gate_simulation.py
     python benchmarks/gate_simulation.py --known 10
+    python benchmarks/gate_simulation.py --known 10 --from-stream
     python benchmarks/gate_simulation.py --seed 100 --people honest "wrong code"
     python benchmarks/gate_simulation.py --second-opinions --people honest --classes 3
 
@@ -77,6 +78,7 @@ class Service:
     table: GateTable
     labels_table: ServiceLabelsTable
     known_left: int
+    from_stream: bool  # known examples are drifted samples, which people cannot recognise
     learner: Learner
     known: list[bool] = field(default_factory=list)  # whether people were right on them
     pairs: list[tuple[int, int]] = field(default_factory=list)  # of two people
@@ -129,10 +131,17 @@ class Service:
             said = self.say(np.array(self.truth[again], dtype=int), np.zeros(count))
             self.pairs += zip(self.labels[again], said.tolist(), strict=True)
         else:
-            truth = self.world.random.integers(self.world.classes, size=count)
-            self.known += (self.say(truth, np.zeros(count)) == truth).tolist()
+            truth, entropies = self._known_examples(count)
+            self.known += (self.say(truth, entropies) == truth).tolist()
             self.known_left -= count
         return count
+
+    def _known_examples(self, count: int) -> tuple[Classes, Points]:
+        if self.from_stream:
+            points, truth = self.world.draw(count)
+            return truth, predict(self.world.source, points)[1]
+        # The source model is sure of samples that it was trained with.
+        return self.world.random.integers(self.world.classes, size=count), np.zeros(count)
 
     def judge(self) -> bool:
         """Promote the learner's model if it passes; take it back if it falls."""
@@ -182,13 +191,15 @@ def simulate(
     seed: int,
     tables: tuple[GateTable, ServiceLabelsTable],
     known: int,
+    *,
+    from_stream: bool = False,
 ) -> Outcome:
     """One run, until the budget is spent."""
     random = np.random.default_rng([classes, round(100 * accuracy), PEOPLE.index(people), seed])
     world = make_world(classes, accuracy, random)
-    say = make_people(people, classes, random)
+    say = make_people(people, world, random)
     learner = Learner.begin(world.source)
-    service = Service(world, say, *tables, known, learner, served=[world.source])
+    service = Service(world, say, *tables, known, from_stream, learner, served=[world.source])
     test, truth = world.draw(TESTED)
     source = _accuracy(world.source, test, truth)
     first, served, damage, soon = None, source, 0.0, source
@@ -278,6 +289,7 @@ def main() -> None:
     parser.add_argument("--classes", nargs="+", type=int, default=CLASSES)
     parser.add_argument("--accuracies", nargs="+", type=float, default=ACCURACIES)
     parser.add_argument("--known", type=int, default=0, help="number of known examples")
+    parser.add_argument("--from-stream", action="store_true", help="known examples are drifted")
     parser.add_argument("--second-opinions", action="store_true", help="of other people")
     labels = ServiceLabelsTable()
     parser.add_argument("--audit-share", type=float, default=labels.audit_share)
@@ -292,7 +304,15 @@ def main() -> None:
     )
     began = time.perf_counter()
     outcomes = [
-        simulate(classes, accuracy, people, seed, (table, labels), options.known)
+        simulate(
+            classes,
+            accuracy,
+            people,
+            seed,
+            (table, labels),
+            options.known,
+            from_stream=options.from_stream,
+        )
         for people, classes, accuracy, seed in product(
             options.people,
             options.classes,
