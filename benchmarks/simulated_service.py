@@ -60,7 +60,7 @@ class World:
     held_out
         Share of each domain that is never sent.
     turn_seconds
-                Seconds that the learner works on a turn.
+        Seconds that the learner works on a turn.
     people
         How many answer.
     thinking
@@ -72,7 +72,7 @@ class World:
     avoided
         Share of questions that are never answered.
     seed
-        Of all that is drawn.
+        Seed of all random draws.
     """
 
     seconds: float = 3600.0
@@ -146,7 +146,7 @@ class SimulatedService:
     Parameters
     ----------
     settings
-                The service's settings.
+        The service's settings.
     clock
         Returns the simulated time.
     """
