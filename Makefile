@@ -20,7 +20,7 @@ help:
 	@echo "make pacs       train a source model on PACS and adapt it (hours on a small machine)"
 	@echo "make figures    repeat the paper's validation experiments on digits (a few minutes)"
 	@echo "make leaderboard  run all methods on digits, PACS, a table and texts, and write docs/leaderboard.md (hours)"
-	@echo "make wheel      build wheel and sdist into dist/ and check them"
+	@echo "make wheel      build wheel and sdist into dist/, check them, and run the demo from the wheel"
 
 demo: $(VENV)/.run
 	$(BIN)/attakit demo
@@ -95,6 +95,7 @@ wheel: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/twine check --strict dist/*
+	@sh tests/try_wheel.sh $(PYTHON)
 
 clean:
 	rm -rf $(VENV) dist build site .cache

@@ -63,7 +63,7 @@ To add a method, add one entry to `experiments/leaderboard/published.toml` and i
 """
 VERSIONS = """\
   SimATTA's accuracies are those of revision f63bea02 or later, and so are EATTA's on abalone and
-  on names but for the correlated order. The anchor head's rows are of c6a89043, and so are
+  on names except for the correlated order. The anchor head's rows are of c6a89043, and so are
   BiTTA's on digits and on three orders of names. On digits mixed and correlated, all but SimATTA
   are of that revision too. HILTTA, CPATTA, Enhanced Tent and EATTA's other rows were not run
   again. EATTA and

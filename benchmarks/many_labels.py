@@ -59,7 +59,7 @@ def accuracy(
     method
         Its table in an experiment file.
     order, budget, seed, batch_size
-        Of the stream and its labels.
+        Settings of the stream and its labels.
     noise
         Share of wrong labels.
     other

@@ -72,7 +72,7 @@ class World:
     avoided
         Share of questions that are never answered.
     seed
-        Of all that is drawn.
+        Seed of all random draws.
     """
 
     seconds: float = 3600.0

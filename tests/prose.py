@@ -17,6 +17,11 @@ API_ENTRY = re.compile(r"^::: .*\n(?:[ ]+.*\n?)*", re.MULTILINE)
 
 # Paragraphs, list items, and descriptions of parameters.
 DOCSTRING_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*- )|\n(?=    )|\n(?=\w+(?:, \w+)*\n    )")
+# The parameters of a docstring, and one of them with its indented description.
+PARAMETERS = re.compile(
+    r"^(?:Parameters|Attributes)\n-+\n(.+?)(?=\n\w[^\n]*\n---|\Z)", re.DOTALL | re.MULTILINE
+)
+PARAMETER = re.compile(r"^\w+(?:, \w+)*\n((?:    [^\n]*\n?)+)", re.MULTILINE)
 # Examples, headings, drawings, and references with a year.
 NOT_PROSE = re.compile(r">>>|---|├|\b(?:19|20)\d\d\b")
 
@@ -58,12 +63,30 @@ def docstring_sentences(source: str) -> list[str]:
     >>> docstring_sentences("'One. Two: three.'")
     ['One.', 'Two: three.']
     """
-    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, owners)]
-    found = [ast.get_docstring(node) for node in nodes]
-    blocks = [block for text in found if text for block in DOCSTRING_BLOCK.split(text)]
+    blocks = [block for text in _docstrings(source) for block in DOCSTRING_BLOCK.split(text)]
     kept = [" ".join(block.split()) for block in blocks if not NOT_PROSE.search(block)]
     return [sentence for block in kept for sentence in _split(block)]
+
+
+def meanings(markdown: str) -> list[str]:
+    """Descriptions of settings: the last cells of tables whose last column is "Meaning".
+
+    >>> meanings("| Key | Meaning |\\n|---|---|\\n| a | First letter. |")
+    ['First letter.']
+    """
+    tables = [table for table in _tables(markdown) if table[0][-1] == "Meaning"]
+    return [row[-1] for table in tables for row in table[1:]]
+
+
+def parameters(source: str) -> list[str]:
+    """Descriptions of parameters and attributes in a module's docstrings.
+
+    >>> text = "Do it.\\n\\nParameters\\n----------\\nseed\\n    Seed of the draw."
+    >>> parameters(repr(text))
+    ['Seed of the draw.']
+    """
+    sections = [part for text in _docstrings(source) for part in PARAMETERS.findall(text)]
+    return [" ".join(each.split()) for part in sections for each in PARAMETER.findall(part)]
 
 
 def words(text: str) -> int:
@@ -82,6 +105,28 @@ def _texts(markdown: str) -> Iterator[tuple[str, bool]]:
             in_table = token.type == "table_open"
         elif token.type == "inline":
             yield "".join(map(_text, token.children or [])), in_table
+
+
+def _docstrings(source: str) -> list[str]:
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, owners)]
+    return [text for node in nodes if (text := ast.get_docstring(node))]
+
+
+def _tables(markdown: str) -> list[list[list[str]]]:
+    """Tables as rows of cells, the heading first."""
+    tables: list[list[list[str]]] = []
+    row: list[str] | None = None
+    for token in PARSER.parse(markdown):
+        if token.type == "table_open":
+            tables.append([])
+        elif token.type == "tr_open":
+            tables[-1].append(row := [])
+        elif token.type == "tr_close":
+            row = None
+        elif token.type == "inline" and row is not None:
+            row.append("".join(map(_text, token.children or [])))
+    return tables
 
 
 def _text(token: Token) -> str:

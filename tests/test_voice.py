@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prose import cells, docstring_sentences, sentences, words
+from prose import cells, docstring_sentences, meanings, parameters, sentences, words
 from wrap_prose import wrap
 
 ROOT = Path(__file__).parent.parent
@@ -38,13 +38,24 @@ BANNED = {
     r"found by themselves": "say who finds them",
     r"(?:takes no|without a) word": "say what happens",
     r"whence|thereof|therein|hereby|wherein": "say it in two sentences",
+    r"but for": "except for",
+    r"foret(?:ell|ells|old)": "predict",
+    r"knows? nothing of": "does not know, does not import",
+    r"(?:is|are) looked for": "say who looks for it",
+    r"likewise": "also, the same",
+    r"the very(?! first)": "the same",
+    r"for ever|at hand|altogether": "never, here, in total",
+    r"so (?:short|small|large|little|few|big|high|low) an?": "such a",
 }
+
+# A description that needs the name before it to be a phrase: "Of the stream."
+FRAGMENT = re.compile(r"(?:Of|As of|Or|By|Likewise|Instead of|In place of|Under|From|As above)\b|…")
 
 
 def compiled(phrase):
     """A pattern that finds a phrase across lines, but not inside a file name."""
     spaced = phrase.replace(" ", r"[\s#]+")  # a comment of several lines has a # on each
-    return re.compile(rf"(?<![-\w]){spaced}(?![-\w])", re.IGNORECASE)
+    return re.compile(rf"(?<![-\w])(?:{spaced})(?![-\w])", re.IGNORECASE)
 
 
 PHRASES = {compiled(phrase): instead for phrase, instead in BANNED.items()}
@@ -112,6 +123,20 @@ def test_no_sentence_of_a_docstring_is_long():
 
 def test_no_table_cell_holds_a_paragraph():
     assert long_parts(tracked(".md"), cells, CELL_WORDS) == []
+
+
+def test_every_setting_is_described_by_a_whole_phrase():
+    found = [(name, each) for name in tracked(".md") for each in meanings(read(name))]
+
+    assert len(found) > 300
+    assert [each for each in found if FRAGMENT.match(each[1])] == []
+
+
+def test_every_parameter_is_described_by_a_whole_phrase():
+    found = [(name, each) for name in tracked(".py") for each in parameters(read(name))]
+
+    assert len(found) > 500
+    assert [each for each in found if FRAGMENT.match(each[1])] == []
 
 
 def test_prose_is_wrapped():

@@ -162,7 +162,7 @@ class Answer:
         return self.says_something and self.weight > 0 and not self.is_outside(classes)
 
     def is_outside(self, classes: int) -> bool:
-        """True if it says that the sample is of none of the classes."""
+        """True if it says that the sample belongs to none of the classes."""
         return len(set(self.excluded)) == classes
 
     @property

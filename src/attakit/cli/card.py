@@ -17,8 +17,9 @@ def card(
 ) -> None:
     """Describe source data in a small file next to a model's weights.
 
-    The file says what source samples look like to the model. With it, anchor_head gives samples
-    that look like the source's the source model's answer. `attakit pretrain` writes it too.
+    The file says what source samples look like to the model. With it,
+    anchor_head recognises such samples and leaves them to the source model.
+    `attakit pretrain` writes the file too.
     """
     tables = load_experiment(experiment, override or [])
     task = load_task(tables.stream)

@@ -44,7 +44,7 @@ def corrupt(
     parameters: Annotated[
         Literal["auto", "cifar", "tiny", "imagenet"],
         typer.Option(
-            help="Strengths of CIFAR-C, Tiny-ImageNet-C or ImageNet-C; auto goes by image size."
+            help="Strengths of CIFAR-C, Tiny-ImageNet-C or ImageNet-C; auto decides by image size."
         ),
     ] = "auto",
     quiet: Quiet = False,

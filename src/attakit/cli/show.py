@@ -120,7 +120,7 @@ def _suite(folders: Sequence[Path]) -> dict[str, Any]:
         return dict(json.loads(file.read_text(encoding="utf-8")).items())
     except (ValueError, AttributeError) as error:
         raise StateError(
-            f"{file} is damaged: it is no JSON object about a suite. Give --layout, or run "
+            f"{file} is damaged: it is not a JSON object about a suite. Give --layout, or run "
             f"`attakit bench` again, which rewrites it."
         ) from error
 

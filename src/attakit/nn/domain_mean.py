@@ -184,7 +184,7 @@ def _regrouped(state: DomainState, moved: Tensor, *, novel: bool) -> DomainState
 
 def _follow(state: DomainState, rows: Tensor, members: Tensor) -> DomainState:
     """Move the means of groups, and the spread, towards those of new rows."""
-    if members.shape[1] > len(state.mean):  # the very first batch
+    if members.shape[1] > len(state.mean):  # the first batch
         state = _regrouped(state, members.new_ones(members.shape[1], 1), novel=False)
     count = members.sum(dim=0)
     means = (members / count.clamp(min=_SMALLEST)).T @ rows

@@ -82,7 +82,7 @@ def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
     owner = storage.key_values.get("service")
     if owner is None and (settings.folder / SETTINGS_FILE).is_file():  # a start was successful
         raise StateError(
-            f"There is a service in {settings.folder}, but the database knows nothing of it. It "
+            f"There is a service in {settings.folder}, but the database does not know it. It "
             "was lost, or this is another one. Restore the right database, or use another folder."
         )
     name = _name(open_blobs(settings, storage, ""))

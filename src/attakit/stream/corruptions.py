@@ -68,7 +68,7 @@ def corrupt_image(
     corruption
         One of `CORRUPTIONS` or `EXTRA_CORRUPTIONS`.
     severity
-        From 1 to 5.
+        Strength from 1 to 5.
     seed
         Seed of the noise, from 0 to 2**32 - 1.
     parameters

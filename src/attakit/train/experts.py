@@ -1,4 +1,4 @@
-"""Several answers to each sample, weighed by how well they foretold the labels that came later."""
+"""Several answers to each sample, weighed by how well they predicted the labels that came later."""
 
 from __future__ import annotations
 

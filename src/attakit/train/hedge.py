@@ -14,7 +14,7 @@ USUAL_HEDGE = 0.3
 # What experience says before there are labels: shares of the network, and how likely they are.
 _SHARES = (0.0, 0.15, USUAL_HEDGE, 0.45, 0.6, 0.75)
 _PRIOR = (1.0, 2.0, 4.0, 2.0, 1.0, 0.5)
-# Anchors are no fair sample, since people are asked about unsure samples: they count half.
+# Anchors are not a fair sample, since people are asked about unsure samples: they count half.
 _TRUST = 0.5
 _SMALLEST = 1e-9
 

@@ -60,7 +60,7 @@ def test_a_service_without_versions_does_not_start_on_an_empty_database_either(m
     save_settings(service.settings)
     lose_database(service)
 
-    with pytest.raises(StateError, match="the database knows nothing of it"):
+    with pytest.raises(StateError, match="the database does not know it"):
         check_compatible(service.settings, service.storage)
 
 

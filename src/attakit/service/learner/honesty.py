@@ -36,7 +36,7 @@ class Opinion:
     label: int | None  # None: people say that no class fits
     guess: int
     entropy: float
-    audited: bool = True  # False if the method chose the sample, so it is no fair sample
+    audited: bool = True  # False if the method chose the sample, so it is not a fair sample
 
 
 @dataclass(frozen=True, slots=True)
