@@ -1,7 +1,7 @@
 """Harm a running service in every way we know, with people answering, and check what is left.
 
     python benchmarks/chaos.py                      # SQLite and PostgreSQL, some minutes
-    python benchmarks/chaos.py --kills 100          # the long form: 100 SIGKILLs on each
+    python benchmarks/chaos.py --kills 200          # the long form: 200 SIGKILLs on each
 
 Nothing that was accepted may be lost, the budget must be exact, predictions must continue, and
 every fault must be reported. It exits with code 1 if one of these does not hold.
@@ -58,7 +58,9 @@ def kill_often(service: ChaosService, kills: int, draw: random.Random) -> None:
 
     A server may be killed before its learner has begun. To kill a learner, we wait for one.
     """
-    for _ in range(kills):
+    for number in range(kills):
+        if number and number % 20 == 0:
+            print(f"     {number} of {kills} SIGKILLs", flush=True)
         is_learner = draw.random() < 0.5
         if is_learner:
             wait_for(lambda: service.learner_pid() is not None)

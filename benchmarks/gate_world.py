@@ -6,7 +6,7 @@ All of it is arithmetic on clouds of points, so that hundreds of runs take a min
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,9 +101,11 @@ class Learner:
 Say = Callable[[Classes, Points], Classes]  # from the truth and the source model's entropies
 
 
-def make_people(kind: str, classes: int, random: np.random.Generator) -> Say:
+def make_people(kind: str, world: World, random: np.random.Generator) -> Say:
     """How people answer: see `PEOPLE`."""
+    classes = world.classes
     code = _derangement(classes, random)
+    unsure = _median_entropy(world)
 
     def wrong(truth: Classes, share: float) -> Classes:
         other = (truth + random.integers(1, classes, size=len(truth))) % classes
@@ -113,7 +115,7 @@ def make_people(kind: str, classes: int, random: np.random.Generator) -> Say:
         return np.where(random.integers(3, size=len(truth)) == 0, code[truth], truth)
 
     def sly(truth: Classes, entropies: Points) -> Classes:
-        return np.where(entropies > np.median(entropies), code[truth], truth)
+        return np.where(entropies > unsure, code[truth], truth)
 
     ways: dict[str, Say] = {
         "honest": lambda truth, _: truth,
@@ -136,6 +138,12 @@ PEOPLE = (
     "one of three with a wrong code",
     "wrong code where the source is unsure",
 )
+
+
+def _median_entropy(world: World) -> float:
+    """Above it, the source model is unsure."""
+    points, _ = replace(world, random=np.random.default_rng(0)).draw(_TRIED)
+    return float(np.median(predict(world.source, points)[1]))
 
 
 def _derangement(classes: int, random: np.random.Generator) -> Classes:

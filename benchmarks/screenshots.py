@@ -2,8 +2,9 @@
 
     python benchmarks/screenshots.py docs/figures
 
-Starts the demo service in a temporary folder, waits until it has promoted a model, and takes a
-picture of the labelling page and of the dashboard. Needs Chromium, as the browser tests do.
+Starts the demo service in a temporary folder and waits until the served model is ten points better
+than the source model, on at least 100 audited samples. Then it takes a picture of the labelling
+page and of the dashboard. Needs Chromium, as the browser tests do, and some minutes.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Page, sync_playwright
 
 from attakit.client import Client
+from attakit.client.dashboard_bodies import AccuracyBody
 
 WIDTH = 1100
+GAIN, AUDITED = 0.1, 100
 HEIGHTS = {"labelling": 760, "dashboard": 1330}  # the dashboard down to its charts
 
 
@@ -40,12 +43,18 @@ def demo(folder: Path) -> Iterator[str]:
         service.wait()
 
 
-def wait_for_a_promotion(address: str, seconds: float) -> None:
-    """Wait until an adapted model answers, or give up."""
+def wait_for_a_gain(address: str, seconds: float) -> None:
+    """Wait until learning has brought something, or give up."""
     end = time.monotonic() + seconds
     with Client(address) as client:
-        while time.monotonic() < end and not client.status().version:
-            time.sleep(1.0)
+        while time.monotonic() < end and not has_gained(client.status().accuracy):
+            time.sleep(5.0)
+
+
+def has_gained(accuracy: AccuracyBody | None) -> bool:
+    if accuracy is None or accuracy.source is None or accuracy.count < AUDITED:
+        return False
+    return accuracy.value - accuracy.source.value >= GAIN
 
 
 def take(page: Page, address: str, path: Path) -> None:
@@ -63,11 +72,11 @@ def take(page: Page, address: str, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder for the pictures")
-    parser.add_argument("--seconds", type=float, default=240, help="longest wait for a promotion")
+    parser.add_argument("--seconds", type=float, default=1800, help="longest wait for a gain")
     options = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with TemporaryDirectory() as folder, demo(Path(folder)) as address:
-        wait_for_a_promotion(address, options.seconds)
+        wait_for_a_gain(address, options.seconds)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = browser.new_page()

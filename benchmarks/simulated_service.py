@@ -60,7 +60,7 @@ class World:
     held_out
         Share of each domain that is never sent.
     turn_seconds
-                Seconds that the learner works on a turn.
+        Seconds that the learner works on a turn.
     people
         How many answer.
     thinking
@@ -146,7 +146,7 @@ class SimulatedService:
     Parameters
     ----------
     settings
-                The service's settings.
+        The service's settings.
     clock
         Returns the simulated time.
     """

@@ -27,7 +27,6 @@ TABLES = {
     "labels": {
         "budget": 200,
         "audit_share": 0.35,
-        "early_audit_share": 0.0,
         "lease_seconds": 60.0,
         "expiry_seconds": 180.0,
     },

@@ -122,7 +122,7 @@ class LeaseBody(ResponseBody):
     content: ContentBody | None = Field(None, description="What to show instead of it, or with it")
     guesses: list[GuessBody] = Field(description="Likeliest first")
     until: float
-    open: int = Field(description="Number of open questions")
+    open: int = Field(description="Number of questions that need an answer, this one included")
     answered_by_you: int = Field(description="Number of all your answers")
     budget_left: Labels | None = Field(description="Labels left in the budget; null: no limit")
     proposed: int | None = Field(
@@ -159,7 +159,7 @@ class OwnAnswerBody(ResponseBody):
     question: int
     sample: str
     image: str | None
-    text: str | None = Field(None, description="Beginning of the sample's text, or its id")
+    text: str | None = Field(None, description="Beginning of its text or numbers, or its id")
     proposed: int | None
     kind: AnswerKind
     label: int | None
@@ -180,7 +180,7 @@ class QuestionBody(ResponseBody):
     sample: str
     image: str | None = Field(None, description="Address of the picture; null if there is none")
     id: str | None = Field(None, description="The id that the sender of the sample uses")
-    text: str | None = Field(None, description="Beginning of the sample's text")
+    text: str | None = Field(None, description="Beginning of the sample's text or numbers")
     at: float
     version: int
     score: float

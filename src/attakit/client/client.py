@@ -247,6 +247,7 @@ class Client:
         raise AssertionError("unreachable")
 
 
+_SHOWN = 60  # characters of a path in a message
 _ONE = (str, Path, bytes, Image.Image, np.ndarray)
 
 
@@ -264,11 +265,21 @@ def _is_numbers(value: object) -> bool:
     return isinstance(value, list) or (isinstance(value, np.ndarray) and value.dtype != np.uint8)
 
 
+def _read_file(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ServiceError(
+            f"Client: the file {str(path)[:_SHOWN]!r} cannot be read: {error.strerror}. Give the "
+            "path of an image; texts for a model go to predict_texts()."
+        ) from error
+
+
 def _as_file(picture: Picture) -> bytes:
     if isinstance(picture, bytes):
         return picture
     if isinstance(picture, (str, Path)):
-        return Path(picture).read_bytes()
+        return _read_file(picture)
     if not isinstance(picture, (Image.Image, np.ndarray)):
         raise ServiceError(
             f"Client: an input is a {type(picture).__name__}. Give a path, the bytes of a file, an "

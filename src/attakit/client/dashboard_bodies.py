@@ -119,12 +119,17 @@ class TrafficSeries(ResponseBody):
     points: list[TrafficPoint]
 
 
-class ClassAccuracy(ResponseBody):
-    """Audit results of a class."""
+class AuditedClass(ResponseBody):
+    """A class and its audit samples."""
 
     class_name: str = Field(validation_alias=CLASS, serialization_alias="class")
     label: int
     count: int = Field(description="Audit samples of this class")
+
+
+class ClassAccuracy(AuditedClass):
+    """Audit results of a class."""
+
     right: int = Field(description="Of these, predicted correctly when served")
     source_right: int = Field(description="Of these, predicted correctly by the source model")
 
@@ -145,12 +150,9 @@ class AuditBody(ResponseBody):
     source_known: bool = Field(description="True if `source_right` is known for all samples")
 
 
-class ClassComparison(ResponseBody):
+class ClassComparison(AuditedClass):
     """How often two versions are right about a class."""
 
-    class_name: str = Field(validation_alias=CLASS, serialization_alias="class")
-    label: int
-    count: int = Field(description="Audit samples of this class")
     one: int = Field(description="Of these, predicted correctly by the first version")
     other: int = Field(description="Of these, predicted correctly by the second version")
 

@@ -69,8 +69,9 @@ def find_settings(place: Path) -> ServiceSettings:
 def with_saved_method(settings: ServiceSettings) -> ServiceSettings:
     """Continue with the method that the service in the folder has, and with its old defaults.
 
-    The default method has changed once, and so have SimATTA's defaults. A folder cannot change its
-    method. Given settings override saved ones and defaults.
+    The default method has changed once, and so have SimATTA's defaults and the share of the first
+    audit questions. A folder cannot change its method. Given settings override saved ones and
+    defaults.
     """
     given = settings.method
     table = given.model_dump(exclude_unset=True)
@@ -78,9 +79,12 @@ def with_saved_method(settings: ServiceSettings) -> ServiceSettings:
         saved = (_read_saved(settings.folder) or {}).get("method", {})
         if "name" not in table and saved.get("name", given.name) != given.name:
             table = {**saved, **table}
+    labels = settings.labels
     if _first_or_present(settings.folder) == _FIRST:
         table = _with_first_defaults({"name": given.name, **table})
-    return settings.model_copy(update={"method": type(given).model_validate(table)})
+        labels = type(labels)(**{"early_audit_share": 0.0, **labels.model_dump(exclude_unset=True)})
+    method = type(given).model_validate(table)
+    return settings.model_copy(update={"method": method, "labels": labels})
 
 
 def _first_or_present(folder: Path) -> int:

@@ -159,6 +159,17 @@ def test_people_who_are_wrong_on_known_examples_are_not_believed_whatever_the_so
     assert gate.reason.endswith("`gate.trust = 0` waives this check.")
 
 
+def test_where_there_are_known_examples_agreement_with_the_source_model_is_no_proof():
+    half = {"source": HALF_RIGHT, "known": [True, False] * 5}
+    some_left = judge(TABLE, evidence(LABELS, known_left=10, **half))
+    none_left = judge(TABLE, evidence(LABELS, **half))
+
+    assert judge(TABLE, evidence(LABELS, source=HALF_RIGHT)).passed
+    assert not some_left.passed
+    assert "people are right on 5 of 10 known examples" in some_left.reason
+    assert none_left.reason.endswith("add more of them to the folder `gate.known`.")
+
+
 def test_known_examples_shorten_what_is_missing():
     said = [Opinion(0, guess, 0.5) for guess in (0, 1, 2)] * 3
     seen = {"source": HALF_RIGHT, "said": said, "check_share": 0.25}

@@ -38,9 +38,8 @@ def folder(tmp_path, database, request):
 
 @pytest.fixture
 def service(folder, database):
-    """The first service, started with the settings it had, and no larger audit at first."""
+    """The first service, started with the settings it had."""
     tables = {**FIRST["settings"], "folder": folder, "database": database}
-    tables["labels"] = {**tables["labels"], "early_audit_share": 0.0}
     begun = with_saved_method(ServiceSettings.model_validate(tables))
     made = Miniature(
         folder, url=database, **begun.model_dump(exclude={"folder", "database", "model"})

@@ -106,7 +106,7 @@ def test_questions_that_check_people_are_not_compared_with_the_source_model(stor
 
     assert [one.question for one in storage.checks.all()] == [number]
     assert storage.questions.compared(10) == ()
-    assert storage.checks.asked_by_purpose(0.0).keys() == {"check"}
+    assert storage.checks.asked_by_purpose().keys() == {"check"}
 
 
 def test_known_examples_are_neither_learned_from_nor_counted_nor_removed(storage):

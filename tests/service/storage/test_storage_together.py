@@ -69,7 +69,7 @@ def start(tmp_path, database):
 
 
 def test_no_question_is_held_by_two_lost_or_answered_twice(storage, start):
-    numbers = ask(storage, *[str(number) for number in range(80)], at=time.time())
+    numbers = ask(storage, *[str(number) for number in range(200)], at=time.time())
 
     people = start("all", PEOPLE)
     for person in people:
@@ -98,22 +98,21 @@ def test_what_was_accepted_survives_being_killed(storage, database, start):
     ask(storage, *[str(number) for number in range(20)])
     result = Random(0)
     printed = set()
-    people = start("for-ever", PEOPLE)
-    for person in people:
-        person.wait_for_words()
-        time.sleep(result.uniform(0, 0.15))
-        person.kill()
-        lines = person.lines()
-        assert {outcome for outcome, _, _ in lines} == {"accepted"}
-        printed |= {(int(number), key) for _, number, key in lines}
+    for attempt in range(3):
+        people = start("for-ever", [f"{name}{attempt}" for name in PEOPLE])
+        for person in people:
+            person.wait_for_words()
+            time.sleep(result.uniform(0, 0.15))
+            person.kill()
+            lines = person.lines()
+            assert {outcome for outcome, _, _ in lines} == {"accepted"}
+            printed |= {(int(number), key) for _, number, key in lines}
 
     kept = run(database, "SELECT question, key FROM answers")
     told = run(database, "SELECT number FROM events WHERE kind = 'answer'")
-    assert len(printed) > len(PEOPLE)
+    assert len(printed) > 12
     assert printed <= {tuple(row) for row in kept}
-    assert len(kept) <= len(printed) + len(
-        PEOPLE
-    )  # each may have been killed between commit and print
+    assert len(kept) <= len(printed) + 12  # each may have been killed between commit and print
     assert len(told) == len(kept)
     (number,) = ask(storage, "one more")
     assert storage.questions.answer(number, "Eve", "label", 3, "still works") == "accepted"

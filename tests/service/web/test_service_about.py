@@ -55,6 +55,21 @@ def test_whoever_labels_sees_the_numbers_and_what_is_said_about_them(start, arra
     assert live.client.get(f"/v1/samples/{sample}/content").json() == lease["content"]
 
 
+def test_lists_of_questions_show_the_first_numbers_of_an_array_without_a_text(start, array_model):
+    table = {"kind": "array", "shape": (4,), "columns": ("heat", "load", "tilt", "age")}
+    live = start(input=table, model=array_model)
+    sent = live.client.post("/v1/predict", json={"arrays": [[1, 2.5, -3, 1234567.0]]}).json()
+    live.state.writer.flush()
+    ask(live, sent["predictions"][0]["sample"])
+    question = live.client.post("/v1/questions/lease").json()["question"]
+    live.client.post(f"/v1/questions/{question}/answer", json={"key": "k", "label": 0})
+
+    (shown,) = live.client.get("/v1/questions").json()["questions"]
+    (own,) = live.client.get("/v1/questions/mine").json()["answers"]
+
+    assert shown["text"] == own["text"] == "heat 1, load 2.5, tilt -3, age 1.23e+06"
+
+
 def test_images_take_it_in_a_form(live, image_file):
     files = [("files", ("a.png", image_file("PNG"), "image/png"))] * 2
     about = json.dumps([{"id": "one"}, None])

@@ -224,3 +224,11 @@ def test_what_a_newer_service_says_besides_is_left_out():
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, json=body))
     with Client("http://x", transport=transport) as client:
         assert client.classes() == ("cat",)
+
+
+def test_a_path_that_cannot_be_read_is_told_in_a_sentence():
+    with (
+        Client("http://127.0.0.1:9", pauses=()) as client,
+        pytest.raises(ServiceError, match=r"'The pump rattles' cannot be read: .* predict_texts"),
+    ):
+        client.predict(["The pump rattles"])

@@ -70,7 +70,7 @@ def test_pages_hold_no_script_or_style_and_name_no_other_host(path):
 
 def test_every_file_a_page_or_module_names_is_there():
     pages = Pages()
-    shown = [pages.render(n, ADA, here="/") for n in ("dashboard.html", "label.html")]
+    shown = [pages.render(n, ADA, here="/", example="") for n in ("dashboard.html", "label.html")]
     named = set(re.findall(rf"/static/{pages.mark}/([\w.]+)", "".join(shown)))
     imported = {
         name
@@ -162,3 +162,13 @@ def test_a_page_of_an_error_shows_nothing_that_somebody_sent(live):
     assert page.status_code == 403
     assert "under a local name such as localhost" in page.text
     assert "evil" not in page.text
+
+
+def test_a_service_without_data_shows_how_to_send_an_input_of_its_kind():
+    app = FastAPI()
+    visitor = Caller("local", "admin", "local")
+    app.include_router(pages_router(lambda _: visitor, app.openapi, example="--json '{\"a\": 1}'"))
+
+    text = TestClient(app).get("/").text
+
+    assert "--json &#39;{&#34;a&#34;: 1}&#39;" in text

@@ -25,6 +25,15 @@ def test_a_leased_question_shows_the_guesses_and_the_picture(live):
     assert image.headers["cache-control"] == "no-store"
 
 
+def test_a_question_that_was_just_answered_is_not_counted_as_one_to_answer(live):
+    first, second = live.ask(2)
+    live.client.post(f"/v1/questions/{first}/answer", json={"key": "k1", "label": 2})
+
+    lease = live.client.post("/v1/questions/lease").json()
+
+    assert (lease["question"], lease["open"]) == (second, 1)
+
+
 def test_without_questions_there_is_nothing_to_lease(live):
     response = live.client.post("/v1/questions/lease")
 

@@ -18,6 +18,7 @@ from attakit.settings.service import ServiceLabelsTable
 HOUR = 3600.0
 ONE = Fraction(1)
 _ROUNDING = 1e-9
+EARLY_AUDIT = 20  # audit questions that may have a greater share: enough to prove a large gain
 _ALONE = 1  # audit questions per turn if the method itself never asks
 
 Amount = Fraction | float  # a fraction, or infinite
@@ -76,15 +77,30 @@ def question_limit(table: ServiceLabelsTable) -> int | None:
     return None if table.budget == "unlimited" else table.budget // table.cost
 
 
-def audit_share(table: ServiceLabelsTable, *, promoted: bool) -> float:
-    """Return the audit's share of the questions. Until the first promotion it may be greater.
+def audit_share(table: ServiceLabelsTable, audited: int) -> float:
+    """Return the audit's share of the next questions, after a number of audit questions.
 
-    >>> [audit_share(ServiceLabelsTable(), promoted=is_promoted) for is_promoted in (False, True)]
+    The first ones may have a greater share, to see a large gain soon.
+
+    >>> [audit_share(ServiceLabelsTable(), audited) for audited in (0, EARLY_AUDIT)]
     [0.5, 0.3]
     """
-    if promoted or table.audit_share == 0:
+    if audited >= EARLY_AUDIT or table.audit_share == 0:
         return table.audit_share
     return max(table.audit_share, table.early_audit_share)
+
+
+def asked_at_share(table: ServiceLabelsTable, asked: PurposeCounts) -> PurposeCounts:
+    """Return what was asked since the audit has its present share.
+
+    >>> asked_at_share(ServiceLabelsTable(), PurposeCounts(learn=30, audit=EARLY_AUDIT + 2))
+    PurposeCounts(learn=10.0, audit=2)
+    """
+    early = audit_share(table, 0)
+    if audit_share(table, asked.audit) == early:
+        return asked
+    before = EARLY_AUDIT * (1 - early) / early
+    return PurposeCounts(max(0.0, asked.learn - before), asked.audit - EARLY_AUDIT)
 
 
 def label_rate(table: ServiceLabelsTable, price: Fraction = ONE) -> LabelRate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from attakit.service.learner.checks import Check, Evidence
 from attakit.service.learner.honesty import (
@@ -20,14 +21,16 @@ from attakit.settings.service import GateTable
 
 _DOUBT = math.log(3)  # rejecting needs less evidence than trusting
 _WAIVER = "gate.trust = 0"
+_UNCERTAIN = "it is not certain yet that people answer honestly"
+_ASKED = "All known examples were asked about: add more of them to the folder `gate.known`."
 _HINT = "Known examples (`gate.known`) settle this sooner."
 
 
 def believe(table: GateTable, seen: Evidence) -> Check:
     """Check that people agree with something that does not depend on them.
 
-    Known examples come first, because they prove most. Then the source model may contradict people
-    or agree with them, and at last people may agree with each other.
+    If there are known examples, they alone decide, because they prove most. Otherwise the source
+    model may contradict people or agree with them, or people may agree with each other.
     """
     found = source_agreement(seen.said, seen.classes, table.trust, table.audit_window)
     numbers = {"trust": found.sure_share, "trust_answers": found.count, "trust_log_e": found.log_e}
@@ -36,36 +39,35 @@ def believe(table: GateTable, seen: Evidence) -> Check:
     if table.trust == 0:
         return Check(True, f"people are believed without proof (`{_WAIVER}`)", numbers)
     known = known_answers(seen.known)
-    check = _by_known(table, known) or _by_source(table, seen, found, known)
-    return Check(
-        check.passed,
-        check.text,
-        {**numbers, **check.numbers, "known_answers": known.count, "believed": check.passed},
-        check.missing,
-        _WAIVER,
-        "" if check.passed or seen.known or seen.known_left else _HINT,
-    )
+    if seen.known or seen.known_left:
+        check = _by_known(table, seen, known)
+    else:
+        check = _by_source(table, seen, found)
+    proven = {"known_answers": known.count, "believed": check.passed}
+    return replace(check, numbers={**numbers, **check.numbers, **proven}, waiver=_WAIVER)
 
 
-def _by_known(table: GateTable, known: KnownAnswers) -> Check | None:
-    """Decide by known examples, if there are enough answers about them."""
+def _by_known(table: GateTable, seen: Evidence, known: KnownAnswers) -> Check:
     needed = log_threshold(table.confidence)
     text = f"people are right on {known.right} of {known.count} known examples"
+    if known.log_e >= needed:
+        return Check(True, text)
     if known.log_e_below >= needed:
         return Check(False, f"{text}, so they do not know the classes or use other names")
-    return Check(True, text) if known.log_e >= needed else None
+    missing = known.missing(table.confidence, seen.known_left, seen.check_share)
+    hint = "" if seen.known_left else _ASKED
+    return Check(False, f"{_UNCERTAIN}: {text}", missing=missing, hint=hint)
 
 
-def _by_source(table: GateTable, seen: Evidence, found: Agreement, known: KnownAnswers) -> Check:
+def _by_source(table: GateTable, seen: Evidence, found: Agreement) -> Check:
     needed = log_threshold(table.confidence)
     agreed = (
         f"people agree with the source model on {percent(found.share)} of {found.count} answers, "
         f"chance would give {percent(1 / seen.classes)}"
     )
-    missing = known.missing(table.confidence, seen.known_left, seen.check_share)
     doubt = _doubt(found, agreed, needed)
     if doubt:
-        return Check(False, doubt, missing=missing)
+        return Check(False, doubt, hint=_HINT)
     names = own_names(seen.said, seen.classes) if seen.classes <= FEW_CLASSES else None
     numbers: Mapping[str, float] = {} if names is None else {"names_log_e": names.log_e}
     proven = names is None or names.log_e >= needed
@@ -73,7 +75,7 @@ def _by_source(table: GateTable, seen: Evidence, found: Agreement, known: KnownA
         return Check(True, agreed, numbers)
     if people_agree(seen.pairs, seen.classes) >= needed:
         return Check(True, f"people agree with each other on {len(seen.pairs)} samples", numbers)
-    text = f"it is not certain yet that people answer honestly: {agreed}"
+    text = f"{_UNCERTAIN}: {agreed}"
     more = found.missing(table.confidence)
     if names is not None and found.log_e >= needed:
         text = (
@@ -82,10 +84,7 @@ def _by_source(table: GateTable, seen: Evidence, found: Agreement, known: KnownA
         )
         audited = names.missing(table.confidence)
         more = None if audited is None else seen.of_all(audited)
-    if known.count:
-        text += f"; they are right on {known.right} of {known.count} known examples"
-    estimates = [one for one in (missing, more) if one is not None]
-    return Check(False, text, numbers, min(estimates, default=None))
+    return Check(False, text, numbers, more, hint=_HINT)
 
 
 def _doubt(found: Agreement, agreed: str, needed: float) -> str:

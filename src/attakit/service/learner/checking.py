@@ -49,7 +49,7 @@ class CheckPlanner:
 
     def _due(self) -> int:
         """Return how many are due: one at first, then the share of all questions."""
-        asked = self._storage.checks.asked_by_purpose(0.0)
+        asked = self._storage.checks.asked_by_purpose()
         counts = {purpose: one.classes + one.yes_no for purpose, one in asked.items()}
         checks = counts.pop("check", 0)
         return 1 + math.floor(sum(counts.values()) * self._share / (1 - self._share)) - checks

@@ -106,9 +106,7 @@ class Gatekeeper:
                 since=since,
                 known=right_on_known(self._storage),
                 known_left=known_left(self._storage),
-                audit_share=audit_share(
-                    self._labels, promoted=self._versions.first_promoted() is not None
-                ),
+                audit_share=audit_share(self._labels, len(samples)),
                 check_share=self._labels.check_share,
             ),
         )

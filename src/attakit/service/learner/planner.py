@@ -13,13 +13,14 @@ from attakit.service.learner.allowance import (
     HOUR,
     Amount,
     PurposeCounts,
+    asked_at_share,
     audit_share,
     hourly_limit,
     share_out,
 )
 from attakit.service.learner.checking import CheckPlanner
 from attakit.service.learner.memory import Memory
-from attakit.service.storage.rows import AskedCounts, Question, Turn
+from attakit.service.storage.rows import Question, Turn
 from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
 
@@ -112,12 +113,12 @@ class Planner:
         if samples:
             available = self._available()
             checks = self._checks.draw(available, generator(self._settings.seed, "checks", number))
-            share, asked = self._audit_share()
+            table, asked = self._settings.labels, self._memory.asked
             allowed = share_out(
-                share,
+                audit_share(table, asked.audit),
                 available - len(checks),
                 len(samples),
-                asked,
+                asked_at_share(table, asked),
                 random,
                 method_asks=isinstance(self._memory.method, Asks),
                 price=self._memory.price,
@@ -135,19 +136,6 @@ class Planner:
             checks=checks,
             at=self._clock(),
         )
-
-    def _audit_share(self) -> tuple[float, PurposeCounts]:
-        """Return the audit's share, and what was asked since it has that share."""
-        table = self._settings.labels
-        promoted = self._storage.versions.first_promoted()
-        early, later = (audit_share(table, promoted=is_promoted) for is_promoted in (False, True))
-        if promoted is None or early == later:
-            return early, self._memory.asked
-        asked = self._storage.checks.asked_by_purpose(promoted)
-        learn, audit = (asked.get(one, AskedCounts()) for one in ("learn", "audit"))
-        price = float(exact(table.yes_no_price))
-        counts = PurposeCounts(learn.classes + price * learn.yes_no, audit.classes)
-        return later, counts
 
     def _available(self) -> Amount:
         """Return how many questions may be asked; yes/no ones count as their price."""

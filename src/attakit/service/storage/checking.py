@@ -43,10 +43,10 @@ class CheckStore:
         with self._database.read() as connection:
             return tuple((row.before, row.label) for row in connection.execute(query))
 
-    def asked_by_purpose(self, since: float) -> dict[str, AskedCounts]:
-        """Count the questions asked since a time, in any state."""
+    def asked_by_purpose(self) -> dict[str, AskedCounts]:
+        """Count the questions asked so far, in any state."""
         query = select(questions.c.purpose, func.count(), func.count(questions.c.proposed))
-        query = query.where(questions.c.at >= since).group_by(questions.c.purpose)
+        query = query.group_by(questions.c.purpose)
         with self._database.read() as connection:
             rows: Sequence[Any] = connection.execute(query).all()
         return {row[0]: AskedCounts(classes=row[1] - row[2], yes_no=row[2]) for row in rows}

@@ -39,6 +39,8 @@ from attakit.service.storage.rows import (
 from attakit.service.storage.settling import is_due, settle_due
 from attakit.service.storage.tables import answers, questions
 
+_NEEDS_ANSWERS = and_(questions.c.state == "open", questions.c.decided.is_(None))
+
 
 class QuestionStore:
     """Questions from the time they are asked until their outcome is used."""
@@ -196,8 +198,12 @@ class QuestionStore:
 
     def unanswered(self) -> tuple[Question, ...]:
         """Return open questions that need more answers, oldest first."""
-        wanted = and_(questions.c.state == "open", questions.c.decided.is_(None))
-        return self._find(select(questions).where(wanted).order_by(questions.c.question))
+        wanted = select(questions).where(_NEEDS_ANSWERS)
+        return self._find(wanted.order_by(questions.c.question))
+
+    def count_unanswered(self) -> int:
+        """Count the open questions that need more answers."""
+        return int(self._database.scalar(select(func.count()).where(_NEEDS_ANSWERS)))
 
     def answers(self, question: int) -> tuple[GivenAnswer, ...]:
         """Return all answers to a question in order of arrival."""

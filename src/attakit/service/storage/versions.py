@@ -135,12 +135,6 @@ class VersionStore:
         """The newest promotions, newest first."""
         return self._database.find(Promotion, _promotions().limit(limit))
 
-    def first_promoted(self) -> float | None:
-        """Return when a version other than the source model was first promoted."""
-        query = select(func.min(promotions.c.at)).where(promotions.c.version != _SOURCE)
-        found = self._database.scalar(query)
-        return None if found is None else float(found)
-
     def _find(self, query: Select[Any]) -> tuple[Version, ...]:
         with self._database.read() as connection:
             return tuple(_read_version(row) for row in connection.execute(query))

@@ -44,7 +44,7 @@ from attakit.service.web.security import Guard
 from attakit.service.web.state import AppState
 from attakit.service.web.storage_watch import StorageWatch
 from attakit.service.web.traffic_log import TrafficLog
-from attakit.service.web.uploads import describe_upload
+from attakit.service.web.uploads import describe_upload, example_input
 from attakit.service.web.writer import SampleWriter
 from attakit.service.webhook import Webhook
 from attakit.service.worker import Worker
@@ -101,7 +101,8 @@ def create_app(
         app.include_router(module.router)
     _describe(app, settings)
     app.include_router(login_router(pages))
-    app.include_router(pages_router(visitor_of, app.openapi, pages))
+    example = example_input(settings.input)
+    app.include_router(pages_router(visitor_of, app.openapi, pages, example=example))
     server = settings.server
     app.add_middleware(
         Limits,

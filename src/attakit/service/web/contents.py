@@ -15,6 +15,8 @@ from attakit.service.web.state import AppState, Service
 router = APIRouter(tags=["samples"])
 
 _DIGITS = 6  # enough for people
+_SHOWN_TEXT = 200  # characters
+_SHOWN_NUMBERS = 6
 
 
 @router.get("/v1/samples/{sample}/content", responses=documented(404), summary="A sample's content")
@@ -35,6 +37,21 @@ def content_of(service: AppState, served: ServedSample) -> ContentBody:
         columns=list(table.columns),
         values=_numbers(service, served),
     )
+
+
+def words_of(service: AppState, sample: str) -> str | None:
+    """Return the beginning of a sample's text, or of its numbers if it has none."""
+    about = service.storage.samples.about(sample)
+    if about is not None and about.text:
+        return about.text[:_SHOWN_TEXT]
+    served = service.storage.samples.get(sample) if service.settings.input.kind == "array" else None
+    rows = None if served is None else _numbers(service, served)
+    if not rows:
+        return None
+    names = service.settings.input.columns or [""] * _SHOWN_NUMBERS
+    shown = list(zip(names, rows[0], strict=False))[:_SHOWN_NUMBERS]
+    text = ", ".join(f"{name} {value:.3g}".strip() for name, value in shown)
+    return text if len(rows) == 1 and len(shown) == len(rows[0]) else f"{text}, …"
 
 
 def _numbers(service: AppState, served: ServedSample) -> list[list[float]] | None:

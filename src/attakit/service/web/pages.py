@@ -69,11 +69,13 @@ def pages_router(
     visitor_of: Callable[[Request], Caller | None],
     description: Callable[[], Mapping[str, Any]],
     pages: Pages | None = None,
+    *,
+    example: str = "",
 ) -> APIRouter:
     """Return the router of the pages.
 
     `visitor_of` returns the visitor of a request, or None without a log-in. `description` returns
-    the OpenAPI description for /docs.
+    the OpenAPI description for /docs. `example` is what curl needs to send an input.
     """
     shown = pages or Pages()
     router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -86,7 +88,7 @@ def pages_router(
         if visitor.role == "predict":
             wrong = "This token is for predictions only. Use one for labelling."
             return login_page(shown, wrong=wrong, status=403)
-        return html(shown.render(template, visitor, here=request.url.path))
+        return html(shown.render(template, visitor, here=request.url.path, example=example))
 
     @router.api_route("/", methods=_READ)
     def dashboard(request: Request) -> Response:

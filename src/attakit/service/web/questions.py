@@ -20,7 +20,7 @@ from attakit.client.bodies import (
 )
 from attakit.service.storage.asking import MOST_LEASES
 from attakit.service.storage.rows import Lease, OwnAnswer, Question, field_values
-from attakit.service.web.contents import content_of
+from attakit.service.web.contents import content_of, words_of
 from attakit.service.web.errors import documented, refuse
 from attakit.service.web.requests import LeaseRequest, NewAnswer, QuestionNumber, UndoRequest
 from attakit.service.web.security import Labelling
@@ -28,7 +28,6 @@ from attakit.service.web.state import AppState, Service
 
 router = APIRouter(prefix="/v1/questions", tags=["questions"])
 
-_SHOWN_TEXT = 200  # characters
 _NOTHING = (
     f"There is no question now, or you hold {MOST_LEASES} questions already, the maximum per person"
 )
@@ -125,7 +124,7 @@ def _lease(service: AppState, found: Lease) -> LeaseBody:
             "content": _content(service, question.sample),
             "guesses": _guesses(service, question),
             "until": found.until,
-            "open": service.storage.questions.counts().open,
+            "open": service.storage.questions.count_unanswered(),
             "answered_by_you": service.storage.questions.answered_by(found.annotator),
             "budget_left": service.overview.status().labels.left,
         }
@@ -134,12 +133,11 @@ def _lease(service: AppState, found: Lease) -> LeaseBody:
 
 def _own(service: AppState, given: OwnAnswer) -> OwnAnswerBody:
     about = service.storage.samples.about(given.sample)
-    text = None if about is None else about.text or about.caller_id
     return OwnAnswerBody.model_validate(
         {
             **field_values(given),
             "image": _image(service, given.sample),
-            "text": None if text is None else text[:_SHOWN_TEXT],
+            "text": words_of(service, given.sample) or (about and about.caller_id),
             "flagged": bool(given.flagged),
             "final": given.state != "open",
         }
@@ -175,7 +173,7 @@ def _question(service: AppState, question: Question) -> QuestionBody:
             **field_values(question),
             "image": _image(service, question.sample),
             "id": None if about is None else about.caller_id,
-            "text": None if about is None or not about.text else about.text[:_SHOWN_TEXT],
+            "text": words_of(service, question.sample),
             "proposed": None if question.state == "forgotten" else question.proposed,
             "guesses": _guesses(service, question),
             "answers": service.storage.questions.answers(question.question),

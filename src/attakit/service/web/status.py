@@ -14,6 +14,8 @@ from attakit.service.web.state import Service
 
 router = APIRouter(tags=["operation"])
 
+Points = Annotated[int, Query(ge=1, le=2000, description="Maximum number of points in time")]
+
 _NOT_READY: dict[int | str, dict[str, Any]] = {
     503: {"model": Problem, "description": "Not ready yet"}
 }
@@ -29,7 +31,7 @@ def status(service: Service, _caller: Labelling) -> StatusBody:
 def series(
     service: Service,
     _caller: Labelling,
-    points: Annotated[int, Query(ge=1, le=2000, description="Maximum number of turns")] = 200,
+    points: Points = 200,
     seconds: Annotated[
         float | None,
         Query(gt=0, le=1e10, description="Length of the period; by default the newest turns"),
@@ -43,7 +45,7 @@ def series(
 def traffic(
     service: Service,
     _caller: Labelling,
-    points: Annotated[int, Query(ge=1, le=2000, description="Maximum number of points")] = 120,
+    points: Points = 120,
     seconds: Annotated[
         float, Query(gt=0, le=1e10, description="Length of the period; eight days are kept")
     ] = 3600.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,6 +100,22 @@ def describe_upload(table: InputTable, most: int) -> dict[str, Any]:
     arrays = _listed(array, most, f"Numbers of shape {shape}, nested")
     schema = _only("arrays", arrays, describe_about(most))
     return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+def example_input(table: InputTable) -> str:
+    """Return the arguments with which curl sends one input to /v1/predict.
+
+    >>> print(example_input(InputTable(kind="array", shape=(2,))))
+    --json '{"arrays": [[0, 0]]}'
+    """
+    if table.kind == "image":
+        return '-F "files=@image.png"'
+    inputs = {"texts": ["A text"]} if table.kind == "text" else {"arrays": [_zeros(table.shape)]}
+    return f"--json '{json.dumps(inputs)}'"
+
+
+def _zeros(shape: Sequence[int]) -> Any:
+    return 0 if not shape else [_zeros(shape[1:])] * shape[0]
 
 
 def _listed(items: dict[str, Any], most: int, text: str) -> dict[str, Any]:

@@ -40,8 +40,8 @@ function showAlarms(alarms) {
 
 const showWelcome = (status) => {
   find("#welcome").hidden = status.served > 0;
-  const form = '-F "files=@image.png"';
-  write(find("#example"), `curl ${form} ${location.origin}/v1/predict`);
+  const example = find("#example");
+  write(example, `curl ${example.dataset.input} ${location.origin}/v1/predict`);
 };
 
 function showLearning(status) {

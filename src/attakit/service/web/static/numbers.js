@@ -18,7 +18,7 @@ export function showNumbers(status) {
 function showFacts(status) {
   const state = make("span", { class: "state" }, make("i", { class: `dot ${status.learning}` }), LEARNING[status.learning]);
   const facts = [state, make("span", {}, count(Math.max(0, status.turn + 1), "turn"))];
-  if (status.waiting) facts.push(make("span", {}, `${count(status.waiting, "image")} not looked at yet`));
+  if (status.waiting) facts.push(make("span", {}, `${count(status.waiting, "sample")} not looked at yet`));
   find("#facts").replaceChildren(...facts);
 }
 
@@ -47,8 +47,8 @@ function showLatency({ traffic }) {
 }
 
 function showThroughput({ throughput, served }) {
-  find("#throughput").replaceChildren(`${short(throughput)} `, make("small", {}, "images/s"));
-  write(find("#throughput-note"), served ? `${count(served, "image")} answered in total` : "No image has arrived yet.");
+  find("#throughput").replaceChildren(`${short(throughput)} `, make("small", {}, "samples/s"));
+  write(find("#throughput-note"), served ? `${count(served, "sample")} answered in total` : "No sample has arrived yet.");
 }
 
 function showServing({ version, answering, promoted_at: since }) {
@@ -92,6 +92,6 @@ function segment(name, number) {
 function budgetText({ budget, left, asked }) {
   if (!Number.isFinite(budget)) return "There is no limit on the number of labels.";
   if (left === 0) return `All ${whole(budget)} labels are spent.`;
-  if (!asked) return `Up to ${count(budget, "label")} may be asked for. The first questions come when the learner has looked at enough images.`;
+  if (!asked) return `Up to ${count(budget, "label")} may be asked for. The first questions come when the learner has looked at enough samples.`;
   return `${short(left)} of ${count(budget, "label")} left.`;
 }

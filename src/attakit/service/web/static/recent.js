@@ -9,7 +9,7 @@ const PAST = { skip: "skipped", none: "none", no: "no" };
 export function showRecent(questions, classes) {
   const place = find("#recent");
   if (questions.length === 0) {
-    place.replaceChildren(make("p", { class: "empty" }, make("b", {}, "No question yet"), "Images that the model is unsure about, and a few drawn at random, will appear here."));
+    place.replaceChildren(make("p", { class: "empty" }, make("b", {}, "No question yet"), "Samples that the model is unsure about, and a few drawn at random, will appear here."));
     return;
   }
   const before = new Map([...place.querySelectorAll("li")].map((card) => [card.dataset.question, card]));
