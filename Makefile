@@ -51,9 +51,13 @@ check: $(VENV)/.dev docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# A broken link or a name that does not exist fails the build.
+# A broken link or a name that does not exist fails the build. The site contains the theme's scripts
+# and icons, so it gets their licences too (those of the scripts' parts are next to the scripts).
 docs: $(VENV)/.dev
 	$(BIN)/zensical build --strict
+	@mkdir -p site/licences
+	@cp $(VENV)/lib/python3*/site-packages/zensical-*.dist-info/licenses/LICENSE.md site/licences/zensical.md
+	@cp $(VENV)/lib/python3*/site-packages/zensical/templates/.icons/lucide/LICENSE site/licences/lucide.txt
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix-only .

@@ -1,10 +1,11 @@
 """Pictures of the live service's pages for the README and the documentation.
 
     python benchmarks/screenshots.py docs/figures
+    python benchmarks/screenshots.py docs/figures --service demo   # continues this demo
 
-Starts the demo service in a temporary folder and waits until the served model is ten points better
-than the source model, on at least 100 audited samples. Then it takes a picture of the labelling
-page and of the dashboard. Needs Chromium, as the browser tests do, and some minutes.
+Starts the demo service and waits until the served model is 15 points better than the source model,
+on at least 100 audited samples. Then it takes a picture of the labelling page and of the dashboard.
+Needs Chromium, as the browser tests do, and up to an hour for a new service.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from attakit.client import Client
 from attakit.client.dashboard_bodies import AccuracyBody
 
 WIDTH = 1100
-GAIN, AUDITED = 0.1, 100
+GAIN, AUDITED = 0.15, 100
 HEIGHTS = {"labelling": 760, "dashboard": 1330}  # the dashboard down to its charts
 
 
@@ -72,10 +73,11 @@ def take(page: Page, address: str, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder for the pictures")
-    parser.add_argument("--seconds", type=float, default=1800, help="longest wait for a gain")
+    parser.add_argument("--seconds", type=float, default=3600, help="longest wait for a gain")
+    parser.add_argument("--service", type=Path, help="folder of a demo; a new one if not given")
     options = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    with TemporaryDirectory() as folder, demo(Path(folder)) as address:
+    with TemporaryDirectory() as new, demo(options.service or Path(new)) as address:
         wait_for_a_gain(address, options.seconds)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

@@ -127,6 +127,14 @@ def test_a_mistake_ends_in_one_line_and_changes_nothing(begun, serve, work, name
     assert (work / "live" / SETTINGS_FILE).read_text() == begun
 
 
+@pytest.mark.parametrize("setting", ["labelling.examples=gone", "gate.known=gone"])
+def test_a_first_start_that_is_refused_makes_no_folder(work, serve, setting):
+    code, said = serve("service.toml", "--folder", "new", "--set", setting)
+
+    assert (code, "there is no folder gone" in said) == (2, True)
+    assert not (work / "new").exists()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="other systems have no such modes")
 def test_the_log_warns_once_of_a_folder_that_others_may_enter(work, monkeypatch, capsys):
     (work / "live").mkdir()

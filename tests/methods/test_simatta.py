@@ -8,7 +8,10 @@ from torch import nn
 
 from attakit.errors import SettingError
 from attakit.methods import SimATTA
+from attakit.nn import SmallCNN
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.seeding import seeded
+from attakit.nn.steady import steady_statistics
 from attakit.queries import Allowance, Answer, SampleId
 from attakit.records import Batch, Selection, Training
 from attakit.select import HighestEntropy, IncrementalClustering, LabelRate
@@ -325,9 +328,72 @@ def test_the_adapted_model_has_the_blended_statistics_frozen_in_it():
     torch.testing.assert_close(model(inputs), alone)
 
 
+def two_styles(step: int = 0, count: int = 60) -> Batch:
+    """Images of two styles in turn, dark and quiet or bright and noisy."""
+    random = torch.Generator().manual_seed(step)
+    images = torch.randn(count, 1, 28, 28, generator=random)
+    images[1::2] = 8 + 3 * images[1::2]
+    names = tuple(SampleId(f"{step}-{number}") for number in range(count))
+    return Batch(step, names, images)
+
+
+def on_two_styles(**settings) -> SimATTA:
+    with seeded(0, "weights"):
+        network = SmallCNN()
+    method = SimATTA(network, high_entropy_bound=0.0, **settings)
+    for number in range(2):
+        step = method.step(two_styles(number), Allowance(3))
+        method.learn(answers_to(step.queries))
+    return method
+
+
+def groups_of(method: SimATTA) -> list[list[int]]:
+    """The groups of both styles."""
+    method.predict(two_styles(5).inputs)
+    groups = method.model.stream.grouping.members.argmax(dim=1)
+    return [sorted(set(groups[start::2].tolist())) for start in range(2)]
+
+
+def test_styles_of_a_mixed_stream_have_their_own_statistics():
+    assert groups_of(on_two_styles()) in ([[0], [1]], [[1], [0]])
+    assert groups_of(on_two_styles(styles=1)) == [[0], [0]]
+
+
+@pytest.mark.parametrize("settings", [{"trainable": "last:2"}, {"norm": "frozen"}])
+def test_a_network_that_does_not_train_from_the_front_or_blend_has_no_styles(settings):
+    method = on_two_styles(**settings)
+    assert method.styles.state is None
+
+
+def test_the_adapted_model_of_a_mixed_stream_answers_every_style_alone():
+    method, plain = on_two_styles(), on_two_styles(styles=1).adapted_model
+    model = method.adapted_model
+    inputs = two_styles(5).inputs
+
+    with torch.no_grad():
+        together = model(inputs)
+        alone = torch.cat([model(each[None]) for each in inputs])
+        one_style = plain(inputs).log_softmax(dim=1)
+        with steady_statistics(method.model):
+            expected = method.model(inputs).logits.log_softmax(dim=1)
+
+    torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(together, expected, rtol=1e-2, atol=1e-2)
+    assert not torch.allclose(together, one_style, atol=0.05)
+
+
+def test_a_forgotten_sample_leaves_no_style_behind():
+    method = on_two_styles()
+    before = len(method.styles.samples)
+    method.forget([SampleId("1-0"), SampleId("1-1")])
+    assert len(method.styles.samples) == before - 2
+    assert len(method.styles.state.memory) == before - 2
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"styles": 0}, "styles must be at least 1, got 0"),
         ({"low_entropy_capacity": 0}, "low_entropy_capacity must be at least 1, got 0"),
         ({"low_entropy_bound": "high"}, "low_entropy_bound must be a number or 'auto'"),
         ({"norm": "group"}, "norm must be one of frozen, batch, running, blended, got 'group'"),

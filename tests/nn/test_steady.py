@@ -5,6 +5,7 @@ from attakit.nn import Classifier, SmallCNN
 from attakit.nn.norm import batch_norm_layers
 from attakit.nn.steady import steady_statistics
 from attakit.nn.stream_memory import blended_statistics
+from attakit.nn.styles import StyleGroups
 
 
 def blending():
@@ -38,6 +39,19 @@ def test_a_pass_inside_leaves_no_trace():
     for layer, old, mean in zip(layers, before, stored, strict=True):
         assert all(map(torch.equal, blended_statistics(layer), old))
         assert torch.equal(layer.running_mean, mean)
+
+
+def test_with_style_groups_a_stored_sample_is_normalised_by_its_own_group():
+    dark, bright = torch.randn(80, 1, 28, 28), 8 + 3 * torch.randn(80, 1, 28, 28)
+    classifier = Classifier(SmallCNN()).eval()
+    classifier.use_norm("blended", source_share=0.0, groups=StyleGroups())
+    with torch.no_grad():
+        usual = classifier(torch.cat([dark, bright])).logits
+        classifier.keep_statistics()
+        with steady_statistics(classifier):
+            stored = torch.cat([classifier(dark).logits, classifier(bright).logits])
+
+    torch.testing.assert_close(stored, usual, rtol=1e-3, atol=1e-4)
 
 
 def test_models_that_do_not_blend_are_left_alone():

@@ -99,6 +99,26 @@ def test_what_is_not_kept_changes_nothing():
     assert same_state(groups.state_dict(), before)
 
 
+def test_stored_samples_are_found_in_the_known_groups_without_a_search():
+    groups = StyleGroups()
+    rows = shuffled(cloud(120), cloud(120, 9.0, seed=1))
+    found = groups.after(rows)
+    groups.keep(found)
+    before = groups.state_dict()
+
+    stored = groups.recall(cloud(400, 30.0, seed=2))  # `after` would begin a third group
+
+    assert stored.members.shape == (400, 2)
+    assert stored.moved is None
+    assert not stored.novel
+    assert same_state(groups.state_dict(), before)
+    assert torch.equal(groups.recall(rows).members, found.members)
+
+
+def test_before_the_first_search_stored_samples_are_of_one_style():
+    assert StyleGroups().recall(cloud(3)).is_plain
+
+
 def test_saved_and_loaded_it_goes_on_the_same():
     groups, other = StyleGroups(), StyleGroups()
     other.load_state_dict(groups.state_dict())

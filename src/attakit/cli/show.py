@@ -110,19 +110,27 @@ def _against(folders: Sequence[Path], runs: Sequence[RunRecord]) -> str:
 def _suite(folders: Sequence[Path]) -> dict[str, Any]:
     """What is known of the one suite that all folders belong to; nothing where there is none.
 
-    A folder belongs to a suite if it is the suite's own or is in it.
+    A folder belongs to a suite if it is the suite's own, or contains some of its cells.
     """
     files = {_suite_file(folder) for folder in folders}
     file = files.pop()
     if file is None or files:
         return {}
     try:
-        return dict(json.loads(file.read_text(encoding="utf-8")).items())
+        suite = dict(json.loads(file.read_text(encoding="utf-8")).items())
     except (ValueError, AttributeError) as error:
         raise StateError(
             f"{file} is damaged: it is not a JSON object about a suite. Give --layout, or run "
             f"`attakit bench` again, which rewrites it."
         ) from error
+    names = [f"{cell['name']}/" for cell in suite.get("cells", [])]
+    return suite if all(_has_cells(folder, file.parent, names) for folder in folders) else {}
+
+
+def _has_cells(folder: Path, home: Path, names: Sequence[str]) -> bool:
+    """True for a suite's own folder, and for one that contains cells; not for other runs in it."""
+    inside = folder.resolve().relative_to(home)
+    return inside == Path() or any(name.startswith(f"{inside.as_posix()}/") for name in names)
 
 
 def _suite_file(folder: Path) -> Path | None:

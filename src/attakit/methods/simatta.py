@@ -8,19 +8,19 @@ is a hard cap. No sample is asked about twice. A cluster asks about its own memb
 centroid; of equally near ones the earlier sample. An anchor gains weight from new samples only.
 
 The defaults differ from the paper too. `SimATTA.as_in_paper` does not have these differences:
-batch-norm statistics are blended with those of the stream. Training follows the number of new
-labels and keeps the source model's soft answers. Large models train their last stages only. Entropy
-bounds adapt to the model. A sample that people are asked about gets no pseudo-label. The number of
-source-like anchors is limited, so with more labels than that λ₀ falls below the paper's 0.5 (runs
-warn). Labelled ones weigh at most 0.2 while there are few source-like ones. One difference stays:
-training ends on means of five losses, not on single ones (see `Plateau`). Dropout is off and
-statistics are frozen in every pass: the paper removes dropout from its models.
+batch-norm statistics are blended with those of the stream, by style. Training follows the number of
+new labels and keeps the source model's soft answers. Large models train their last stages only.
+Entropy bounds adapt to the model. A sample that people are asked about gets no pseudo-label. The
+number of source-like anchors is limited, so with more labels than that λ₀ falls below the paper's
+0.5 (runs warn). Labelled ones weigh at most 0.2 while there are few source-like ones. One
+difference stays: training ends on means of five losses, not on single ones (see `Plateau`). Dropout
+is off and statistics are frozen in every pass: the paper removes dropout from its models.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -29,10 +29,14 @@ from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_count
 from attakit.methods.asking import AskingMethod
+from attakit.nn.blended import first_convolution
+from attakit.nn.classifier import Classifier
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.frozen_head import FrozenHead
 from attakit.nn.norm import NormPolicy
 from attakit.nn.split import Split, find_split
 from attakit.nn.steady import steady_statistics
+from attakit.nn.styles import StyleGroups
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Selector, Trainer
 from attakit.queries import Allowance, Answer, QuestionKind, SampleId
@@ -82,6 +86,10 @@ class SimATTA(AskingMethod):
         (the source's mixed with those of recent batches, in a proportion that fits the first
         samples). If blended, the source model's are blended too, but without a memory of earlier
         batches. Otherwise it keeps its own.
+    styles
+        Maximum number of styles (domains) that the stream may mix at a time. With blended
+        statistics each has its own in a model that trains from its first convolution on. 1 treats
+        the stream as one style.
     low_entropy_capacity
         Number of source-like anchors to store, as a uniform draw from all seen; or "unlimited".
     include_bound
@@ -103,6 +111,7 @@ class SimATTA(AskingMethod):
 
     stateful: ClassVar[tuple[str, ...]] = (
         "model",
+        "styles",
         "low_entropy_anchors",
         "high_entropy_anchors",
         "waiting",
@@ -124,11 +133,13 @@ class SimATTA(AskingMethod):
         trainer: Trainer | None = None,
         trainable: str = "auto",
         norm: NormPolicy = "blended",
+        styles: int = 4,
         low_entropy_capacity: Capacity = 200,
         include_bound: bool = False,
         trust_asked: bool = False,
         seed: int = 0,
     ) -> None:
+        check_count("SimATTA", "styles", styles, at_least=1)
         selector = selector or IncrementalClustering(seed=seed)
         super().__init__(model, selector=selector, rate=rate, question=question)
         self.bounds = EntropyBounds(low_entropy_bound, high_entropy_bound)
@@ -141,8 +152,10 @@ class SimATTA(AskingMethod):
         self.source_model = copy.deepcopy(self.model)
         if norm == "blended":
             self.source_model.use_norm(norm, source_share="auto")
-        self.model.use_norm(norm, source_share="auto")
         trainable_parameters(self.model, trainable)
+        self.styles = StyleGroups(most=styles)
+        groups = self.styles if _trains_first(self.model) else None
+        self.model.use_norm(norm, source_share="auto", groups=groups)
         self._split: Split | None = None  # found with the first inputs
 
     @classmethod
@@ -175,6 +188,12 @@ class SimATTA(AskingMethod):
         return {"norm": "frozen"}
 
     @property
+    def adapted_model(self) -> nn.Module:
+        """The current network. If the stream mixes styles, one module with their statistics."""
+        frozen = FrozenHead.of(self.model, (), None, None, 1.0)
+        return super().adapted_model if frozen.styles is None else frozen
+
+    @property
     def source_like_anchors(self) -> Anchors:
         return self.low_entropy_anchors
 
@@ -186,7 +205,7 @@ class SimATTA(AskingMethod):
         network = self._network(batch.inputs)
         with torch.no_grad():
             prediction, activations = network.run(batch.inputs)
-        self.model.keep_statistics()
+        self.model.keep_statistics(batch.samples)
         entropy = softmax_entropy(prediction.logits)
         self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
         kept = None if network.is_whole else activations
@@ -212,6 +231,10 @@ class SimATTA(AskingMethod):
         network = self._network(high.rows.inputs)
         model = self.model if network.is_whole else network
         return self.trainer.fit(model, low, high, self.step_count)
+
+    def forget(self, samples: Collection[SampleId]) -> None:
+        super().forget(samples)
+        self.styles.forget(samples)
 
     def _network(self, inputs: Tensor) -> Split:
         """Return the adapting model, split before the first layer that trains."""
@@ -262,6 +285,12 @@ class SimATTA(AskingMethod):
         if self.trust_asked:
             return order
         return [place for place in order if batch.samples[place] not in asked]
+
+
+def _trains_first(model: Classifier) -> bool:
+    """True if the first convolution trains, so that stored samples pass it and show their style."""
+    first = first_convolution(model.model)
+    return first is not None and any(each.requires_grad for each in first.parameters())
 
 
 def _capacity(value: Capacity) -> int | None:

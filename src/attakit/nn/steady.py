@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from torch import nn
 
 from attakit.nn.norm import batch_norm_layers
-from attakit.nn.stream_memory import blended_statistics, blends
+from attakit.nn.stream_memory import blends, styles_of
 
 
 @contextmanager
@@ -16,7 +16,8 @@ def steady_statistics(model: nn.Module) -> Iterator[None]:
     """Let blending layers use their memory inside the block, for any input.
 
     A mini-batch of stored samples mixes earlier domains. Its own statistics are not those that will
-    normalise the next batch of the stream.
+    normalise the next batch of the stream. With style groups, every sample is normalised by the
+    memory of its own groups.
 
     >>> import torch
     >>> from attakit.nn.blended import StreamStatistics
@@ -28,15 +29,11 @@ def steady_statistics(model: nn.Module) -> Iterator[None]:
     ...     layer(torch.tensor([[8.0], [0.0]])).detach().round().flatten().tolist()
     [0.0, -8.0]
     """
-    before = []
-    for layer in batch_norm_layers(model):
-        if blends(layer):
-            stored = layer.running_mean, layer.running_var
-            before.append((layer, layer.__dict__.pop("forward"), stored))
-            layer.running_mean, layer.running_var = blended_statistics(layer)
+    styles = {styles_of(layer) for layer in batch_norm_layers(model) if blends(layer)}
+    for each in styles:
+        each.is_steady = True
     try:
         yield
     finally:
-        for layer, forward, stored in before:
-            layer.__dict__["forward"] = forward
-            layer.running_mean, layer.running_var = stored
+        for each in styles:
+            each.is_steady = False

@@ -35,6 +35,7 @@ class PassStyles:
         self.groups = groups
         self.share = share
         self.grouping: Grouping | None = None
+        self.is_steady = False  # layers use their memory alone, and no groups are searched for
 
     @property
     def most(self) -> int:
@@ -49,7 +50,8 @@ class PassStyles:
     def look(self, layer: nn.Module, inputs: object, outputs: Tensor) -> None:
         del layer, inputs
         if self.groups is not None and len(outputs) and not self.share.is_trying:
-            self.grouping = self.groups.after(sampled_styles(outputs))
+            find = self.groups.recall if self.is_steady else self.groups.after
+            self.grouping = find(sampled_styles(outputs))
 
     def keep(self, samples: Sequence[SampleId]) -> None:
         if self.groups is not None and self.grouping is not None:
@@ -65,6 +67,12 @@ def start_layer(layer: _BatchNorm, memory: LayerMemory) -> None:
 def blends(layer: _BatchNorm) -> bool:
     """True if a layer normalises with a memory."""
     return _MEMORY in layer.__dict__
+
+
+def styles_of(layer: _BatchNorm) -> PassStyles:
+    """Return the styles that a blending layer shares with the others of its model."""
+    memory: LayerMemory = layer.__dict__[_MEMORY]
+    return memory.styles
 
 
 def stop_layer(layer: _BatchNorm) -> None:
@@ -101,11 +109,11 @@ class LayerMemory(nn.Module):
         statistics that are not finite is ignored: it would damage the memory for good.
         """
         if not math.isfinite(float(variance.sum())):
-            old = self._regrouped(len(count))
+            old = self.regrouped(len(count))
             return old[0].clone(), old[1].clone(), old[2].clone()  # `keep` overwrites the memory
         if bool((count >= self.window).all()):
             return mean, variance, count
-        old = self._regrouped(len(count))
+        old = self.regrouped(len(count))
         kept = torch.minimum(old[2], (self.window - count).clamp(min=0))
         kept = torch.where(count < _SMALLEST, old[2], kept)
         total = kept + count
@@ -113,7 +121,7 @@ class LayerMemory(nn.Module):
         between = share * (1 - share) * (mean - old[0]).square()
         return mean.lerp(old[0], share), variance.lerp(old[1], share) + between, total
 
-    def _regrouped(self, groups: int) -> _Statistics:
+    def regrouped(self, groups: int) -> _Statistics:
         """Return the memory by the groups of the current pass."""
         grouping = self.styles.grouping
         if grouping is None or grouping.moved is None:
@@ -146,6 +154,8 @@ def _forward_blended(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     if inputs.numel() == 0:
         return evaluate_with(layer, inputs, layer.running_mean, layer.running_var)
     grouping = memory.styles.grouping
+    if memory.styles.is_steady:
+        return _forward_steadily(layer, memory, grouping, inputs)
     if grouping is None or grouping.is_plain:
         memory.latest = memory.joined(*_of_one_group(inputs, memory.mean.dtype))
         mean, variance, total = memory.latest
@@ -165,6 +175,17 @@ def _forward_grouped(
     memory.latest = memory.joined(*_by_group(inputs, members * away[:, None]))
     mean, variance = _row_statistics(layer, memory, members, away, memory.latest)
     return normalise_rows(layer, inputs, mean, variance)
+
+
+def _forward_steadily(
+    layer: _BatchNorm, memory: LayerMemory, grouping: Grouping | None, inputs: Tensor
+) -> Tensor:
+    """Normalise with the memory alone."""
+    if grouping is None or grouping.is_plain:
+        return evaluate_with(layer, inputs, *blended_statistics(layer))
+    members, away = grouping.members.to(memory.mean), 1 - grouping.home.to(memory.mean)
+    known = memory.regrouped(members.shape[1])
+    return normalise_rows(layer, inputs, *_row_statistics(layer, memory, members, away, known))
 
 
 def _row_statistics(

@@ -177,6 +177,12 @@ class StyleGroups:
         home = _home(state, styles)
         return Grouping(_members(state, styles), home, moved, novel, state, kept)
 
+    def recall(self, styles: Tensor) -> Grouping:
+        """Return the membership of stored samples in the known groups, without a new search."""
+        styles = bounded(styles.detach().cpu().float())
+        state = self.state or StyleState(styles[:0], 0)
+        return Grouping(_members(state, styles), _home(state, styles), None, False, state, ())
+
     def keep(self, grouping: Grouping, samples: Sequence[SampleId] = ()) -> None:
         """Make the state after a batch the current one. Named samples can be forgotten."""
         self.state = grouping.state

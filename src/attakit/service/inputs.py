@@ -153,7 +153,7 @@ class Inputs:
         try:
             array = np.load(BytesIO(content), allow_pickle=False)
         except (ValueError, OSError, EOFError) as error:
-            raise StreamError("A stored array is damaged. Send the sample again.") from error
+            raise StreamError("The array is damaged. Save it again.") from error
         return self._checked(_as_numbers(array))
 
     def _checked(self, array: NDArray[np.float32]) -> Tensor:

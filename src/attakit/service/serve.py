@@ -43,6 +43,7 @@ from attakit.service.storage.storage import make_service_folder
 from attakit.service.supervisor import Supervisor
 from attakit.service.web.app import create_app
 from attakit.service.web.connections import BoundedConfig, Connections
+from attakit.service.web.examples import Examples
 from attakit.settings.service import ServerTable, ServiceSettings
 
 log = logging.getLogger(__name__)
@@ -93,8 +94,9 @@ def serve(
     ----------
     settings
         The service's settings. With port 0 the system chooses a free port.
-    A callback for the moment when the server accepts requests. It gets the address and, at the
-    first start, the administrator token, which is shown only once.
+    started
+        A callback for the moment when the server accepts requests. It gets the address and, at the
+        first start, the administrator token, which is shown only once.
     log_file
         The log file of the server. The learner writes `LEARNER_LOG` in the same folder. None is
         standard error for both.
@@ -107,6 +109,7 @@ def serve(
     settings = with_saved_method(settings)
     source = source_model(settings)
     check_model_fits(settings, source)
+    Examples(settings.labelling, settings.classes)  # raises an error before anything is made
     if learner and settings.gate.known is not None:
         _check_known(settings)
     make_service_folder(settings.folder)  # also needed if the database is elsewhere

@@ -63,12 +63,21 @@ def test_an_unknown_layout_is_refused(folders):
 
 
 def test_the_layout_of_the_suite_is_taken_unless_another_is_named(folders):
-    (folders / "suite.json").write_text('{"layout": "ada"}', encoding="utf-8")
+    suite = {"layout": "ada", "cells": [{"name": "0"}, {"name": "1"}]}
+    (folders / "suite.json").write_text(json.dumps(suite), encoding="utf-8")
 
     assert call("table", folders).startswith("ADA comparisons on PACS")
     assert call("table", folders / "0", folders / "1").startswith("ADA comparisons on PACS")
     assert call("table", folders, "--layout", "tta").startswith("TTA comparisons on PACS")
     assert call("table", folders, "--layout", "plain").startswith("method")
+
+
+def test_a_suite_does_not_lay_out_other_runs_in_its_folder(folders):
+    suite = {"layout": "ada", "cells": [{"name": "0"}]}
+    (folders / "suite.json").write_text(json.dumps(suite), encoding="utf-8")
+
+    assert call("table", folders / "0").startswith("ADA comparisons on PACS")
+    assert call("table", folders / "1").startswith("method")
 
 
 def test_pairs_are_compared_with_the_method_that_the_suite_or_the_command_names(folders):

@@ -162,6 +162,14 @@ def test_a_folder_without_examples_is_refused(miniature, tmp_path, make):
         service.start()
 
 
+def test_a_misspelt_class_is_refused(miniature, known):
+    (known / "a").rename(known / "A")
+    service = miniature(gate={"known": known})
+
+    with pytest.raises(SettingError, match=r"gate\.known: the subfolder 'A' of .* is not a class"):
+        service.start()
+
+
 def test_without_known_examples_nobody_is_checked(miniature):
     service = miniature(labels={"budget": 30})
     service.start()

@@ -17,3 +17,15 @@ def test_the_printed_address_needs_one_key_and_leaves_no_token_in_the_history(st
 
     assert address == f"{site.address}/login"
     assert page.locator("h1").first.is_visible()
+
+
+def test_the_printed_address_works_where_the_page_is_shown_already(start_site, visit):
+    site = start_site(is_open=False)
+    token = site.storage.tokens.create("admin", "admin")
+
+    page = visit("/login", name=None, at=site)
+    page.evaluate(f"location.hash = 'token={token}'")
+    page.wait_for_function("document.activeElement.matches('.login button')")
+    page.keyboard.press("Enter")
+
+    page.wait_for_url(f"{site.address}/")

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from attakit.class_names import class_files
+from attakit.class_names import class_files, plain_name
 from attakit.errors import SettingError, StreamError
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place
@@ -50,6 +50,7 @@ def read_known(settings: ServiceSettings, decode: Decode) -> tuple[KnownExample,
             f"gate.known: there is no folder {folder}. Give a folder with one subfolder of "
             f"examples per class."
         )
+    _check_names(folder, settings.classes)
     found = tuple(_read(folder, settings.classes, decode))
     if not found:
         raise SettingError(
@@ -57,6 +58,18 @@ def read_known(settings: ServiceSettings, decode: Decode) -> tuple[KnownExample,
             f"as {folder / settings.classes[0]}. Create one subfolder per class."
         )
     return found
+
+
+def _check_names(folder: Path, classes: tuple[str, ...]) -> None:
+    """Raise `SettingError` for a misspelt class, whose examples would be left out silently."""
+    known = {plain_name(name) for name in classes}
+    places = [one.name for one in folder.iterdir() if one.is_dir() and not one.name.startswith(".")]
+    unknown = sorted(name for name in places if plain_name(name) not in known)
+    if unknown:
+        raise SettingError(
+            f"gate.known: the subfolder {unknown[0]!r} of {folder} is not a class. Classes: "
+            f"{', '.join(classes[:10])}."
+        )
 
 
 def _read(folder: Path, classes: tuple[str, ...], decode: Decode) -> Iterator[KnownExample]:
