@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 UNADAPTED, OURS = "Source only", ("Anchor head", "SimATTA", "SimATTA as in the paper")
 CLEARLY = 0.05  # points below which two means are written as equal
+NAMED = 4  # streams in a sentence; the table has all
 
 Accuracies = Mapping[str, Mapping[str, float]]  # by stream and method
 
@@ -35,14 +36,13 @@ def _sentence(label: str, accuracies: Accuracies) -> str:
     own = {title: each for title, each in accuracies.items() if label in each}
     best = sum(each[label] > max(each.values()) - CLEARLY for each in own.values())
     text = f"- **{label}** is best on {best} of {len(own)} streams."
-    harm = [
-        f"{title} (-{_lost(label, each):.1f})"
-        for title, each in own.items()
-        if _lost(label, each) > CLEARLY
-    ]
+    lost = {title: _lost(label, each) for title, each in own.items()}
+    harm = sorted((title for title in lost if lost[title] > CLEARLY), key=lost.__getitem__)[::-1]
     if not harm:
         return f"{text} It is nowhere below the source model."
-    return f"{text} **It does harm** on {len(harm)}: {'; '.join(harm)}."
+    named = "; ".join(f"{title} (-{lost[title]:.1f})" for title in harm[:NAMED])
+    most = ", most of all on " if len(harm) > NAMED else ": "
+    return f"{text} **It does harm** on {len(harm)}{most}{named}."
 
 
 def _lost(label: str, accuracies: Mapping[str, float]) -> float:
