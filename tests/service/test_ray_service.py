@@ -99,9 +99,8 @@ def test_a_node_and_the_learner_are_killed_under_load_and_nothing_accepted_is_lo
 ):
     deployment = Deployment(tmp_path, postgres_url, budget=60)
     port = free_port()
-    # On a busy machine a learner that yields would not be started again in time.
-    overrides = ["server.open=true", "ray.max_replicas=2", "learning.niceness=0"]
-    settings = load_service(deployment.file, [f"server.port={port}", *overrides])
+    overrides = [f"server.port={port}", "server.open=true", "ray.max_replicas=2"]
+    settings = load_service(deployment.file, overrides)
     doomed = cluster.add_node(num_cpus=2)
     cluster.wait_for_nodes()
     up, stop, rules = threading.Event(), threading.Event(), LabelRules(settle_seconds=0, classes=3)
