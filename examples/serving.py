@@ -38,6 +38,7 @@ settle_seconds = 0.0  # an answer counts at once, and cannot be undone
 [learning]
 batch_size = 50
 batch_seconds = 1.0
+niceness = 0  # here the learner is as important as the server
 """
 
 
