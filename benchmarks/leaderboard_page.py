@@ -33,7 +33,8 @@ INTRODUCTION = """\
 
 All methods of attakit on {streams} streams of {sets} data sets, with the same number of labels for
 all that ask, and with seeds 0, 1 and 2. `make leaderboard` runs the cells that are missing and
-writes this page. [Every stream](leaderboard-streams.md) has a table of its own, with confidence intervals.
+writes this page. [Every stream](leaderboard-streams.md) has a table of its own, with confidence
+intervals.
 
 ## In short
 
@@ -65,8 +66,8 @@ VERSIONS = """\
   Digits gradual and recurring and all of PACS are of revision 327be0d6, except for SimATTA on
   digits. SimATTA on digits is of 4f147a5e, since which it has statistics by style ([decision
   28](decisions/0028-simatta-has-styles.md)); its other rows are of f63bea02 or later, and styles
-  change nothing there. HILTTA on abalone, names and digits domain-wise is of 327be0d6 too, and so is
-  EATTA on digits domain-wise and on both correlated streams. The anchor head's other rows are of
+  change nothing there. HILTTA on abalone, names and digits domain-wise is of 327be0d6 too, and
+  so is EATTA on digits domain-wise and on both correlated streams. The anchor head's other rows are of
   c6a89043, and so are BiTTA's on digits and on three orders of names. On digits mixed and
   correlated, all but SimATTA are of that revision too. The code of CPATTA and Enhanced Tent has
   not changed since their rows, except for messages. All other methods were run again on digits
