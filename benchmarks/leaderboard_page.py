@@ -67,8 +67,8 @@ VERSIONS = """\
   digits. SimATTA on digits is of 4f147a5e, since which it has statistics by style ([decision
   28](decisions/0028-simatta-has-styles.md)); its other rows are of f63bea02 or later, and styles
   change nothing there. HILTTA on abalone, names and digits domain-wise is of 327be0d6 too, and
-  so is EATTA on digits domain-wise and on both correlated streams. The anchor head's other rows are of
-  c6a89043, and so are BiTTA's on digits and on three orders of names. On digits mixed and
+  so is EATTA on digits domain-wise and on both correlated streams. The anchor head's other rows
+  are of c6a89043, and so are BiTTA's on digits and on three orders of names. On digits mixed and
   correlated, all but SimATTA are of that revision too. The code of CPATTA and Enhanced Tent has
   not changed since their rows, except for messages. All other methods were run again on digits
   domain-wise and gave the same accuracies to the last digit, so their older rows stand. Seconds
