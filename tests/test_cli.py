@@ -432,9 +432,11 @@ def quick_demo(work, quick_digits, monkeypatch):
 def test_the_demo_as_json_is_one_object_with_percentages(work, quick_demo):
     told = json.loads(call("demo", "--json", *quick_demo).stdout)
     assert told.keys() == {"methods", "label_gain", "report"}
-    assert "labels anchor head is at" in told["label_gain"]
-    assert "random labels are at" in told["label_gain"]
     assert told["methods"].keys() == DEMO_METHODS
+    asking = ("anchor head", "simatta")
+    best = max(asking, key=lambda name: told["methods"][name]["stream_accuracy"])
+    assert f"labels {best} is at" in told["label_gain"]
+    assert "random labels are at" in told["label_gain"]
     for figures in told["methods"].values():
         assert figures.keys() == {"stream_accuracy", "source_accuracy", "labels", "seconds"}
         assert 10 < figures["stream_accuracy"] <= 100
@@ -451,7 +453,7 @@ def test_the_demo_ends_with_a_table_and_the_path_of_the_report(work, quick_demo)
     result = call("demo", "--folder", "here", *quick_demo)
     assert all(name in result.stdout for name in DEMO_METHODS)
     assert f"Report: {work / 'here' / 'report.html'}" in result.stdout
-    sentence = "labels anchor head is at"
+    sentence = "random labels are at"
     assert sentence in " ".join(result.stdout.split())
     assert sentence in (work / "here/report.html").read_text(encoding="utf-8")
     assert sentence in call("table", "here", "--format", "csv").stderr

@@ -232,6 +232,10 @@ class SimATTA(AskingMethod):
         model = self.model if network.is_whole else network
         return self.trainer.fit(model, low, high, self.step_count)
 
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a saved state. Those of version 0.1 have no styles."""
+        super().load_state_dict({"styles": {}, **state})
+
     def forget(self, samples: Collection[SampleId]) -> None:
         super().forget(samples)
         self.styles.forget(samples)
