@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from attakit.errors import StateError
-from attakit.nn.blended import freeze_blended
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import place, prepare
-from attakit.nn.frozen_head import copy_sharing
+from attakit.nn.frozen_head import FrozenHead, copy_sharing
+from attakit.nn.frozen_styles import freeze_styles
 from attakit.queries import Allowance, Answer
 from attakit.records import Batch, Prediction, Step, Training
 
@@ -50,15 +50,16 @@ class BaseMethod:
     def adapted_model(self) -> nn.Module:
         """The current copy of the caller's model. Its weights fit the original.
 
-        Blended statistics are frozen in it, so that it answers each sample alone. The parameters
-        are shared with the method and change with it. Copy the model to keep it.
+        Blended statistics are frozen in it, so that it answers each sample alone. If the stream
+        mixes styles, it is one module with the statistics of each. The parameters are shared with
+        the method and change with it. Copy the model to keep it.
         """
         model: nn.Module = self.model.model
         if self.model.stream is None:
             return model
         frozen = copy_sharing(model)
-        freeze_blended(frozen)
-        return frozen
+        styles = freeze_styles(self.model.stream.styles.groups, frozen)
+        return frozen if styles is None else FrozenHead(frozen, styles=styles)
 
     def place(self, inputs: Tensor) -> Tensor:
         """Move a batch to the model's device, once."""

@@ -32,7 +32,6 @@ from attakit.methods.asking import AskingMethod
 from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
 from attakit.nn.entropy import softmax_entropy
-from attakit.nn.frozen_head import FrozenHead
 from attakit.nn.norm import NormPolicy
 from attakit.nn.split import Split, find_split
 from attakit.nn.steady import steady_statistics
@@ -186,12 +185,6 @@ class SimATTA(AskingMethod):
     def service_settings() -> Mapping[str, Any]:
         """No blending: a version is frozen, and must answer any domain that comes next."""
         return {"norm": "frozen"}
-
-    @property
-    def adapted_model(self) -> nn.Module:
-        """The current network. If the stream mixes styles, one module with their statistics."""
-        frozen = FrozenHead.of(self.model, (), None, None, 1.0)
-        return super().adapted_model if frozen.styles is None else frozen
 
     @property
     def source_like_anchors(self) -> Anchors:
