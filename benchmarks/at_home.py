@@ -1,4 +1,4 @@
-"""Does the anchor head still answer source images as the source model does?
+"""Measure whether the anchor head still answers source images like the source model.
 
     python benchmarks/at_home.py --seeds 20 21 22                  # digits, both stream orders
     python benchmarks/at_home.py --orders random --cards auto
@@ -69,7 +69,7 @@ class AtHome:
         self.mixed.append(self._score(company))
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def _score(self, company: Tensor) -> float:
         right = 0
@@ -83,7 +83,7 @@ class AtHome:
 
 
 def measure(data: str, order: str, card: str, seed: int, every: int) -> list[float]:
-    """Accuracies and the share of stream images taken for source, in the order of the columns."""
+    """Return accuracies and the share of stream images taken for source, in column order."""
     names, base = TARGETS[data], DATA[data]
     targets = [*names[seed % len(names) :], *names[: seed % len(names)]]
     settings: dict[str, Any] = {} if card == "none" else {"source_card": card}

@@ -82,7 +82,7 @@ def attack(service: ChaosService, faults: Faults, report: Report) -> None:
 
 
 def suffer(service: ChaosService, faults: Faults, report: Report) -> None:
-    """Each fault of the storage must be reported while predictions continue, and end.
+    """Check that each storage fault is reported while predictions continue, and then ends.
 
     It is reported by /readyz, as an alarm of the status, and by /metrics.
     """
@@ -98,11 +98,11 @@ def suffer(service: ChaosService, faults: Faults, report: Report) -> None:
 
 def is_alarm(service: ChaosService) -> bool:
     newest = service.status().alarms[:1]
-    return any(one.what == "storage" and "This is over" not in one.text for one in newest)
+    return any(one.what == "storage" and "Fixed after" not in one.text for one in newest)
 
 
 def turn_back(service: ChaosService, people: People, report: Report) -> None:
-    """A clock that is set back by two hours delays neither questions nor answers.
+    """Check that setting the clock back by two hours delays neither questions nor answers.
 
     This also holds if the service is killed and started in between.
     """
@@ -126,7 +126,7 @@ def moves_on(service: ChaosService, people: People) -> bool:
 
 
 def rebuild(service: ChaosService, report: Report) -> None:
-    """A damaged checkpoint must raise an alarm, and be rebuilt from the log."""
+    """Check that a damaged checkpoint raises an alarm, and can be rebuilt from the log."""
     service.stop()
     for file in (service.live / "checkpoints").glob("turn-*"):
         file.write_bytes(b"damaged")

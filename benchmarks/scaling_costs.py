@@ -63,7 +63,7 @@ def processor_seconds(pid: int, *, ended: bool = False) -> float:
 
 @contextmanager
 def command(folder: Path, *words: str) -> Iterator[tuple[int, str]]:
-    """An attakit command in a process of its own; gives its number and first line."""
+    """Run an attakit command in its own process; yield its process id and first line."""
     folder.mkdir()
     with (folder / "log.txt").open("w") as log:
         process = subprocess.Popen(
@@ -169,7 +169,7 @@ def measure_writes(postgres: Postgres, folder: Path, count: int) -> tuple[float,
 
 
 def answer_all(server: Server) -> int:
-    """Answer the questions that are open; returns how many there were."""
+    """Answer the open questions, and return how many there were."""
     done = 0
     while (lease := server.client.lease()) is not None:
         server.client.answer(lease.question, label=lease.question % CLASSES)

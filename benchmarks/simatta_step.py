@@ -1,4 +1,4 @@
-"""Where the time of a SimATTA step goes, and whether memory grows with the stream.
+"""Measure where the time of a SimATTA step goes, and whether memory grows with the stream.
 
     python benchmarks/simatta_step.py                # PACS where it is found, else digits
     python benchmarks/simatta_step.py --data digits
@@ -185,7 +185,7 @@ def peak_of_rounds(rounds: int) -> float:
     steps = len(build_stream(experiment, task)) * rounds // LONG
     watch_steps(experiment, task, digits_model(task), steps)
     peak = peak_memory_mb()
-    assert peak is not None, "this system does not tell its memory"
+    assert peak is not None, "this system does not report its memory"
     return peak
 
 

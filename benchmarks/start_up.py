@@ -1,4 +1,4 @@
-"""How long do commands take to start, and how much do they import?
+"""Measure how long commands take to start, and how much they import.
 
     python benchmarks/start_up.py
     python benchmarks/start_up.py --serve    # a service with a small model, on a terminal

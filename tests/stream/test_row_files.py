@@ -41,7 +41,7 @@ def test_parquet_gives_the_same_rows_as_csv(tmp_path):
         ("a.jsonl", b"{\n", "line 1 is not JSON"),
         ("a.jsonl", b"[1]\n", "line 1 is not a JSON object"),
         ("a.parquet", b"nothing", "is not a Parquet file"),
-        ("a.xlsx", b"", "has the extension '.xlsx'. Known extensions: .csv"),
+        ("a.xlsx", b"", "has the extension '.xlsx'. Convert it to a known one: .csv"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path, name, content, message):

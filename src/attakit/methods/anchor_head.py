@@ -175,7 +175,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     @staticmethod
     def service_settings() -> Mapping[str, Any]:
-        """A version is frozen, and must answer any style that comes next."""
+        """Return settings for frozen versions, which must answer any style that comes next."""
         return {"source_share": SOURCE_SHARE, "lasting_styles": True}
 
     @staticmethod

@@ -49,7 +49,7 @@ class Sensitivity:
         self.recent = recent
 
     def passes(self, kind: int, score: float) -> bool:
-        """Whether a sample of a class passes its turn."""
+        """True if a sample of a class passes its turn."""
         return kind in self.recent and score < self.asked_scores.get(str(kind), -math.inf)
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:

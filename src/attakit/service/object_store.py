@@ -80,7 +80,7 @@ class ObjectStore:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Object store libraries raise their own kinds of errors."""
+        """Turn errors of object store libraries, which have their own types, into `StateError`."""
         try:
             yield
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What a service is: the tables of its file, checked when read."""
+"""The tables of a service file, checked when read."""
 
 from __future__ import annotations
 

@@ -65,7 +65,9 @@ def read_row_file(path: Path) -> RowFile:
             columns = _read_parquet(path)
         else:
             known = ", ".join((*_DELIMITERS, *sorted(_JSON_LINES), ".parquet"))
-            raise StreamError(f"{path} has the extension {kind!r}. Known extensions: {known}.")
+            raise StreamError(
+                f"{path} has the extension {kind!r}. Convert it to a known one: {known}."
+            )
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StreamError(f"{path} cannot be read: {error}.") from error
     if not columns or not next(iter(columns.values())):

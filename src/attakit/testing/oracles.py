@@ -132,7 +132,7 @@ def _check_silence(oracle: _Watched) -> None:
 
 
 def _script(samples: Sequence[SampleId]) -> Script:
-    """Two waves of questions, the second while the first may be open.
+    """Return two waves of questions, the second while the first may be open.
 
     It asks about the same samples again at two later steps, in another order, and also yes/no
     questions about the first class. Those are different questions.

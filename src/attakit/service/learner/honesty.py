@@ -90,8 +90,8 @@ class KnownAnswers:
 def known_answers(right: Sequence[bool]) -> KnownAnswers:
     """Measure how often people are right on known examples, oldest answer first.
 
-    Who is right on more than half of them knows the classes and uses their own names. People who
-    answer at random are not, and people who use another name for every class never are.
+    People who are right on more than half of them know the classes and use their own names. People
+    who answer at random are not, and people who use another name for every class never are.
 
     >>> known_answers([True] * 5).log_e > math.log(10) > known_answers([True] * 4).log_e
     True

@@ -83,7 +83,7 @@ def optional(**kinds: Any) -> list[Column[Any]]:
 
 
 def is_text(value: str) -> bool:
-    """True if both databases can store a text: no zero character, no halves of characters.
+    """True if both databases can store a text: no zero character, no unpaired surrogates.
 
     >>> is_text("cat"), is_text("c\\x00t"), is_text("\\ud800")
     (True, False, False)
