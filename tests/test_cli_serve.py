@@ -209,7 +209,7 @@ def test_a_port_that_is_taken_is_told(begun, serve):
 
     assert code == 2
     assert f"cannot listen on 127.0.0.1:{port}" in said
-    assert "--port 0 takes any free one" in said
+    assert "--port 0 takes any free port" in said
 
 
 def test_a_first_start_that_fails_makes_no_token_that_nobody_has_seen(serve, started):

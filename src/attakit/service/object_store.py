@@ -38,7 +38,9 @@ class ObjectStore:
         except ImportError as error:
             raise MissingExtra(f"files: {self.place} needs another package: {error}") from None
         except ValueError as error:
-            raise SettingError(f"files: {self.place} cannot be used: {error}.") from None
+            raise SettingError(
+                f"files: {self.place} cannot be used: {error}. Check the URL."
+            ) from None
         self._system: Any = system
         self._root = root.rstrip("/")
 

@@ -40,7 +40,7 @@ def test_a_learner_does_not_begin_again_on_an_empty_database(learned):
     before = files(learned)
     lose_database(learned)
 
-    with pytest.raises(StateError, match=r"the database is empty\. It was lost"):
+    with pytest.raises(StateError, match=r"the database is empty\. The right database was lost"):
         learned.start()
 
     assert files(learned) == before

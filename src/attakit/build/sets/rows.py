@@ -148,7 +148,10 @@ def _labels(
     cells = rows.column(column)
     for position in used:
         if is_missing(cells[position]):
-            raise StreamError(f"{rows.where(position)} has no label: {column} is empty.")
+            raise StreamError(
+                f"{rows.where(position)} has no label: {column} is empty. Fill it in, or remove "
+                "the row."
+            )
     found = {position: as_text(cells[position]) for position in used}
     classes = sorted(set(found.values()), key=_as_ordered)
     if len(classes) < 2:

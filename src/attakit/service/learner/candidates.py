@@ -118,7 +118,8 @@ def load_version(source: Classifier, version: Version, path: Path) -> Classifier
     if weights_hash(model) != version.weights:
         raise ModelError(
             f"The learner: {path} and the source model do not reproduce version {version.number} "
-            f"({version.weights}). The file is damaged, or another source model is in use."
+            f"({version.weights}). The file is damaged, or another source model is in use. Restore "
+            "the one that changed."
         )
     if not isinstance(model, FrozenHead):
         return Classifier(model, features=source.features, precision=source.precision).eval()
