@@ -25,7 +25,9 @@ from chaos_service import PATIENCE, ChaosService, People, postgres
 
 from attakit.label.budget import as_number
 from attakit.service.inputs import Inputs
+from attakit.service.learner.leading import LOCK_FILE
 from attakit.service.learner.live import LiveLearner
+from attakit.service.lock import exclusive_lock
 from attakit.service.models import source_model
 from attakit.service.saved_settings import find_settings, open_service
 from attakit.service.web.overview import labels_body
@@ -128,8 +130,10 @@ def moves_on(service: ChaosService, people: People) -> bool:
 def rebuild(service: ChaosService, report: Report) -> None:
     """Check that a damaged checkpoint raises an alarm, and can be rebuilt from the log."""
     service.stop()
-    for file in (service.live / "checkpoints").glob("turn-*"):
-        file.write_bytes(b"damaged")
+    # The learner of a killed server may still save its last turn.
+    with exclusive_lock(service.live / LOCK_FILE, PATIENCE):
+        for file in (service.live / "checkpoints").glob("turn-*"):
+            file.write_bytes(b"damaged")
     service.start()
     told = wait_for(lambda: any("has stopped" in alarm.text for alarm in service.status().alarms))
     service.stop()
