@@ -1,6 +1,6 @@
 """Harm a running service in every way we know, with people answering, and check what is left.
 
-    python benchmarks/chaos.py                      # SQLite and PostgreSQL, some minutes
+    python benchmarks/chaos.py                      # SQLite and PostgreSQL, a few minutes
     python benchmarks/chaos.py --kills 200          # the long form: 200 SIGKILLs on each
 
 Nothing that was accepted may be lost, the budget must be exact, predictions must continue, and

@@ -1,5 +1,6 @@
 """A live service and its client: samples go in, questions come out, answers go back.
 
+    pip install 'attakit[service]'
     python examples/serving.py
 
 Starts a service for the sensors of examples/table.py on a free port. Then it plays the machine that

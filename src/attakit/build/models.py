@@ -106,7 +106,7 @@ def place_model(model: nn.Module, table: ModelTable) -> Classifier:
 
 
 def digits_model(task: Task, progress: TrainingCallback | None = None) -> nn.Module:
-    """Return the digits source model, trained on first use (some seconds) and cached."""
+    """Return the digits source model, trained on first use (a few seconds) and cached."""
     return embedded_model("digits", task, progress)
 
 

@@ -96,7 +96,7 @@ def _announce(text: str) -> None:
 
 
 def _serve() -> typer.Typer:
-    _announce("Starting the service. This takes some seconds.")
+    _announce("Starting the service. This takes a few seconds.")
     from attakit.cli.ray_option import RayCommand
     from attakit.cli.serve import serve
 

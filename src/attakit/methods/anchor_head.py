@@ -77,7 +77,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         statistics of the first batch norm. Samples that look like the source's then get the source
         model's answer. None uses no card.
     source_inputs
-        Some hundred training inputs of the model, for the card.
+        A few hundred training inputs of the model, for the card.
     layers
         Names of layers whose inputs are features, in addition to the penultimate ones, or "auto".
     penalty

@@ -142,7 +142,7 @@ class EATTA(AskingMethod):
         self.latest = Latest()
         self.kept = Anchors()
         self.asked_scores: dict[str, float] = {}  # score of each class when it was last asked about
-        self.recent: list[int] = []  # classes that were asked about lately
+        self.recent: list[int] = []  # classes that were asked about recently
         self.balance: list[float] | None = None  # weights of the entropy and of the labelled loss
         self.learn_count = 0
 

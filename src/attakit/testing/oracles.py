@@ -184,7 +184,9 @@ def _check_resume(
         state == saved, "A saved state changed while the oracle was used; state_dict() must copy."
     )
     after = _play(resumed, rest)
-    _check_alike(after, expected[len(before) :], "A resumed oracle differs from an unbroken one")
+    _check_alike(
+        after, expected[len(before) :], "A resumed oracle differs from an uninterrupted one"
+    )
 
 
 def _check_alike(given: Transcript, expected: Transcript, complaint: str) -> None:

@@ -105,7 +105,7 @@ def test_a_locked_database_is_reported_while_it_is_asked():
     while_asked = health.problems()
     health.answered()
 
-    assert "has not answered for some seconds" in while_asked[0]
+    assert "has not answered for a few seconds" in while_asked[0]
     assert health.problems() == []
 
 

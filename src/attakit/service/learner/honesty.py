@@ -43,14 +43,14 @@ class Opinion:
 class Agreement:
     """How often people agree with the source model, and how far that is from chance."""
 
-    share: float  # of the newest answers
+    share: float  # share of agreement among the newest answers
     sure_share: float  # where the source model is surer than for about half of the earlier samples
     renamed_share: float  # agreement if each class had the name that people mostly use
     count: int  # number of newest answers
     least: float  # the agreement to exceed: chance plus a little
     log_e: float  # log of the greatest e-value ever against "at most that"
     log_e_below: float  # log of the newest answers' e-value against "at least chance"
-    log_e_renamed: float  # and against "renamed classes fit no better"
+    log_e_renamed: float  # log of their e-value against "renamed classes fit no better"
     groups: tuple[Counts, ...] = ()
 
     def missing(self, confidence: float) -> int | None:
@@ -73,7 +73,7 @@ class KnownAnswers:
     right: int
     count: int
     log_e: float  # log of the greatest e-value ever against "right on half of them at most"
-    log_e_below: float  # and of the e-value against "right on half of them at least"
+    log_e_below: float  # log of the e-value against "right on half of them at least"
 
     def missing(self, confidence: float, left: int, share: float) -> int | None:
         """Estimate how many more answers are needed, if a share of them is about known examples.

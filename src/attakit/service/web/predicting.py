@@ -1,4 +1,4 @@
-"""From uploads to encoded answers. Requests that come together share all of the work."""
+"""Turn uploads into encoded answers. Requests that come together share all of the work."""
 
 from __future__ import annotations
 
