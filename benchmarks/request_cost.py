@@ -1,4 +1,4 @@
-"""Processor time of a request, as a multiple of that of a minimal FastAPI endpoint with the model.
+"""CPU time of a request, as a multiple of that of a minimal FastAPI endpoint with the model.
 
     python benchmarks/request_cost.py                # small_cnn at 28 pixels, one client and 64
     python benchmarks/request_cost.py --profile 1    # where the time of a server goes

@@ -174,7 +174,7 @@ def answer_all(address: str, stop: threading.Event) -> None:
 
 
 def learner_seconds(folder: Path) -> float:
-    """Processor time that the learner has used."""
+    """CPU time that the learner has used."""
     number = (folder / "live" / "learner.lock").read_text()
     fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -6,7 +6,7 @@
 Runs each light command several times in a process of its own. Prints the fastest, in seconds on the
 clock and of the processor, and the number of modules imported (aim: under 0.5 s, without torch).
 
-For a service, prints when the first line appears (aim: within a second), and the processor time of
+For a service, prints when the first line appears (aim: within a second), and the CPU time of
 the server until it has answered a request (aim: under 5 s).
 """
 

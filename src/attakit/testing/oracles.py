@@ -33,7 +33,7 @@ def check_oracle(
     Parameters
     ----------
     factory
-        Makes a new oracle without questions. All that it makes must answer alike.
+        Makes a new oracle without questions. All of them must give the same answers.
     samples
         Names of at least two different samples that it can answer, within 100 collects.
     patience

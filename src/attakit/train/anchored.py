@@ -62,7 +62,7 @@ class ResidualHead:
         self.hedge = USUAL_HEDGE if hedge == "auto" else float(hedge)
         self.hedged_at = 0  # anchors when the share of the network was found last
         self.weights: Tensor | None = None
-        self.coefficients: Tensor | None = None  # one per anchor, as a start for the next fit
+        self.coefficients: Tensor | None = None  # a row per anchor, as a start for the next fit
 
     @property
     def dimension(self) -> int:
