@@ -4,8 +4,8 @@
     python benchmarks/at_home.py --orders random --cards auto
     python benchmarks/at_home.py --data letters       # see experiments/fast/suite.toml
 
-Every few batches of the stream, held-out source images are answered twice. Once they are in batches
-of their own, and once they share batches with images of the stream. Answering changes no state.
+Every few batches of the stream, held-out source images are answered twice. Once they are in
+separate batches, and once they share batches with images of the stream. Answering changes no state.
 Prints a Markdown table of means over seeds: accuracy on the stream, and mean and lowest accuracy of
 both kinds of answers. The last column is how often images of the stream were taken for source
 images. "none" has no source card, "stored" guesses one from what batch norm stored, and "auto" has

@@ -63,7 +63,7 @@ def obey_modes() -> None:
 
 
 class ChaosService(PointsService):
-    """A service with tokens, on a small disk of its own if mounting is allowed."""
+    """A service with tokens, on its own small disk if mounting is allowed."""
 
     def __init__(self, folder: Path, database: str | None) -> None:
         super().__init__(folder, SERVICE + TABLES)

@@ -1,9 +1,9 @@
 """What a request, a label and a sample cost on PostgreSQL: the numbers behind docs/scaling.md.
 
-    python benchmarks/scaling_costs.py                # starts a PostgreSQL server of its own
+    python benchmarks/scaling_costs.py                # starts its own PostgreSQL server
     python benchmarks/scaling_costs.py --out benchmarks/scaling_costs.json
 
-Starts `attakit serve --no-learner` and `attakit learn` as processes of their own and measures
+Starts `attakit serve --no-learner` and `attakit learn` as separate processes and measures
 CPU time, theirs and the database's. Other work on the machine changes it little. Only
 `lock_seconds` is a time on the clock, the median of many. `scaling_simulation.py` reads the file.
 """

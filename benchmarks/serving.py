@@ -3,7 +3,7 @@
     python benchmarks/serving.py                    # ResNet-18 at 128 pixels, random weights
     python benchmarks/serving.py --model small_cnn --size 28
 
-Starts `attakit serve` in a process of its own and prints
+Starts `attakit serve` in its own process and prints
 
 - the time per image at full load, as a multiple of the bare forward pass at batch 32, one thread
   each; the target is at most 1.3;

@@ -157,7 +157,7 @@ def layout_ratio(model: nn.Module, task: Task) -> float:
 
 
 def measure_memory() -> None:
-    """Print peak memory of a short and of a long stream, each in a process of its own."""
+    """Print peak memory of a short and of a long stream, each in its own process."""
     short, long = (
         float(
             subprocess.run(

@@ -3,7 +3,7 @@
     python benchmarks/start_up.py
     python benchmarks/start_up.py --serve    # a service with a small model, on a terminal
 
-Runs each light command several times in a process of its own. Prints the fastest, in seconds on the
+Runs each light command several times in its own process. Prints the fastest, in seconds on the
 clock and of the processor, and the number of modules imported (aim: under 0.5 s, without torch).
 
 For a service, prints when the first line appears (aim: within a second), and the CPU time of

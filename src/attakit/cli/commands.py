@@ -1,6 +1,6 @@
 """The commands: each has a name, a line in `attakit --help`, and a function that imports it.
 
-Each command is imported by a function of its own, when it is called: importing all of them loads
+Each command has its own function that imports it when it is called: importing all of them loads
 torch and takes seconds. The import statements are ordinary ones, so type checker and import rules
 see them.
 """

@@ -32,7 +32,7 @@ class Table(BaseModel):
 
 
 class OpenTable(BaseModel):
-    """A table with a few keys of its own. Every other key is a setting of the thing it names."""
+    """A table with a few fixed keys. Every other key is a setting of the thing it names."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

@@ -1,4 +1,4 @@
-"""What callers say about their inputs: an id of their own, a text, and notes by name."""
+"""What callers say about their inputs: their own id, a text, and notes by name."""
 
 from __future__ import annotations
 
