@@ -58,7 +58,7 @@ class ModelOracle:
     annotator
         Name that signs the answers.
     sleep
-        Function that waits for some seconds.
+        Function that waits for a number of seconds.
 
     Examples
     --------
