@@ -127,7 +127,7 @@ def jpeg_with_scans(count):
 
 
 def test_a_tile_larger_than_the_image_and_than_allowed_is_refused():
-    with pytest.raises(StreamError, match="16384 × 16384 pixels, and 20000000 are allowed"):
+    with pytest.raises(StreamError, match="16384 × 16384 pixels, and at most 20000000 are allowed"):
         Inputs(InputTable(size=8)).decode(tiff_with_tile(16384))
 
 

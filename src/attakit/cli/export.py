@@ -78,7 +78,7 @@ def _find_model(
     if place.is_dir() and has_run(place):
         return run_model(place)
     raise SettingError(
-        f"export: {place} is neither the folder of a run (`attakit run`) or of a service "
+        f"export: {place} is neither the folder of a run (`attakit run`) nor of a service "
         f"(`attakit serve`), nor an experiment file. Check the path."
     )
 

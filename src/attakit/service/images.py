@@ -29,7 +29,7 @@ def open_image(content: bytes, limit: int) -> Image.Image:
     for width, height in (image.size, _tile(image)):
         if width * height > limit:
             image.close()
-            raise ValueError(f"it has {width} × {height} pixels, and {limit} are allowed")
+            raise ValueError(f"it has {width} × {height} pixels, and at most {limit} are allowed")
     return image
 
 

@@ -200,8 +200,8 @@ def _given(**paths: Path | None) -> dict[str, str]:
 def _split(samples: Samples, test_count: int) -> tuple[Samples, Samples]:
     if test_count >= len(samples):
         raise SettingError(
-            "Testbed: test_samples must leave target samples to train on. There are "
-            f"{len(samples)}, got {test_count}."
+            "Testbed: test_samples must leave some samples to train on. There are "
+            f"{len(samples)} target samples, got test_samples = {test_count}."
         )
     order = generator(0, "validation split").permutation(len(samples)).tolist()
     return Subset(samples, order[test_count:]), Subset(samples, order[:test_count])
