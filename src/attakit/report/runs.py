@@ -194,7 +194,7 @@ def _settings(experiment: Mapping[str, Any], prefix: str = "") -> dict[str, Any]
             continue
         if isinstance(value, Mapping):
             flat |= _settings(value, f"{prefix}{name}.")
-        else:
+        elif value is not None:  # the same as a setting that an older version did not have
             flat[prefix + name] = value
     return flat
 
