@@ -13,7 +13,7 @@ help:
 	@echo "make test-ray   run suites and a service on two Ray nodes, one of which is killed"
 	@echo "make soak       simulate an hour of a live service (takes a few minutes)"
 	@echo "make docs       build the documentation site into site/"
-	@echo "make chaos      kill, lock and attack a live service (some minutes; make chaos-long: 400 kills)"
+	@echo "make chaos      kill, lock and attack a live service (a few minutes; make chaos-long: 400 kills)"
 	@echo "make check      check style, types, import rules and the documentation site"
 	@echo "make format     format the code and wrap the texts"
 	@echo "make benchmark  measure time and memory of SimATTA (on PACS if present), Tent and start-up"

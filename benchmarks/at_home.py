@@ -1,11 +1,11 @@
-"""Does the anchor head still answer source images as the source model does?
+"""Measure whether the anchor head still answers source images like the source model.
 
     python benchmarks/at_home.py --seeds 20 21 22                  # digits, both stream orders
     python benchmarks/at_home.py --orders random --cards auto
     python benchmarks/at_home.py --data letters       # see experiments/fast/suite.toml
 
-Every few batches of the stream, held-out source images are answered twice. Once they are in batches
-of their own, and once they share batches with images of the stream. Answering changes no state.
+Every few batches of the stream, held-out source images are answered twice. Once they are in
+separate batches, and once they share batches with images of the stream. Answering changes no state.
 Prints a Markdown table of means over seeds: accuracy on the stream, and mean and lowest accuracy of
 both kinds of answers. The last column is how often images of the stream were taken for source
 images. "none" has no source card, "stored" guesses one from what batch norm stored, and "auto" has
@@ -69,7 +69,7 @@ class AtHome:
         self.mixed.append(self._score(company))
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def _score(self, company: Tensor) -> float:
         right = 0
@@ -83,7 +83,7 @@ class AtHome:
 
 
 def measure(data: str, order: str, card: str, seed: int, every: int) -> list[float]:
-    """Accuracies and the share of stream images taken for source, in the order of the columns."""
+    """Return accuracies and the share of stream images taken for source, in column order."""
     names, base = TARGETS[data], DATA[data]
     targets = [*names[seed % len(names) :], *names[: seed % len(names)]]
     settings: dict[str, Any] = {} if card == "none" else {"source_card": card}

@@ -26,7 +26,7 @@ class Faults:
         self._service = service
 
     def of_storage(self) -> dict[str, Fault]:
-        """The faults that the database of the service can have."""
+        """Return the faults that the service's database can have."""
         on_file = self._service.database is None
         disk = self._service.disk
         return {
@@ -62,7 +62,7 @@ class Faults:
 
     @contextmanager
     def _read_only_folder(self) -> Iterator[None]:
-        """No file can be made or deleted. Files that are open can still be written."""
+        """Allow no file to be created or deleted. Open files can still be written."""
         live = self._service.live
         folders = [live, *(path for path in live.iterdir() if path.is_dir())]
         for folder in folders:
@@ -73,7 +73,7 @@ class Faults:
 
     @contextmanager
     def _no_growth(self) -> Iterator[None]:
-        """Server and learner can make no file longer, as under a quota."""
+        """Allow server and learner no longer files, as under a quota."""
         processes = self._service.pids
         before = [resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in processes]
         for pid, (_, most) in zip(processes, before, strict=True):

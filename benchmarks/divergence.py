@@ -1,4 +1,4 @@
-"""How long an estimate of the HΔH-distance takes, and whether it is right where we know it.
+"""Measure the time and the error of estimates of the HΔH-distance, where it is known.
 
     python benchmarks/divergence.py                    # 10,000 × 512 on either side
     python benchmarks/divergence.py --rows 1000 --columns 64

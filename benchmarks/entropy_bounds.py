@@ -1,4 +1,4 @@
-"""Does the fitted e_l come within a point of the best fixed one?
+"""Measure whether the fitted e_l comes within a point of the best fixed one.
 
     python benchmarks/entropy_bounds.py                                # digits, three seeds
     python benchmarks/entropy_bounds.py --data pacs --share 0.12 --seeds 1

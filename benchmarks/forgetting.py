@@ -1,12 +1,12 @@
-"""Why does accuracy on the source fall on digits? Is the source-like set too unlike the source?
+"""Find out why source accuracy falls on digits: is the source-like set unlike the source?
 
     python benchmarks/forgetting.py                 # three seeds, a few minutes
 
 Runs SimATTA of experiments/digits/simatta.toml with three kinds of source-like anchors. The first
 has none, and the second the confident samples of the stream, as usual. The third has as many real
 source images with their true labels, which are not available at test time. Prints a Markdown table
-of accuracy on the stream and on held-out source images afterwards. What even real source images do
-not prevent is not the set's fault.
+of accuracy on the stream and on held-out source images afterwards. A loss that even real
+source images do not prevent is not the set's fault.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Outcome:
 
     @property
     def can_be_known(self) -> bool:
-        """Whether the source model says more about the truth than chance, and than the code."""
+        """True if the source model says more about the truth than chance and the code do."""
         return self.source > max(1 / self.classes, self.coded)
 
 
@@ -194,7 +194,7 @@ def simulate(
     *,
     from_stream: bool = False,
 ) -> Outcome:
-    """One run, until the budget is spent."""
+    """Simulate one run, until the budget is spent."""
     random = np.random.default_rng([classes, round(100 * accuracy), PEOPLE.index(people), seed])
     world = make_world(classes, accuracy, random)
     say = make_people(people, world, random)

@@ -32,15 +32,15 @@ class World:
         return len(self.centres)
 
     def draw(self, count: int) -> tuple[Points, Classes]:
-        """Points, and what they are."""
+        """Draw points, and return them with their classes."""
         truth = self.random.integers(self.classes, size=count)
         return self.centres[truth] + self.random.normal(size=(count, DIMENSIONS)), truth
 
 
 def make_world(classes: int, accuracy: float, random: np.random.Generator) -> World:
-    """A world in which the source model has about the accuracy given.
+    """Make a world in which the source model has about the given accuracy.
 
-    The further its centres are moved towards those of other classes, the less it is right.
+    The further its centres move towards those of other classes, the less often it is right.
     """
     # Wide enough apart for 97 to 99 % at best.
     scale = {3: 0.62, 10: 0.75, 100: 0.95}.get(classes, 0.8)
@@ -60,12 +60,12 @@ def make_world(classes: int, accuracy: float, random: np.random.Generator) -> Wo
 
 
 def guess(centres: Points, points: Points) -> Classes:
-    """The class of the nearest centre."""
+    """Return the class of the nearest centre."""
     return _logits(centres, points).argmax(axis=1)
 
 
 def predict(centres: Points, points: Points) -> tuple[Classes, Points]:
-    """The class of the nearest centre, and the entropy of that answer."""
+    """Return the class of the nearest centre, and the entropy of that answer."""
     logits = _logits(centres, points)
     chances = np.exp(logits - logits.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
@@ -102,7 +102,7 @@ Say = Callable[[Classes, Points], Classes]  # from the truth and the source mode
 
 
 def make_people(kind: str, world: World, random: np.random.Generator) -> Say:
-    """How people answer: see `PEOPLE`."""
+    """Return a function that answers like one kind of people: see `PEOPLE`."""
     classes = world.classes
     code = _derangement(classes, random)
     unsure = _median_entropy(world)
@@ -141,13 +141,13 @@ PEOPLE = (
 
 
 def _median_entropy(world: World) -> float:
-    """Above it, the source model is unsure."""
+    """Return the entropy above which the source model counts as unsure."""
     points, _ = replace(world, random=np.random.default_rng(0)).draw(_TRIED)
     return float(np.median(predict(world.source, points)[1]))
 
 
 def _derangement(classes: int, random: np.random.Generator) -> Classes:
-    """Another class for each class: a permutation that leaves none in its place."""
+    """Return another class for each class: a permutation that leaves none in its place."""
     while True:
         order = random.permutation(classes)
         if not np.any(order == np.arange(classes)):

@@ -1,10 +1,10 @@
-"""Is a grid on two cores quicker than its cells one after another with two threads?
+"""Measure whether a grid on two cores is faster than its cells in turn with two threads.
 
     python benchmarks/grid.py                       # digits, a tenth of the stream
     python benchmarks/grid.py --share 1 --seeds 2   # takes minutes
 
 Runs the same cells both ways and prints seconds and their ratio; the target is at most 0.6. Both
-include starting processes and scoring; the source model is made ready before.
+include starting processes and scoring; the source model is prepared before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TARGET = 0.6
 
 
 def cells_in(folder: Path, options: argparse.Namespace) -> list[Cell]:
-    """The cells of the suite of digits, with results in a folder."""
+    """Return the cells of the digits suite, with results in a folder."""
     overrides = [
         f'folder="{folder}"',
         f"base.stream.share={options.share}",
@@ -37,7 +37,7 @@ def cells_in(folder: Path, options: argparse.Namespace) -> list[Cell]:
 
 
 def seconds_of(cells: list[Cell], *, workers: int, threads: int) -> float:
-    """How long the cells take."""
+    """Return the seconds that the cells take."""
     grid = Grid(cells, prepare_sources(cells), threads=threads)
     began = time.perf_counter()
     with LocalExecutor(workers=workers) as executor:

@@ -91,7 +91,7 @@ def write_weights(packed: Packed, file: Path, target: Path) -> None:
 
 
 def expect_imagenet_pixels(tensors: dict[str, Tensor]) -> None:
-    """Let a first layer made for pixels from -1 to 1 take pixels that attakit has normalised.
+    """Change a first layer made for pixels from -1 to 1, so that it takes attakit's pixels.
 
     A pixel x of attakit's is (x * std + mean - 0.5) / 0.5 in that range. The factor goes into the
     convolution, the constant into the mean that the batch norm behind it takes away.

@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def ink(letter: str, style: Style, draw: Generator) -> Picture:
-    """A letter in a random typeface, turned, moved and scaled a little."""
+    """Draw a letter in a random typeface, slightly rotated, moved and scaled."""
     size = round(FINE * draw.uniform(0.55, 0.8))
     face = font(style.typefaces[draw.integers(len(style.typefaces))], size)
     page = Image.new("L", (FINE, FINE))
@@ -101,20 +101,20 @@ def painted(letter: Picture, draw: Generator) -> Picture:
 
 
 def hills(draw: Generator, count: int) -> Picture:
-    """A smooth grey pattern from -0.5 to 0.5 with some hills across."""
+    """Return a smooth grey pattern from -0.5 to 0.5 with some hills across."""
     coarse = Image.fromarray((255 * draw.random((count, count))).astype(np.uint8))
     smooth = coarse.resize((SIDE, SIDE), Image.Resampling.BICUBIC)
     return np.asarray(smooth, dtype=np.float64)[..., None] / 255 - 0.5
 
 
 def blurred(picture: Picture, radius: float) -> Picture:
-    """The picture out of focus."""
+    """Blur a picture."""
     image = Image.fromarray((255 * picture).astype(np.uint8))
     return np.asarray(image.filter(ImageFilter.GaussianBlur(radius)), dtype=np.float64) / 255
 
 
 def sheared(picture: Picture, slope: float) -> Picture:
-    """The picture with its left side moved up and its right side moved down."""
+    """Move the left side of a picture up and its right side down."""
     image = Image.fromarray((255 * picture).astype(np.uint8))
     shift = (1, 0, 0, slope, 1, -slope * SIDE / 2)
     moved = image.transform(image.size, Image.Transform.AFFINE, shift, Image.Resampling.BILINEAR)

@@ -52,7 +52,7 @@ def accuracy(
     other: dict[str, Any] | None = None,
     change: Callable[[Any], None] | None = None,
 ) -> tuple[float, int]:
-    """Accuracy on the stream in percent, and labels that were had.
+    """Return the accuracy on the stream in percent, and the number of labels.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def print_table(order: str, budgets: Sequence[int], seeds: Sequence[int]) -> Cur
 
 
 def draw(found: dict[str, Curves], budgets: Sequence[int], path: Path) -> None:
-    """The curves of all orders, side by side."""
+    """Draw the curves of all orders, side by side."""
     size = (4.2 * len(found), 3.2)
     figure, panels = pyplot.subplots(1, len(found), figsize=size, sharey=True, squeeze=False)
     for panel, (order, curves) in zip(panels[0], found.items(), strict=True):

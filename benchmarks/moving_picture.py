@@ -47,7 +47,7 @@ class Scale:
 
 
 def draw(runs: Sequence[RunRecord]) -> str:
-    """The picture of runs of the demo."""
+    """Draw the picture from runs of the demo."""
     groups = grouped(runs, lambda run: run.label)
     first = groups["anchor head"][0]
     parts = bands(first)

@@ -1,6 +1,6 @@
-"""A small service of points in a plane, in a process of its own, to be killed.
+"""A small service for points in a plane, in its own process, for tests that kill it.
 
-`make chaos` harms one. Tests do too, with settings of their own.
+`make chaos` uses it, and so do tests, with their own settings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CENTRES = np.array([[-2.0, 0.0], [2.0, 0.0], [0.0, 3.0]])  # one for each class
 
 
 def draw_points(random: np.random.Generator, count: int = 10) -> list[NDArray[np.float64]]:
-    """Points whose classes are known by where they lie."""
+    """Draw points. Their classes follow from their positions."""
     return list(_CENTRES[random.integers(3, size=count)] + random.normal(size=(count, 2)))
 
 
@@ -65,7 +65,7 @@ class PointsService:
 
     @property
     def running(self) -> subprocess.Popen[str]:
-        """The server's process, which was started."""
+        """The process of the started server."""
         assert self.process is not None
         return self.process
 
@@ -86,7 +86,7 @@ class PointsService:
             )
 
     def line(self) -> str:
-        """The next line that the server prints; the end of its log, as an error, if it ended."""
+        """Return the next line that the server prints; raise the end of its log if it ended."""
         assert self.running.stdout is not None
         line = self.running.stdout.readline()
         assert line, (self.folder / "log.txt").read_text()[-3000:]
@@ -95,7 +95,7 @@ class PointsService:
         return line
 
     def stop(self, seconds: float = 120.0) -> int:
-        """End it as an operator does, and return its exit code."""
+        """Stop it as an operator does, and return its exit code."""
         self.running.terminate()
         code = self.running.wait(seconds)
         self._close()
@@ -107,7 +107,7 @@ class PointsService:
         self._close()
 
     def learner_pid(self) -> int | None:
-        """The learner at work; None if there is none.
+        """Return the process id of the working learner; None if there is none.
 
         The file may still name one that was killed, and its number may belong to any process now.
         """

@@ -1,4 +1,4 @@
-"""Processor time of a request, as a multiple of that of a minimal FastAPI endpoint with the model.
+"""CPU time of a request, as a multiple of that of a minimal FastAPI endpoint with the model.
 
     python benchmarks/request_cost.py                # small_cnn at 28 pixels, one client and 64
     python benchmarks/request_cost.py --profile 1    # where the time of a server goes
@@ -58,7 +58,7 @@ uvicorn.run(app, port=int(sys.argv[1]), access_log=False, log_level="error")
 
 @contextmanager
 def running(folder: Path, *words: str, port: int) -> Iterator[int]:
-    """A server in a process of its own, once it listens; gives the number of the process."""
+    """Run a server in its own process inside the block; yield its process id once it listens."""
     with (folder / "log.txt").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, *words],
@@ -84,7 +84,7 @@ def running(folder: Path, *words: str, port: int) -> Iterator[int]:
 
 
 def request_bytes(file: bytes) -> bytes:
-    """A whole request with one file, as curl sends it."""
+    """Return a whole request with one file, as curl sends it."""
     border = "------------------------d74496d66958873e"
     head = f'--{border}\r\nContent-Disposition: form-data; name="files"; filename="a.jpg"\r\n'
     body = f"{head}Content-Type: image/jpeg\r\n\r\n".encode() + file
@@ -114,7 +114,7 @@ def send(port: int, requests: list[bytes], count: int) -> None:
 
 
 def cost(pid: int, port: int, requests: list[bytes], clients: int, count: int) -> float:
-    """Processor time of a server for each request of some clients at the same time."""
+    """Return a server's CPU time per request, with several clients at the same time."""
     before = processor_seconds(pid)
     threads = [
         threading.Thread(target=send, args=(port, requests, count // clients))
@@ -134,7 +134,7 @@ def free_port() -> int:
 
 @contextmanager
 def both(folder: Path) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """The service and the minimal endpoint: process and port of each."""
+    """Run the service and the minimal endpoint; yield process id and port of each."""
     save_weights(make_model("small_cnn"), folder / "source.safetensors")
     tables = SERVICE.format(model="small_cnn", size=SIZE, channels=1, batch=32)
     tables = tables.replace("[method]", "mean = [0.5]\nstd = [0.5]\n[method]")

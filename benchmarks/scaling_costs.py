@@ -1,10 +1,10 @@
 """What a request, a label and a sample cost on PostgreSQL: the numbers behind docs/scaling.md.
 
-    python benchmarks/scaling_costs.py                # starts a PostgreSQL server of its own
+    python benchmarks/scaling_costs.py                # starts its own PostgreSQL server
     python benchmarks/scaling_costs.py --out benchmarks/scaling_costs.json
 
-Starts `attakit serve --no-learner` and `attakit learn` as processes of their own and measures
-processor time, theirs and the database's. Other work on the machine changes it little. Only
+Starts `attakit serve --no-learner` and `attakit learn` as separate processes and measures
+CPU time, theirs and the database's. Other work on the machine changes it little. Only
 `lock_seconds` is a time on the clock, the median of many. `scaling_simulation.py` reads the file.
 """
 
@@ -56,14 +56,14 @@ class Costs:
 
 
 def processor_seconds(pid: int, *, ended: bool = False) -> float:
-    """Processor time that a process has used, with its children that have ended if asked for."""
+    """CPU time that a process has used, with its children that have ended if asked for."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11 : 15 if ended else 13])) / _TICKS
 
 
 @contextmanager
 def command(folder: Path, *words: str) -> Iterator[tuple[int, str]]:
-    """An attakit command in a process of its own; gives its number and first line."""
+    """Run an attakit command in its own process; yield its process id and first line."""
     folder.mkdir()
     with (folder / "log.txt").open("w") as log:
         process = subprocess.Popen(
@@ -100,7 +100,7 @@ class Postgres:
         self._server.cleanup()
 
     def seconds(self) -> float:
-        """Processor time of the server, also of connections that have ended."""
+        """CPU time of the server, also of connections that have ended."""
         children = Path(f"/proc/{self._main}/task/{self._main}/children").read_text().split()
         live = sum(processor_seconds(int(child)) for child in children)
         return live + processor_seconds(self._main, ended=True)
@@ -134,14 +134,14 @@ class Server:
         )
 
     def request_seconds(self, files: list[bytes], count: int) -> float:
-        """Processor time of a request with these files."""
+        """CPU time of a request with these files."""
         before = processor_seconds(self.pid)
         for _ in range(count):
             self.client.predict(files)
         return (processor_seconds(self.pid) - before) / count
 
     def idle(self, seconds: float) -> tuple[float, float]:
-        """Processor time and transactions for each second without requests."""
+        """CPU time and transactions for each second without requests."""
         before = processor_seconds(self.pid), self.transactions()
         time.sleep(seconds)
         after = processor_seconds(self.pid), self.transactions()
@@ -169,7 +169,7 @@ def measure_writes(postgres: Postgres, folder: Path, count: int) -> tuple[float,
 
 
 def answer_all(server: Server) -> int:
-    """Answer the questions that are open; returns how many there were."""
+    """Answer the open questions, and return how many there were."""
     done = 0
     while (lease := server.client.lease()) is not None:
         server.client.answer(lease.question, label=lease.question % CLASSES)
@@ -190,7 +190,7 @@ def measure_labels(server: Server, idle: float) -> float:
 def measure_learner(
     server: Server, learner: int, files: list[bytes], seconds: float, *, answering: bool
 ) -> tuple[int, int, float]:
-    """Turns, labels and processor time of the learner in some seconds."""
+    """Turns, labels and CPU time of the learner in a number of seconds."""
     status, used = server.client.status(), processor_seconds(learner)
     until = time.monotonic() + seconds
     while time.monotonic() < until:

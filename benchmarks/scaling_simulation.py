@@ -93,7 +93,7 @@ class Deployment:
             self.seen.database_seconds += seconds
 
     def _exclusive(self, rows: int = 0) -> Iterator[simpy.Event]:
-        """A transaction during which no other exclusive one runs."""
+        """Run a transaction during which no other exclusive one runs."""
         with self.lock.request() as turn:
             yield turn
             began = self.world.now
@@ -117,7 +117,7 @@ class Deployment:
                 yield self.world.timeout(1.0)  # it looks again after a second
                 continue
             count = min(came, LARGEST_WRITE)
-            self.seen.refused += came - count  # in truth they wait in a queue that overflows later
+            self.seen.refused += came - count  # really they wait in a queue that overflows later
             yield from self._compute(self.costs.write_seconds + count * self.costs.insert_seconds)
             yield self.world.timeout(max(0.0, self.costs.lock_seconds - self.costs.write_seconds))
             self.waiting += count
@@ -132,7 +132,7 @@ class Deployment:
         step = max(0.001, 1 / rate)
         while True:
             yield self.world.timeout(step)
-            # A reading transaction is counted as dear as a writing one, which is too much.
+            # A reading transaction counts as much as a writing one, which is too much.
             self.world.process(self._compute(self.costs.write_seconds * rate * step))
 
     def _person(self) -> Iterator[simpy.Event]:
@@ -168,7 +168,7 @@ class Deployment:
 
 
 def describe(load: Load, costs: Costs, seconds: float) -> dict[str, str]:
-    """One line of the table."""
+    """Return one row of the table."""
     seen = Deployment(load, costs).run(seconds)
     offered = load.servers * load.share / costs.request_seconds
     stored = seen.stored / seconds

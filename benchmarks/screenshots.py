@@ -32,7 +32,7 @@ HEIGHTS = {"labelling": 760, "dashboard": 1330}  # the dashboard down to its cha
 
 @contextmanager
 def demo(folder: Path) -> Iterator[str]:
-    """Inside, the demo service runs; yields its address."""
+    """Run the demo service inside the block, and yield its address."""
     command = [sys.executable, "-m", "attakit", "serve", "--demo", "--port", "0"]
     command += ["--folder", str(folder)]
     service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -1,9 +1,9 @@
-"""What answering over HTTP costs, and what it costs while the learner trains.
+"""Measure what answering over HTTP costs, alone and while the learner trains.
 
     python benchmarks/serving.py                    # ResNet-18 at 128 pixels, random weights
     python benchmarks/serving.py --model small_cnn --size 28
 
-Starts `attakit serve` in a process of its own and prints
+Starts `attakit serve` in its own process and prints
 
 - the time per image at full load, as a multiple of the bare forward pass at batch 32, one thread
   each; the target is at most 1.3;
@@ -102,7 +102,7 @@ def bare_seconds(model: Classifier, size: int, channels: int, seconds: float) ->
 
 @contextmanager
 def in_threads(*works: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Inside, functions run in threads; at the end their event asks them to stop."""
+    """Run functions in threads inside the block; at the end their event asks them to stop."""
     stop = threading.Event()
     threads = [threading.Thread(target=work, args=(stop,), daemon=True) for work in works]
     for thread in threads:
@@ -117,7 +117,7 @@ def in_threads(*works: Callable[[threading.Event], None]) -> Iterator[None]:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """A service in a process of its own; gives its address."""
+    """Run a service in its own process inside the block, and yield its address."""
     command = [sys.executable, "-m", "attakit", "serve", "service.toml", "--port", "0"]
     with (folder / "log.txt").open("w") as log:
         process = subprocess.Popen(
@@ -174,7 +174,7 @@ def answer_all(address: str, stop: threading.Event) -> None:
 
 
 def learner_seconds(folder: Path) -> float:
-    """Processor time that the learner has used."""
+    """CPU time that the learner has used."""
     number = (folder / "live" / "learner.lock").read_text()
     fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -85,7 +85,7 @@ class Watch:
             self.source.append(right)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 class Timed:

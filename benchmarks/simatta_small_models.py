@@ -1,6 +1,6 @@
 """SimATTA's learning rate on small models: tabular data with and without norm layers, token ids.
 
-    python benchmarks/simatta_small_models.py              # two seeds, some minutes
+    python benchmarks/simatta_small_models.py              # two seeds, a few minutes
 
 Prints a Markdown table of accuracy on a stream of four shifted domains (1,200 samples, 150 labels).
 "Before" is the earlier default, momentum SGD with one learning rate for all models. Tables are the

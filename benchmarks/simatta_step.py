@@ -1,4 +1,4 @@
-"""Where the time of a SimATTA step goes, and whether memory grows with the stream.
+"""Measure where the time of a SimATTA step goes, and whether memory grows with the stream.
 
     python benchmarks/simatta_step.py                # PACS where it is found, else digits
     python benchmarks/simatta_step.py --data digits
@@ -157,7 +157,7 @@ def layout_ratio(model: nn.Module, task: Task) -> float:
 
 
 def measure_memory() -> None:
-    """Print peak memory of a short and of a long stream, each in a process of its own."""
+    """Print peak memory of a short and of a long stream, each in its own process."""
     short, long = (
         float(
             subprocess.run(
@@ -185,7 +185,7 @@ def peak_of_rounds(rounds: int) -> float:
     steps = len(build_stream(experiment, task)) * rounds // LONG
     watch_steps(experiment, task, digits_model(task), steps)
     peak = peak_memory_mb()
-    assert peak is not None, "this system does not tell its memory"
+    assert peak is not None, "this system does not report its memory"
     return peak
 
 

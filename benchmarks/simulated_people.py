@@ -43,8 +43,8 @@ class Person:
 class People:
     """Lease questions and answer them, some late, wrongly, twice or never.
 
-    `accepted` holds what the service has taken over, without what was taken back; `outcomes` counts
-    what it said to each answer.
+    `accepted` holds the answers that the service has accepted, without undone ones; `outcomes`
+    counts its responses.
     """
 
     world: World

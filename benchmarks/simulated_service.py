@@ -101,7 +101,7 @@ class Picture:
 
 
 def stream(task: Task, world: World) -> Iterator[Picture]:
-    """All that is sent: one domain after the other, several times."""
+    """Return all images to send: one domain after the other, several times."""
     everything = sum(len(part) for part in task.targets.parts.values())
     share = world.seconds * world.rate / world.rounds / everything
     for visit in range(world.rounds):
@@ -112,13 +112,13 @@ def stream(task: Task, world: World) -> Iterator[Picture]:
 
 
 def fresh_pictures(task: Task, world: World) -> list[Picture]:
-    """What is never sent, of the last domain."""
+    """Return the images of the last domain that are never sent."""
     name, part = list(task.targets.parts.items())[-1]
     return list(pictures(task, name, split(len(part), name, world)[1]))
 
 
 def split(count: int, domain: str, world: World) -> tuple[list[int], list[int]]:
-    """Places of a domain that are sent, and that are not."""
+    """Return the positions of a domain's images that are sent, and those that are not."""
     order = generator(world.seed, f"held out {domain}").permutation(count).tolist()
     held = round(world.held_out * count)
     return order[held:], order[:held]
@@ -134,7 +134,7 @@ def pictures(task: Task, domain: str, places: Sequence[int]) -> Iterator[Picture
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """Whether what was served was right, and whether the source model would have been."""
+    """Whether a served prediction was right, and whether the source model's would have been."""
 
     served: bool
     frozen: bool
@@ -172,7 +172,7 @@ class SimulatedService:
         self.storage.close()
 
     def serve(self, sent: Sequence[Picture]) -> list[Graded]:
-        """Answer a request with the promoted version, and keep what came."""
+        """Answer a request with the promoted version, and store its samples."""
         if not sent:
             return []
         self.follower.sync()
@@ -188,7 +188,7 @@ class SimulatedService:
         ]
 
     def grade(self, unseen: Sequence[Picture]) -> list[Graded]:
-        """How the promoted version does on what was never sent; keeps nothing."""
+        """Score the promoted version on images that were never sent; store nothing."""
         self.follower.sync()
         inputs = self.inputs.stack([self.inputs.decode(one.content) for one in unseen])
         guesses = self.predictor.predict(inputs).logits.argmax(dim=1).tolist()

@@ -25,7 +25,7 @@ class SmallDisk:
 
     @contextmanager
     def full(self) -> Iterator[None]:
-        """Inside, the disk is full."""
+        """Fill the disk inside the block."""
         filler = self.folder / "filler"
         with filler.open("wb", buffering=0) as file:
             for size in (1_000_000, 4096, 1):
@@ -37,7 +37,7 @@ class SmallDisk:
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
-        """Inside, nothing can be written. No file may be open for writing."""
+        """Make the disk read-only inside the block. No file may be open for writing."""
         self._mount("-o", "remount,ro")
         yield
         self._mount("-o", "remount,rw")

@@ -46,7 +46,7 @@ def memory_is_flat(memory: Sequence[int]) -> Check:
 
 
 def budget_violations(service: SimulatedService) -> list[str]:
-    """What is wrong with the account now: in itself, or compared with the database."""
+    """Return the errors of the account now: its own, and differences from the database."""
     ledger = service.learner.memory.ledger
     counts = service.storage.questions.counts()
     waiting = service.storage.questions.settled()
@@ -90,7 +90,7 @@ def is_more_accurate(name: str, graded: Sequence[Graded]) -> Check:
 
 
 def no_answer_is_lost(service: SimulatedService, people: People) -> Check:
-    """Every accepted answer is in the database, decided its question, and was learned from once."""
+    """Check that every accepted answer is stored, decided its question, and was learned once."""
     questions = service.storage.questions
     lost = [one for one in people.accepted.values() if one.send(questions) != "repeated"]
     decided = {one.question: one for one in questions.recent(questions.counts().asked)}
@@ -124,7 +124,7 @@ def kept_contents(service: SimulatedService) -> tuple[int, int]:
 
 
 def database_is_bounded(service: SimulatedService, contents: Sequence[tuple[int, int]]) -> Check:
-    """Images stay within the limit, and of what was never asked about nothing is left."""
+    """Check that images stay within the limit, and that samples without a question are removed."""
     kept = max(count for count, _ in contents)
     rows, asked = _count(service, "1"), service.storage.questions.counts().asked
     now, _ = contents[-1]

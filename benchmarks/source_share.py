@@ -1,4 +1,4 @@
-"""Is `source_share = "auto"` as good as the best fixed share of the source's statistics?
+"""Compare `source_share = "auto"` with the best fixed share of the source's statistics.
 
     python benchmarks/source_share.py                       # digits, both stream orders
     python benchmarks/source_share.py --data pacs --model resnet18 \\

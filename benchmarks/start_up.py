@@ -1,12 +1,12 @@
-"""How long do commands take to start, and how much do they import?
+"""Measure how long commands take to start, and how much they import.
 
     python benchmarks/start_up.py
     python benchmarks/start_up.py --serve    # a service with a small model, on a terminal
 
-Runs each light command several times in a process of its own. Prints the fastest, in seconds on the
+Runs each light command several times in its own process. Prints the fastest, in seconds on the
 clock and of the processor, and the number of modules imported (aim: under 0.5 s, without torch).
 
-For a service, prints when the first line appears (aim: within a second), and the processor time of
+For a service, prints when the first line appears (aim: within a second), and the CPU time of
 the server until it has answered a request (aim: under 5 s).
 """
 

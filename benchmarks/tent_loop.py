@@ -1,4 +1,4 @@
-"""Does Tent cost more here than in a loop written by hand?
+"""Measure whether Tent costs more here than in a hand-written loop.
 
     python benchmarks/tent_loop.py                             # ResNet-18, 128 pixels
     python benchmarks/tent_loop.py --model small_cnn --size 28 --threads 1 --steps 8 --rounds 25

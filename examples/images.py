@@ -1,4 +1,4 @@
-"""Adapt an image model of your own: a small CNN that meets thicker, noisier and turned digits.
+"""Adapt your own image model: here a small CNN that meets thicker, noisier and rotated digits.
 
     python examples/images.py
 

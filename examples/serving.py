@@ -1,9 +1,10 @@
 """A live service and its client: samples go in, questions come out, answers go back.
 
+    pip install 'attakit[service]'
     python examples/serving.py
 
 Starts a service for the sensors of examples/table.py on a free port. Then it plays the machine that
-sends rows, and the mechanic who answers questions. In real life the mechanic uses the labelling
+sends rows, and the mechanic who answers questions. In practice the mechanic uses the labelling
 page, and everyone has a token (docs/serving.md).
 """
 
@@ -44,7 +45,7 @@ niceness = 0  # here the learner is as important as the server
 
 @contextmanager
 def serving(folder):
-    """Inside, `attakit serve` runs; yields its address."""
+    """Run `attakit serve` inside the block, and yield its address."""
     (folder / "service.toml").write_text(SETTINGS)
     command = [sys.executable, "-m", "attakit", "serve", str(folder / "service.toml")]
     command += ["--folder", str(folder / "live"), "--open", "--port", "0"]
@@ -52,15 +53,18 @@ def serving(folder):
     with (folder / "log").open("w") as log:
         service = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
-            yield next(service.stdout).removeprefix("Serving on ").strip()
+            first = next(service.stdout, None)
+            if first is None:  # the log has one line that says what is missing
+                sys.exit((folder / "log").read_text().strip())
+            yield first.removeprefix("Serving on ").strip()
         finally:
             service.terminate()
             service.wait()
 
 
 def send_week(client, week, truth):
-    """The machine: send a week of rows, and count right answers. Note what is true of each."""
-    rows, states = measure(seed=week, drift=week / 2)
+    """The machine: send a week of rows, and count right answers. Record the true class of each."""
+    rows, states = measure(seed=week, drift=week)
     right = 0
     for place in range(0, len(rows), 50):
         answers = client.predict(list(rows[place : place + 50]))
@@ -97,4 +101,4 @@ if __name__ == "__main__":
             print(f"week {week}: {right:.1%} right; {answered} answers so far")
         judged = [version for version in client.versions() if version.reason]
         print(f"version {client.status().version} answers; of the last candidate the gate says:")
-        print(judged[-1].reason if judged else "nothing yet")
+        print(judged[0].reason if judged else "nothing yet")

@@ -21,7 +21,7 @@ ROWS = 250  # a week
 
 
 def measure(seed, drift):
-    """A week of measurements: rows, and what a mechanic would say of each machine."""
+    """A week of measurements: rows, and what a mechanic would say about each machine."""
     draw = np.random.default_rng(seed)
     states = draw.integers(0, 3, size=ROWS)
     rows = TYPICAL[states] + SPREAD * draw.normal(size=(ROWS, 4))

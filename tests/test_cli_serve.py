@@ -208,8 +208,8 @@ def test_a_port_that_is_taken_is_told(begun, serve):
         code, said = serve("service.toml", "--port", port)
 
     assert code == 2
-    assert f"127.0.0.1:{port} cannot be listened on" in said
-    assert "--port 0 takes any free one" in said
+    assert f"cannot listen on 127.0.0.1:{port}" in said
+    assert "--port 0 takes any free port" in said
 
 
 def test_a_first_start_that_fails_makes_no_token_that_nobody_has_seen(serve, started):
@@ -226,7 +226,7 @@ def test_a_second_server_for_one_folder_is_refused(begun, serve, work):
         code, said = serve("service.toml", "--set", "labels.budget=7")
 
     assert code == 2
-    assert "The server: another one works on live. Stop it" in said
+    assert "The server: another server is using live. Stop it" in said
     assert (work / "live" / SETTINGS_FILE).read_text() == begun
 
 

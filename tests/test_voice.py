@@ -45,6 +45,12 @@ BANNED = {
     r"likewise": "also, the same",
     r"the very(?! first)": "the same",
     r"for ever|at hand|altogether": "never, here, in total",
+    r"learnt": "learned",
+    r"some (?:seconds|minutes)": "a few seconds",
+    r"speaks? (?:for|against)": "supports, contradicts",
+    r"(?:may be|were) had": "say how many there are",
+    r"equally (?:many|long)": "the same number, the same length",
+    r"data are": "data is",
     r"so (?:short|small|large|little|few|big|high|low) an?": "such a",
 }
 

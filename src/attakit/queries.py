@@ -190,7 +190,7 @@ class Allowance:
     Parameters
     ----------
     count
-        Most questions of the step: the rest of the budget.
+        Maximum number of questions of the step: the rest of the budget.
     per_class
         Questions left for each predicted class. A class that is not listed has none left. None sets
         no limit per class.
@@ -205,8 +205,8 @@ class Allowance:
         the selector would now choose others. A mapping also names the proposed class of each, None
         for a question about the class. None if the step is new.
     yes_no
-        Most yes/no questions of the step, if it asks no others. None if they cost as much as
-        others.
+        Maximum number of yes/no questions, if the step asks no others. None if they cost as much
+        as others.
 
     Examples
     --------
@@ -224,7 +224,7 @@ class Allowance:
 
     @property
     def limit(self) -> int:
-        """Most questions of the step: the due ones, within the allowed ones."""
+        """Maximum number of questions of the step: the due ones, within the allowed ones."""
         return self.count if self.due is None else min(self.count, self.due)
 
     def of(self, kind: QuestionKind) -> Allowance:

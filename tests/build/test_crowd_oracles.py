@@ -42,7 +42,7 @@ def test_a_crowd_needs_no_table():
 
 
 def test_a_table_without_its_oracle_is_refused():
-    with pytest.raises(SettingError, match=r'labels\.crowd.*left out where oracle is not "crowd"'):
+    with pytest.raises(SettingError, match=r'labels\.crowd.*left out if oracle is not "crowd"'):
         parse_experiment({"labels": {"crowd": {"answers": 2}}})
 
 

@@ -62,7 +62,7 @@ def test_a_smaller_share_stays_away_from_the_rest_of_a_larger_one(quick_digits):
 
 
 def test_the_rest_of_everything_is_refused():
-    with pytest.raises(SettingError, match=r"stream.rest must be left out where share is 1"):
+    with pytest.raises(SettingError, match=r"stream.rest must be left out if share is 1"):
         parse_experiment({"stream": {"rest": True}})
 
 

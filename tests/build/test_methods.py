@@ -180,12 +180,12 @@ def test_a_selector_is_built_by_its_import_path():
         ("def Mine(model): 1 / 0", "must be a class with predict, .* but it is a function"),
         (
             "from attakit.methods import Tent\nclass Mine(Tent):\n    def __init__(self): pass",
-            "Mine: it cannot be created from the given settings: too many positional",
+            "Mine cannot be created from the given settings: too many positional",
         ),
         (
             "from attakit.methods import Tent\n"
             "class Mine(Tent):\n    def __init__(self, model, *, lr): pass",
-            "Mine: it cannot be created .* 'lr'",
+            "Mine cannot be created .* 'lr'",
         ),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_module_that_holds_no_method_is_told(text, message, tmp_path, monkeypa
         ({"name": "nowhere.at_all:Mine"}, r"'nowhere.at_all:Mine' cannot be imported"),
         ({"name": "attakit.methods:Mine"}, r"cannot be imported: .*Mine.*package\.module:Class"),
         ({"name": ":Mine"}, "cannot be imported"),
-        ({"name": "attakit.methods:METHODS"}, "is not a class but a dict"),
+        ({"name": "attakit.methods:METHODS"}, "must be a class, but it is a dict"),
         ({"name": "tent", "lrr": 1}, r"Tent: unknown setting 'lrr'\. Did you mean 'lr'\?"),
         ({"name": "source_only", "lr": 1}, r"SourceOnly: unknown setting 'lr'\. Known: none"),
         ({"name": "tent", "model": 1}, "Tent: unknown setting 'model'"),
@@ -358,7 +358,7 @@ def test_the_pace_of_an_empty_file_is_that_of_the_library():
     ("labels", "message"),
     [
         ({"per_1000": -1.0}, r"labels\.per_1000"),
-        ({"per_1000": 3.0, "spread_over": 100}, r"labels\.spread_over .*where per_1000 is given"),
+        ({"per_1000": 3.0, "spread_over": 100}, r"labels\.spread_over .*if per_1000 is given"),
         ({"budget": "unlimited", "spread_over": 9}, r"spread_over .*the budget is unlimited"),
         ({"spread_over": 0}, r"labels\.spread_over"),
         ({"first": 0.5}, r"labels\.first"),

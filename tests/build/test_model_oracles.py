@@ -61,8 +61,11 @@ def test_an_endpoint_gets_its_settings(monkeypatch):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({}, r"labels\.model must be a table with a function or a url"),
-        ({"url": "http://x", "function": "a:b"}, r"labels\.model must be .*not both"),
+        ({}, r"labels\.model must be a table with either a function or a url"),
+        (
+            {"url": "http://x", "function": "a:b"},
+            r"labels\.model must be .*either a function or a url",
+        ),
         ({"url": "http://x", "people": "crowd"}, r"labels\.model\.people"),
         ({"url": "http://x", "urll": "y"}, r"labels\.model.*urll"),
     ],

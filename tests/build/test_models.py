@@ -7,7 +7,7 @@ from attakit.bench.score import percent_right, right_answers, score_everything
 from attakit.build.data import load_task
 from attakit.build.models import cache_folder, digits_model, pretrain, source_classifier
 from attakit.build.task import Task
-from attakit.errors import ModelError, SettingError
+from attakit.errors import ModelError, SettingError, UnknownName
 from attakit.methods import SourceOnly
 from attakit.nn import SmallCNN
 from attakit.nn.weights import save_weights, weights_hash
@@ -112,6 +112,11 @@ def test_weights_of_another_model_are_refused(task, tmp_path):
 def test_a_model_without_weights_says_how_to_get_them(task, tables):
     with pytest.raises(SettingError, match=r"model\.weights is missing.*attakit pretrain"):
         source_classifier(parse_experiment(tables), task)
+
+
+def test_an_unknown_model_is_named_before_its_missing_weights(task):
+    with pytest.raises(UnknownName, match=r"Unknown model 'resnet19'\. Did you mean .*'resnet18'"):
+        source_classifier(parse_experiment({"model": {"name": "resnet19"}}), task)
 
 
 def test_an_unknown_device_is_named(task):

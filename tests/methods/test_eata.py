@@ -9,8 +9,8 @@ from attakit.errors import ModelError, SettingError, StateError
 from attakit.methods import EATA, Tent
 from attakit.methods.eata import redundancy_margin
 from attakit.queries import Allowance
-from attakit.records import Batch
 from attakit.testing import check_method, tiny_batch, tiny_classifier
+from one_layer import batch_of, drawn, one_layer
 
 # The paper's update (Niu et al. 2022), worked out with numpy on batch norm followed by the
 # identity, so that the logits are z = γ x̂ + β:
@@ -19,23 +19,6 @@ from attakit.testing import check_method, tiny_batch, tiny_classifier
 #   F = mean over batches of 64 of (mean over the batch of ∂CE/∂z_j x̂_j)²
 CLASSES, START, LR, MOMENTUM, ALPHA = 3, 2.0, 0.05, 0.9, 20.0
 E0 = 0.4 * math.log(CLASSES)
-
-
-def one_layer():
-    head = nn.Linear(CLASSES, CLASSES, bias=False)
-    nn.init.eye_(head.weight)
-    norm = nn.BatchNorm1d(CLASSES, eps=1e-12)
-    nn.init.constant_(norm.weight, START)
-    return nn.Sequential(norm, head)
-
-
-def drawn(seed, count):
-    return np.random.default_rng(seed).normal(size=(count, CLASSES)).astype(np.float32)
-
-
-def batch_of(inputs, step=0):
-    names = tuple(f"{step}-{number}" for number in range(len(inputs)))
-    return Batch(step, names, torch.as_tensor(inputs))
 
 
 def normalised(inputs):
@@ -99,7 +82,7 @@ def test_two_batches_follow_the_update_worked_out_by_hand():
     source = drawn(0, 70)
     by_hand = ByHand(fisher_by_hand(source))
     method = EATA(
-        one_layer(),
+        one_layer(CLASSES, START),
         lr=LR,
         momentum=MOMENTUM,
         fisher_alpha=ALPHA,
@@ -123,7 +106,7 @@ def test_two_batches_follow_the_update_worked_out_by_hand():
 
 def test_at_most_so_many_source_inputs_count():
     source = torch.as_tensor(drawn(0, 70))
-    few = EATA(one_layer(), source_inputs=source, fisher_samples=10)
+    few = EATA(one_layer(CLASSES, START), source_inputs=source, fisher_samples=10)
     np.testing.assert_allclose(
         torch.stack(few.penalty.fisher), fisher_by_hand(drawn(0, 70)[:10]), rtol=1e-4
     )
@@ -133,7 +116,10 @@ def test_at_most_so_many_source_inputs_count():
     "settings", [{}, {"source_inputs": torch.as_tensor(drawn(0, 70)), "fisher_alpha": 0}]
 )
 def test_without_source_inputs_or_weight_there_is_no_regulariser(settings):
-    method, by_hand = EATA(one_layer(), lr=LR, **settings), ByHand(np.zeros((2, CLASSES)))
+    method, by_hand = (
+        EATA(one_layer(CLASSES, START), lr=LR, **settings),
+        ByHand(np.zeros((2, CLASSES))),
+    )
     assert len(method.penalty) == 0
     for number in (1, 2):
         method.step(batch_of(drawn(number, 24), number), Allowance(0))
@@ -145,7 +131,7 @@ def test_the_regulariser_holds_the_weights_back():
     source, batch = torch.as_tensor(drawn(0, 70)), batch_of(drawn(1, 24))
     moved = {}
     for alpha in (0.0, 500.0):
-        method = EATA(one_layer(), lr=LR, fisher_alpha=alpha, source_inputs=source)
+        method = EATA(one_layer(CLASSES, START), lr=LR, fisher_alpha=alpha, source_inputs=source)
         for _ in range(20):
             method.average = None  # so that the same samples are kept every time
             method.step(batch, Allowance(0))

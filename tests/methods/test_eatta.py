@@ -15,11 +15,12 @@ from attakit.methods.eatta import head_logits
 from attakit.nn.classifier import Classifier
 from attakit.queries import Allowance, Answer
 from attakit.randomness import generator
-from attakit.records import Batch, Rows
+from attakit.records import Rows
 from attakit.select import LabelRate
 from attakit.select.sensitivity import Sensitivity
 from attakit.testing import check_method, tiny_batch, tiny_classifier
 from attakit.testing.methods import answers_to
+from one_layer import batch_of, drawn, one_layer
 
 # The step, worked out with numpy on batch norm followed by the identity, so that z = γ x̂ + β:
 #   ∂H/∂z_j = -p_j (log p_j + H)                     ∂CE/∂z_j = p_j - 1[j = label]
@@ -27,23 +28,6 @@ from attakit.testing.methods import answers_to
 #   w₁ = 2 g₂ / (g₁ + g₂), w₂ = 2 g₁ / (g₁ + g₂), then w ← 0.8 w + 0.2 w(now)
 CLASSES, START, LR = 3, 2.0, 0.05
 MARGIN = 0.4 * math.log(CLASSES)
-
-
-def one_layer():
-    head = nn.Linear(CLASSES, CLASSES, bias=False)
-    nn.init.eye_(head.weight)
-    norm = nn.BatchNorm1d(CLASSES, eps=1e-12)
-    nn.init.constant_(norm.weight, START)
-    return nn.Sequential(norm, head)
-
-
-def drawn(seed, count=12):
-    return np.random.default_rng(seed).normal(size=(count, CLASSES)).astype(np.float32)
-
-
-def batch_of(inputs, step=0):
-    names = tuple(f"{step}-{number}" for number in range(len(inputs)))
-    return Batch(step, names, torch.as_tensor(inputs))
 
 
 class ByHand:
@@ -77,7 +61,7 @@ class ByHand:
 
 
 def plain(**settings):
-    return EATTA(one_layer(), **{"lr": LR, "momentum": 0.0} | settings)
+    return EATTA(one_layer(CLASSES, START), **{"lr": LR, "momentum": 0.0} | settings)
 
 
 def learned(method):
@@ -89,7 +73,7 @@ def test_label_and_entropy_share_a_step_with_smoothed_weights():
     method, expected = plain(), ByHand()
 
     for step in range(3):
-        inputs = drawn(step)
+        inputs = drawn(step, 12)
         (query,) = method.step(batch_of(inputs, step), Allowance(9)).queries
         method.learn([Answer(query, 1, "me")])
         expected.step(inputs, int(query.sample.split("-")[1]), 1)
@@ -100,14 +84,14 @@ def test_label_and_entropy_share_a_step_with_smoothed_weights():
 
 def test_without_a_label_by_the_next_batch_only_the_entropy_is_lowered():
     method, expected = plain(), ByHand()
-    (query,) = method.step(batch_of(drawn(0), 0), Allowance(9)).queries
+    (query,) = method.step(batch_of(drawn(0, 12), 0), Allowance(9)).queries
 
     assert method.learn([]).updates == 0  # the answer may still come
-    before = method.predict(torch.as_tensor(drawn(1))).logits
-    given = method.step(batch_of(drawn(1), 1), Allowance(0)).prediction.logits
+    before = method.predict(torch.as_tensor(drawn(1, 12))).logits
+    given = method.step(batch_of(drawn(1, 12), 1), Allowance(0)).prediction.logits
 
     assert torch.equal(given, before)  # answered first
-    expected.step(drawn(0), None, None)
+    expected.step(drawn(0, 12), None, None)
     assert learned(method) == pytest.approx(expected.weights, abs=1e-5)
     late = method.learn([Answer(query, 1, "me")])
     assert {"entropy", "labelled_loss"} <= late.numbers.keys()  # joins the step of batch 1
@@ -115,19 +99,19 @@ def test_without_a_label_by_the_next_batch_only_the_entropy_is_lowered():
 
 def test_a_skipped_question_and_a_spent_budget_do_not_hold_up_the_update():
     method, expected = plain(), ByHand()
-    (query,) = method.step(batch_of(drawn(0), 0), Allowance(9)).queries
+    (query,) = method.step(batch_of(drawn(0, 12), 0), Allowance(9)).queries
 
     assert method.learn([Answer(query, None, "me")]).updates == 1
-    assert method.step(batch_of(drawn(1), 1), Allowance(0)).queries == ()
+    assert method.step(batch_of(drawn(1, 12), 1), Allowance(0)).queries == ()
     assert method.learn([]).updates == 1
-    expected.step(drawn(0), None, None)
-    expected.step(drawn(1), None, None)
+    expected.step(drawn(0, 12), None, None)
+    expected.step(drawn(1, 12), None, None)
     assert learned(method) == pytest.approx(expected.weights, abs=1e-5)
 
 
 def test_a_label_counts_in_full_where_no_sample_is_reliable():
     method = plain(reliable_share=0.0)
-    (query,) = method.step(batch_of(drawn(0)), Allowance(9)).queries
+    (query,) = method.step(batch_of(drawn(0, 12)), Allowance(9)).queries
 
     assert method.learn([Answer(query, 1, "me")]).numbers["labelled_weight"] == 1
     assert method.balance is None
@@ -135,7 +119,7 @@ def test_a_label_counts_in_full_where_no_sample_is_reliable():
 
 def test_the_question_is_the_sample_whose_answer_the_noise_changes_most():
     # The head is the identity, so noise on the features is noise on the logits.
-    method, batch = plain(noise=0.5, seed=3), batch_of(drawn(0))
+    method, batch = plain(noise=0.5, seed=3), batch_of(drawn(0, 12))
     step = method.step(batch, Allowance(1))
     noise = generator(3, "feature noise", 0).normal(scale=0.5, size=(12, CLASSES))
     logits = step.prediction.logits.double().numpy()
@@ -245,7 +229,7 @@ def test_a_model_that_diverged_is_reported():
     method = plain()
     nn.init.constant_(method.model.model[0].weight, math.nan)
     with pytest.raises(ModelError, match="finite"):
-        method.step(batch_of(drawn(0)), Allowance(1))
+        method.step(batch_of(drawn(0, 12)), Allowance(1))
 
 
 @pytest.mark.parametrize(

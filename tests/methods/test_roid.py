@@ -2,7 +2,6 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
 from attakit.errors import SettingError
 from attakit.methods import CMF, ROID
@@ -10,6 +9,7 @@ from attakit.methods.roid import likelihood_ratio
 from attakit.queries import Allowance
 from attakit.records import Batch
 from attakit.testing import check_method, tiny_batch, tiny_classifier
+from one_layer import one_layer
 
 # Batch norm, then the identity, on (1, 2) and (3, 0): x̂ = (-1, 1) and (1, -1). With scale γ = 1 and
 # shift β = 0 these are the logits. Both samples are equally diverse and equally sure, so both
@@ -21,18 +21,12 @@ P = 1 / (1 + math.exp(-2))
 SLOPE = -((2 * P - 1) + 2 * P * (1 - P) * 2)
 
 
-def one_layer():
-    head = nn.Linear(2, 2, bias=False)
-    nn.init.eye_(head.weight)
-    return nn.Sequential(nn.BatchNorm1d(2, eps=1e-12), head)
-
-
 def step(method):
     return method.step(Batch(0, ("a", "b"), INPUTS), Allowance(0))
 
 
 def test_one_update_follows_the_gradient_worked_out_by_hand():
-    method = ROID(one_layer(), lr=0.5, momentum=0.0, consistency=False, source_share=0.0)
+    method = ROID(one_layer(2), lr=0.5, momentum=0.0, consistency=False, source_share=0.0)
     result = step(method)
 
     assert result.numbers["loss"] == pytest.approx(-(2 * P - 1) * 2, abs=1e-4)
@@ -40,7 +34,7 @@ def test_one_update_follows_the_gradient_worked_out_by_hand():
 
 
 def test_after_an_update_a_share_of_the_source_is_mixed_in():
-    method = ROID(one_layer(), lr=0.5, momentum=0.0, consistency=False, source_share=0.25)
+    method = ROID(one_layer(2), lr=0.5, momentum=0.0, consistency=False, source_share=0.25)
     step(method)
 
     assert torch.allclose(method.trained[0], torch.full((2,), 1 - 0.75 * 0.5 * SLOPE), atol=1e-4)
@@ -87,7 +81,7 @@ def test_answers_and_predictions_are_corrected_alike_and_weights_are_not(how):
 def test_the_filter_of_cmf_follows_formulas_worked_out_by_hand():
     # With q = 0.1 the first variance is q, so β = 0.9/(0.1 + 0.9) = 0.9, which leaves 0.09. The
     # second is 0.25·0.09 + 0.1 = 0.1225, so β = 0.9/1.0225 = 0.8802, which is raised to 0.89.
-    method = CMF(one_layer(), noise=1.0, transition=0.5, hidden_share=0.25)
+    method = CMF(one_layer(2), noise=1.0, transition=0.5, hidden_share=0.25)
     method.noise = 0.1
     with torch.no_grad():
         method.trained[0].fill_(2.0)  # the source has 1
@@ -104,7 +98,7 @@ def test_the_filter_of_cmf_follows_formulas_worked_out_by_hand():
 
 
 def test_the_noise_of_cmf_is_scaled_to_the_model():
-    assert CMF(one_layer(), noise=0.005).noise == pytest.approx(0.005 * 4 / 38_400)
+    assert CMF(one_layer(2), noise=0.005).noise == pytest.approx(0.005 * 4 / 38_400)
 
 
 def test_cmf_with_noise_as_small_as_that_is_roid():

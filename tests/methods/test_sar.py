@@ -10,8 +10,8 @@ from attakit.methods import SAR
 from attakit.methods.sar import reset_threshold
 from attakit.nn import SmallCNN
 from attakit.queries import Allowance
-from attakit.records import Batch
 from attakit.testing import check_method, tiny_batch, tiny_classifier
+from one_layer import batch_of, drawn, one_layer
 
 # The paper's update (Niu et al. 2023), worked out with numpy on batch norm followed by the
 # identity, so that the logits are z = γ x̂ + β and θ = (γ, β):
@@ -20,23 +20,6 @@ from attakit.testing import check_method, tiny_batch, tiny_classifier
 #   g₂ = g(θ + ε) over those of them with H(θ + ε) < E₀;  θ ← θ - η (momentum · v + g₂)
 CLASSES, START, LR, MOMENTUM, RADIUS = 3, 2.0, 0.1, 0.9, 0.5
 E0 = 0.4 * math.log(CLASSES)
-
-
-def one_layer():
-    head = nn.Linear(CLASSES, CLASSES, bias=False)
-    nn.init.eye_(head.weight)
-    norm = nn.BatchNorm1d(CLASSES, eps=1e-12)
-    nn.init.constant_(norm.weight, START)
-    return nn.Sequential(norm, head)
-
-
-def drawn(seed, count=24):
-    return np.random.default_rng(seed).normal(size=(count, CLASSES)).astype(np.float32)
-
-
-def batch_of(inputs, step=0):
-    names = tuple(f"{step}-{number}" for number in range(len(inputs)))
-    return Batch(step, names, torch.as_tensor(inputs))
 
 
 def entropy_and_slopes(weights, normal):
@@ -80,7 +63,12 @@ def weights_of(method):
 @pytest.mark.parametrize("updates", [1, 3])
 def test_the_two_step_update_is_the_one_worked_out_by_hand(updates):
     method = SAR(
-        one_layer(), lr=LR, momentum=MOMENTUM, radius=RADIUS, reset_below=0, updates=updates
+        one_layer(CLASSES, START),
+        lr=LR,
+        momentum=MOMENTUM,
+        radius=RADIUS,
+        reset_below=0,
+        updates=updates,
     )
     by_hand, dropped = ByHand(), []
     for number in (1, 2):
@@ -99,7 +87,7 @@ def test_the_two_step_update_is_the_one_worked_out_by_hand(updates):
 
 
 def test_a_radius_of_zero_is_plain_descent_on_reliable_samples():
-    method = SAR(one_layer(), lr=LR, momentum=0.0, radius=0.0, reset_below=0)
+    method = SAR(one_layer(CLASSES, START), lr=LR, momentum=0.0, radius=0.0, reset_below=0)
     normal = drawn(1).astype(np.float64)
     normal = (normal - normal.mean(0)) / normal.std(0)
     start = np.stack([np.full(CLASSES, START), np.zeros(CLASSES)])
@@ -120,13 +108,13 @@ def untouched(method, model):
 
 
 def test_nothing_happens_where_no_sample_is_reliable():
-    model = one_layer()
+    model = one_layer(CLASSES, START)
     assert untouched(SAR(model, lr=LR, reliable_share=0.0), model)
 
 
 def test_nothing_happens_where_the_ascent_leaves_no_sample_reliable():
     # Only the very surest samples count, and the ascent takes their certainty away.
-    model, margin = one_layer(), 0.05
+    model, margin = one_layer(CLASSES, START), 0.05
     normal = drawn(1).astype(np.float64)
     normal = (normal - normal.mean(0)) / normal.std(0)
     start = np.stack([np.full(CLASSES, START), np.zeros(CLASSES)])
@@ -141,7 +129,7 @@ def test_nothing_happens_where_the_ascent_leaves_no_sample_reliable():
 
 
 def test_recovery_brings_back_weights_momentum_and_average():
-    model = one_layer()
+    model = one_layer(CLASSES, START)
     method, by_hand = SAR(model, lr=LR, radius=RADIUS, reset_below=0.0), ByHand()
     for number in (1, 2):
         method.step(batch_of(drawn(number)), Allowance(0))
@@ -164,7 +152,7 @@ def test_recovery_brings_back_weights_momentum_and_average():
 
 
 def test_it_starts_over_as_soon_as_the_average_is_below_the_bound():
-    method = SAR(one_layer(), lr=LR, reset_below=10.0)
+    method = SAR(one_layer(CLASSES, START), lr=LR, reset_below=10.0)
     for number in range(3):
         assert method.step(batch_of(drawn(number)), Allowance(0)).numbers["reset"] == 1
     np.testing.assert_array_equal(weights_of(method), [[START] * CLASSES, [0.0] * CLASSES])

@@ -8,20 +8,8 @@ from torch import nn
 from attakit.errors import ModelError, SettingError
 from attakit.methods import Tent
 from attakit.queries import Allowance
-from attakit.records import Batch
 from attakit.testing import tiny_batch, tiny_classifier
-
-
-def batch_of(inputs):
-    return Batch(0, tuple(f"{number}" for number in range(len(inputs))), inputs)
-
-
-def one_layer():
-    """Batch norm, then the identity: its outputs are the logits."""
-    head = nn.Linear(2, 2, bias=False)
-    nn.init.eye_(head.weight)
-    return nn.Sequential(nn.BatchNorm1d(2, eps=1e-12), head)
-
+from one_layer import batch_of, one_layer
 
 # Two samples (1, 2) and (3, 0): each feature has mean 2 or 1 and variance 1, so batch norm gives
 # x̂ = (-1, 1) and (1, -1). With scale γ = 1 and shift β = 0 these are the logits z.
@@ -34,7 +22,7 @@ G = 2 * math.e**2 / (1 + math.e**2) ** 2
 
 
 def test_one_update_follows_the_gradient_worked_out_by_hand():
-    method = Tent(one_layer(), lr=0.5, momentum=0.0)
+    method = Tent(one_layer(2), lr=0.5, momentum=0.0)
     step = method.step(batch_of(INPUTS), Allowance(0))
     norm = method.model.model[0]
     assert torch.allclose(norm.weight, torch.full((2,), 1 + 0.5 * G))
@@ -46,7 +34,7 @@ def test_one_update_follows_the_gradient_worked_out_by_hand():
 
 
 def test_momentum_carries_over_to_the_next_batch():
-    plain, heavy = (Tent(one_layer(), lr=0.5, momentum=m) for m in (0.0, 0.5))
+    plain, heavy = (Tent(one_layer(2), lr=0.5, momentum=m) for m in (0.0, 0.5))
     for method in (plain, heavy):
         method.step(batch_of(INPUTS), Allowance(0))
     gradient = torch.stack([method.model.model[0].weight.detach().clone() for method in (plain,)])
@@ -154,7 +142,7 @@ def test_wrong_settings_are_named(settings, message):
 
 
 def test_a_run_that_goes_on_with_another_learning_rate_uses_it():
-    before, after = Tent(one_layer(), lr=0.5), Tent(one_layer(), lr=0.25)
+    before, after = Tent(one_layer(2), lr=0.5), Tent(one_layer(2), lr=0.25)
     before.step(batch_of(INPUTS), Allowance(0))
 
     after.load_state_dict(before.state_dict())
@@ -166,7 +154,7 @@ def test_a_run_that_goes_on_with_another_learning_rate_uses_it():
 
 def test_the_first_step_of_adam_has_the_length_of_the_learning_rate():
     # Adam divides the gradient by its own size: both scales grow by lr, whatever G is.
-    method = Tent(one_layer(), lr=0.5, optimizer="adam")
+    method = Tent(one_layer(2), lr=0.5, optimizer="adam")
     method.step(batch_of(INPUTS), Allowance(0))
     assert torch.allclose(method.model.model[0].weight, torch.full((2,), 1.5), atol=1e-4)
 

@@ -222,7 +222,7 @@ def test_the_head_is_the_layer_that_ran_last():
 def test_a_head_taken_too_early_is_contradicted_with_advice():
     classifier = Classifier(HeadFirst())
     assert classifier.head is classifier.model.body
-    with pytest.raises(ModelError, match=r"ran last is 'head', but 'body'.*features=\"head\""):
+    with pytest.raises(ModelError, match=r"'head', but before it was 'body'.*features=\"head\""):
         classifier(TABLE)
 
 

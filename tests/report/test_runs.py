@@ -100,6 +100,12 @@ def test_runs_with_the_label_counts_of_different_partners_belong_together():
     assert [(group.label, len(group.runs)) for group in groups] == [("a", 3)]
 
 
+def test_runs_of_a_version_without_a_setting_belong_to_those_with_its_default():
+    runs = [run(seed=1, label="a", labels={}), run(seed=2, label="a", labels={"crowd": None})]
+
+    assert [(group.label, len(group.runs)) for group in group_runs(runs)] == [("a", 2)]
+
+
 def test_settings_of_the_method_are_named_without_their_table_and_defaults_as_such():
     runs = [run(seed=1, label="a", method={"name": "a", **own}) for own in ({"norm": "batch"}, {})]
 

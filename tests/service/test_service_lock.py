@@ -23,7 +23,7 @@ def test_one_works_on_a_folder_and_the_next_after_it(tmp_path):
 
     with (
         exclusive_lock(path),
-        pytest.raises(StateError, match="The server: another one works on"),
+        pytest.raises(StateError, match="The server: another server is using"),
         exclusive_lock(path),
     ):
         pass
@@ -39,7 +39,7 @@ def test_the_lock_says_who_holds_it_and_ends_with_a_process_that_is_killed(tmp_p
     )
     assert holder.stdout.readline() == "held\n"
     named = path.read_text()
-    with pytest.raises(StateError, match="another one works on"), exclusive_lock(path):
+    with pytest.raises(StateError, match="is using"), exclusive_lock(path):
         pass
     unchanged = path.read_text()
 

@@ -74,7 +74,7 @@ def test_the_callers_read_only_array_is_accepted_and_not_shared():
         ("picture.jpg", "batch 0 is a str. Each element must be a tensor or array"),
         ({"inputs": torch.zeros(1)}, "batch 0 is a dict"),
         ([1.0, 2.0, 3.0], "batch 0 is a list"),
-        ((["a"], [1.0]), "batch 0 ends in a list"),
+        ((["a"], [1.0]), "batch 0 has a list as its inputs"),
         (("ab", torch.zeros(2, 1)), "names must be a sequence, got 'ab'"),
         ((7, torch.zeros(2, 1)), "names must be a sequence, got 7"),
         ((torch.zeros(2, 1), torch.zeros(2)), "Labels do not belong in a stream"),

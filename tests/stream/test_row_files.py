@@ -39,9 +39,9 @@ def test_parquet_gives_the_same_rows_as_csv(tmp_path):
         ("a.csv", b"x,y\n1,2\n3\n", "line 3: there are 1 values for 2 columns"),
         ("a.csv", b"\xff\xfe", "cannot be read"),
         ("a.jsonl", b"{\n", "line 1 is not JSON"),
-        ("a.jsonl", b"[1]\n", "line 1 is not a JSON object"),
+        ("a.jsonl", b"[1]\n", "line 1 must be a JSON object"),
         ("a.parquet", b"nothing", "is not a Parquet file"),
-        ("a.xlsx", b"", "has the extension '.xlsx'. Known extensions: .csv"),
+        ("a.xlsx", b"", "has the extension '.xlsx'. Convert it to a known one: .csv"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path, name, content, message):

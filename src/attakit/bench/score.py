@@ -52,7 +52,7 @@ class Scores:
     """Right and wrong answers on all samples."""
 
     domains: Mapping[str, Right]
-    held_out: Right | None  # of the source
+    held_out: Right | None  # answers on held-out source samples
     trained_on: Right | None
 
     def per_domain(self, *, without: Set[SampleId] = frozenset()) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""From settings to objects: data sets, models, methods and oracles. All names are here."""
+"""Turn settings into objects: data sets, models, methods and oracles. All names are here."""
 
 from attakit.build.data import DATA_SETS, build_stream, load_task
 from attakit.build.methods import build_method

@@ -51,9 +51,8 @@ def _check_call(
         inspect.signature(kind).bind(*arguments, **settings)
     except TypeError as error:
         raise SettingError(
-            f"{who}: it cannot be created from the given settings: {error}. It must take "
-            f"{len(arguments)} positional arguments, and all settings without a default must be "
-            "given."
+            f"{who} cannot be created from the given settings: {error}. It must take "
+            f"{len(arguments)} positional arguments. Give all its settings that have no default."
         ) from error
 
 
@@ -120,5 +119,8 @@ def import_named(name: str, kind: str) -> Callable[..., Any]:
             f"{type(error).__name__}: {error}. Fix the module."
         ) from error
     if not callable(found):
-        raise SettingError(f"The {kind} {name!r} is not a class but a {type(found).__name__}.")
+        raise SettingError(
+            f"The {kind} {name!r} must be a class, but it is a {type(found).__name__}. Name a "
+            "class."
+        )
     return found

@@ -21,7 +21,7 @@ from attakit.errors import SettingError
 from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
 from attakit.nn.devices import choose_device, prepare
-from attakit.nn.named import OWN_MODELS, named_model
+from attakit.nn.named import OWN_MODELS, check_model_name, named_model
 from attakit.nn.source_card import CARD_SAMPLES, card_file, make_card, save_card
 from attakit.nn.weights import load_weights, make_room, save_weights, weights_hash
 from attakit.processes.threads import using_threads
@@ -68,8 +68,9 @@ def source_classifier(
     elif SOURCE_MODELS.get(experiment.stream.name) == table.name:
         model = embedded_model(experiment.stream.name, task, progress)
     else:
+        check_model_name(table.name)
         raise SettingError(
-            f"model.weights is missing: the source model {table.name} for "
+            f"model.weights is missing: it must be the file of a source model {table.name} for "
             f"{experiment.stream.name}. Train one with `attakit pretrain`, then set model.weights "
             f"to the file it writes."
         )
@@ -105,7 +106,7 @@ def place_model(model: nn.Module, table: ModelTable) -> Classifier:
 
 
 def digits_model(task: Task, progress: TrainingCallback | None = None) -> nn.Module:
-    """Return the digits source model, trained on first use (some seconds) and cached."""
+    """Return the digits source model, trained on first use (a few seconds) and cached."""
     return embedded_model("digits", task, progress)
 
 
@@ -180,7 +181,10 @@ def pretrain(
 def write_card(model: Classifier, task: Task, weights: Path) -> Path:
     """Write the source card of a model next to its weights; return its path."""
     if task.source_train is None:
-        raise SettingError("This data set has no source domain to make a card of.")
+        raise SettingError(
+            "This data set has no source domain, so no source card can be made. Use a data set "
+            "with one."
+        )
     path = card_file(weights)
     save_card(make_card(model, draw_inputs(task.source_train, 0, CARD_SAMPLES)), path)
     return path
@@ -273,7 +277,9 @@ def _train(
     checkpoint: Path | None = None,
 ) -> SourceTraining:
     if task.source_train is None:
-        raise SettingError("This data set has no source domain to train on.")
+        raise SettingError(
+            "This data set has no source domain to train on. Use a data set with one."
+        )
     return train_source(
         model,
         task.source_train,

@@ -13,7 +13,7 @@ from attakit.stream.images import IMAGENET_MEAN, IMAGENET_STD, ImageFolders
 from attakit.stream.samples import Domains, Samples, Subset
 from attakit.train.source_samples import split_positions
 
-_IMAGE_SIZE = 128  # of image files, unless stream.size says otherwise
+_IMAGE_SIZE = 128  # pixels a side of image files, unless stream.size is set
 
 _MEANT_FOR = {
     "severity": "corrupted images",

@@ -35,7 +35,7 @@ def analyse(
         Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or not.")
     ],
     hypotheses: Annotated[
-        Hypotheses, typer.Option(help="Models that tell two sets apart: linear or network.")
+        Hypotheses, typer.Option(help="Classifier that separates two sets: linear or network.")
     ] = "linear",
     steps: Annotated[
         int, typer.Option(min=1, help="Maximum number of steps to analyse.")

@@ -1,4 +1,4 @@
-"""Progress bars for work that may be needed or not: seen only while there is some."""
+"""Progress bars for work that is not always needed. A bar shows only while there is some."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attakit.report.console import WorkBar, format_metrics
 
 @contextmanager
 def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar for work that comes never, once or several times: shown from first piece to last."""
+    """Show a bar for work that happens never, once or several times, from first piece to last."""
     with ExitStack() as stack:
         bars: list[WorkBar] = []
 
@@ -29,13 +29,13 @@ def late_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], N
 
 @contextmanager
 def training_bar(*, quiet: bool) -> Iterator[Callable[[int, dict[str, float]], None]]:
-    """A bar for training the source model of an embedded data set, shown only if it is trained."""
+    """Show a bar for training the source model of an embedded data set, if it is trained."""
     with late_bar("source model", quiet=quiet) as show:
         yield lambda update, numbers: show(update, SOURCE_UPDATES, format_metrics(numbers))
 
 
 @contextmanager
 def counting_bar(title: str, note: str, *, quiet: bool) -> Iterator[ProgressCallback]:
-    """A bar for pieces that are only counted, with one note about all of them."""
+    """Show a bar that counts pieces, with one note about all of them."""
     with late_bar(title, quiet=quiet) as show:
         yield lambda done, total: show(done, total, note)

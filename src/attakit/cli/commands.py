@@ -1,6 +1,6 @@
-"""The commands: for each its name, its line in `attakit --help`, and what imports it.
+"""The commands: each has a name, a line in `attakit --help`, and a function that imports it.
 
-Each command is imported by a function of its own, when it is called: importing all of them brings
+Each command has its own function that imports it when it is called: importing all of them loads
 torch and takes seconds. The import statements are ordinary ones, so type checker and import rules
 see them.
 """
@@ -89,14 +89,14 @@ def _corrupt() -> typer.Typer:
 
 
 def _announce(text: str) -> None:
-    """Print a sign of life before the imports, for people who look at a terminal."""
+    """Print a line before the imports, which take seconds, if a person looks at a terminal."""
     if sys.stderr.isatty() and not {"--help", "--quiet", "-q"} & set(sys.argv):
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
 
 def _serve() -> typer.Typer:
-    _announce("Starting the service. This takes some seconds.")
+    _announce("Starting the service. This takes a few seconds.")
     from attakit.cli.ray_option import RayCommand
     from attakit.cli.serve import serve
 

@@ -19,12 +19,14 @@ def corrupt(
     clean: Annotated[
         Path,
         typer.Argument(
-            metavar="CLEAN_FOLDER", help="With class/image or domain/class/image inside."
+            metavar="CLEAN_FOLDER", help="Clean images, as class/image or domain/class/image."
         ),
     ],
     out: Annotated[
         Path,
-        typer.Argument(metavar="OUT_FOLDER", help="Filled with corruption/severity/class/image."),
+        typer.Argument(
+            metavar="OUT_FOLDER", help="Folder to write, as corruption/severity/class/image."
+        ),
     ],
     corruptions: Annotated[
         str, typer.Option(help="Comma-separated names; 'all' is the 15 of ImageNet-C.")

@@ -28,7 +28,7 @@ def export(
     out: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
     form: Annotated[
         FormatName | None,
-        typer.Option("--format", help="File format; by default the one of the file's ending."),
+        typer.Option("--format", help="File format; by default derived from the file's ending."),
     ] = None,
     version: Annotated[
         int | None, typer.Option(help="Version of a service's model; by default the one in use.")
@@ -78,7 +78,7 @@ def _find_model(
     if place.is_dir() and has_run(place):
         return run_model(place)
     raise SettingError(
-        f"export: {place} is neither the folder of a run (`attakit run`) or of a service "
+        f"export: {place} is neither the folder of a run (`attakit run`) nor of a service "
         f"(`attakit serve`), nor an experiment file. Check the path."
     )
 

@@ -19,7 +19,7 @@ _PERIOD = 1e9  # seconds: the speed of the whole suite counts, since cells diffe
 
 
 class GridDisplay:
-    """Shows how far a suite is, and how long it will take from here, on standard error.
+    """Shows the progress of a suite and the time left, on standard error.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class GridDisplay:
         )
         self._all = self._bars.add_task(escape(title), total=cells, note="")
         self._lines: dict[str, TaskID] = {}
-        self._shares: dict[str, float] = {}  # done of each running cell
+        self._shares: dict[str, float] = {}  # progress of each running cell
         self._ended = 0
         self._failed = 0
 
@@ -82,5 +82,5 @@ class GridDisplay:
         if line is not None:
             self._bars.remove_task(line)
         else:
-            # It was not run: what took no time says nothing about the time that is left.
+            # It was not run, so it says nothing about the time that is left.
             self._bars.reset(self._all, completed=self._ended)

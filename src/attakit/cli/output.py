@@ -17,7 +17,7 @@ from attakit.processes.interrupt import Interrupted
 
 @contextmanager
 def interruptible(message: str) -> Iterator[None]:
-    """Turn Ctrl-C into our own message and exit code; Typer has another."""
+    """Turn Ctrl-C into our own message and exit code, instead of Typer's."""
     try:
         yield
     except KeyboardInterrupt:

@@ -35,7 +35,7 @@ ServicePlace = Annotated[
 ]
 FormatOption = Annotated[
     FileFormat | None,
-    typer.Option("--format", help="File format; by default the one of the file's ending."),
+    typer.Option("--format", help="File format; by default derived from the file's ending."),
 ]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -93,7 +93,7 @@ def import_answers(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file with the answers.")],
     form: FormatOption = None,
     annotator: Annotated[
-        str, typer.Option(help="Who answered, where the file does not say so.")
+        str, typer.Option(help="Annotator of the answers for which the file names none.")
     ] = "import",
     database: DatabaseUrl = None,
     quiet: Quiet = False,

@@ -20,7 +20,7 @@ def rebuild(
     as_json: Json = False,
 ) -> None:
     """Rebuild a learner whose checkpoint is lost or damaged, from the log of turns."""
-    with interruptible("Stopped. Run it again: it starts over."):
+    with interruptible("Stopped. Run the command again. It starts from the beginning."):
         rebuilt = rebuild_service(folder, database)
     if as_json:
         print_json({**asdict(rebuilt), "exact": rebuilt.is_exact})
@@ -29,15 +29,16 @@ def rebuild(
 
 
 def _describe(rebuilt: Rebuilt) -> str:
-    lines = [f"Took {rebuilt.turns} turns again, with {rebuilt.samples} samples."]
+    lines = [f"Replayed {rebuilt.turns} turns with {rebuilt.samples} samples."]
     if rebuilt.is_exact:
-        lines.append("The log was complete, so the learner knows what it knew before.")
+        lines.append("The log was complete, so the learner has lost nothing.")
     else:
         lines.append(
             f"The contents of {rebuilt.lost_samples} samples are gone, and {rebuilt.lost_lists} "
-            f"turns no longer list theirs. What the learner knew of them is lost, labels included. "
-            f"Answers, versions and the budget are unchanged, and the promoted version stays."
+            "turns no longer list theirs. What the learner knew about them is lost, with their "
+            "labels. Answers, versions and the budget are unchanged, and the promoted version "
+            "stays."
         )
     if rebuilt.set_aside:
-        lines.append(f"Kept what was there as {', '.join(rebuilt.set_aside)}.")
-    return "\n".join([*lines, "Start the service: it continues from here."])
+        lines.append(f"The files that were there are kept as {', '.join(rebuilt.set_aside)}.")
+    return "\n".join([*lines, "Start the service. It continues from here."])

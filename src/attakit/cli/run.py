@@ -77,11 +77,11 @@ def run(
 
 
 def _label_gain(folder: Path) -> str:
-    """The gain of a run's labels, if folders next to it hold runs on the same stream."""
+    """Return the gain of a run's labels, if folders next to it hold runs on the same stream."""
     own = read_run(folder)
     others = []
     for place in sorted(folder.resolve().parent.glob(f"*/{STEPS_FILE}")):
-        with suppress(StateError, OSError):  # what is wrong with another run is no matter here
+        with suppress(StateError, OSError):  # a problem of another run must not stop this one
             if place.parent != folder.resolve():
                 others.append(read_run(place.parent))
     found = next(one for one in compare([own, *others]) if own in one.runs)

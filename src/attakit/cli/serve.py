@@ -38,7 +38,10 @@ def serve(
         int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for any free one.")
     ] = None,
     is_open: Annotated[
-        bool, typer.Option("--open", help="Need no token on this machine, as the same user.")
+        bool,
+        typer.Option(
+            "--open", help="Accept requests of this user on this machine without a token."
+        ),
     ] = False,
     no_learner: Annotated[
         bool,

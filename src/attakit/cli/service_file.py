@@ -23,7 +23,7 @@ def service_settings(
     *,
     where: str,
 ) -> ServiceSettings:
-    """The settings in a file's tables, with `--set` and options: setting -> value or None."""
+    """Return a file's settings, changed by `--set` and by options (setting -> value or None)."""
     tables = apply_overrides(tables, overrides or [])
     for name, value in given.items():
         if value is not None:

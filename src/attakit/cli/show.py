@@ -85,7 +85,7 @@ def table(
 
 
 def _say_the_label_gain(comparisons: Sequence[Comparison]) -> None:
-    """On standard error: CSV has no place for notes."""
+    """Print the gain of the labels on standard error, because CSV has no place for notes."""
     errors = Console(stderr=True, highlight=False)
     for one in comparisons:
         sentence = label_gain(one.runs)
@@ -96,7 +96,7 @@ def _say_the_label_gain(comparisons: Sequence[Comparison]) -> None:
 
 
 def _against(folders: Sequence[Path], runs: Sequence[RunRecord]) -> str:
-    """The method that the suite of the folders compares with."""
+    """Return the method that the suite of the folders compares with."""
     named = _suite(folders).get("against")
     if named:
         return str(named)
@@ -108,7 +108,7 @@ def _against(folders: Sequence[Path], runs: Sequence[RunRecord]) -> str:
 
 
 def _suite(folders: Sequence[Path]) -> dict[str, Any]:
-    """What is known of the one suite that all folders belong to; nothing where there is none.
+    """Return the facts about the one suite that all folders belong to; empty without one.
 
     A folder belongs to a suite if it is the suite's own, or contains some of its cells.
     """

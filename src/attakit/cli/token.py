@@ -35,7 +35,7 @@ def create(
     name: TokenName,
     role: Annotated[
         Literal["predict", "label", "admin"],
-        typer.Option(help="Allowed to send images, to answer questions, or to do everything."),
+        typer.Option(help="What it allows: to send inputs, to answer questions, or everything."),
     ],
     folder: Folder = Path("service"),
     database: DatabaseUrl = None,
@@ -102,7 +102,7 @@ def _date(seconds: float | None) -> str:
 
 
 def _print_note(text: str) -> None:
-    """Print what is not the result, on standard error."""
+    """Print a note on standard error, apart from the result."""
     Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
 
 

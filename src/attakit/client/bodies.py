@@ -45,14 +45,14 @@ class PredictionBody(ResponseBody):
         serialization_alias="class",
         description="Name of the most likely class",
     )
-    label: int = Field(description="Its number")
+    label: int = Field(description="Number of that class")
     probabilities: dict[str, float]
     entropy: float = Field(description="In nats; high if the model is unsure")
     version: int
     asked: Literal["undecided", "no"] = Field(
         description="Not decided yet; see /v1/samples/{sample} in a few seconds"
     )
-    id: str | None = Field(None, description="The id that you sent with it")
+    id: str | None = Field(None, description="The id that you sent with the input")
 
 
 class Predictions(ResponseBody):
@@ -97,7 +97,7 @@ class ClassGuide(ResponseBody):
 
     class_name: str = Field(validation_alias=CLASS, serialization_alias="class")
     about: str
-    examples: list[str] = Field(description="Addresses of pictures")
+    examples: list[str] = Field(description="Addresses of example pictures")
 
 
 class GuideBody(ResponseBody):
@@ -119,7 +119,9 @@ class LeaseBody(ResponseBody):
     question: int
     sample: str
     image: str | None = Field(description="Address of the picture; null if there is none")
-    content: ContentBody | None = Field(None, description="What to show instead of it, or with it")
+    content: ContentBody | None = Field(
+        None, description="What to show instead of the picture, or with it"
+    )
     guesses: list[GuessBody] = Field(description="Likeliest first")
     until: float
     open: int = Field(description="Number of questions that need an answer, this one included")
@@ -190,7 +192,7 @@ class QuestionBody(ResponseBody):
     )
     label: int | None
     weight: float | None = Field(
-        None, description='How far to trust the label, by `policy = "reliability"`'
+        None, description='Weight of the label, estimated with `policy = "reliability"`'
     )
     settled: float | None
     guesses: list[GuessBody]
@@ -203,7 +205,7 @@ class Questions(ResponseBody):
 
 class HealthBody(ResponseBody):
     status: Literal["ok", "degraded"]
-    problems: list[str] = Field(default=[], description="What cannot be stored now")
+    problems: list[str] = Field(default=[], description="What cannot be stored at the moment")
 
 
 class ImportBody(ResponseBody):

@@ -76,7 +76,7 @@ class LabelsBody(ResponseBody):
     skipped: int
     none: int = Field(0, description="Of those answered: people say that no class fits")
     budget: int | None = Field(description="Null: no limit")
-    left: Labels | None = Field(description="A fraction if yes/no questions cost less")
+    left: Labels | None = Field(description="May be a fraction if yes/no questions cost less")
 
 
 class AccuracyBody(ResponseBody):
@@ -95,7 +95,10 @@ class AlarmBody(ResponseBody):
     at: float
     what: str
     text: str
-    rose: bool = Field(default=True, description="False: it fell, which is only recorded")
+    rose: bool = Field(
+        default=True,
+        description="False if the value fell, which is recorded but no reason to worry",
+    )
 
 
 class TrafficBody(ResponseBody):
@@ -209,15 +212,15 @@ class AnnotatorBody(ResponseBody):
 class StatusBody(ResponseBody):
     """The state of the service."""
 
-    version: int | None = Field(description="Promoted last")
+    version: int | None = Field(description="Version that was promoted last")
     answering: int | None = Field(
         description="Version that is served. It differs from the promoted one for a moment after "
         "a promotion, or if that file cannot be used"
     )
     promoted_at: float | None
     learning: Learning
-    throughput: float = Field(description="Images per second in the last minute")
-    served: int = Field(description="Answered images: those stored before the start, and all since")
+    throughput: float = Field(description="Inputs answered per second in the last minute")
+    served: int = Field(description="Answered inputs: those stored before the start, and all since")
     waiting: int = Field(description="Samples that the learner has not seen")
     labels: LabelsBody
     accuracy: AccuracyBody | None

@@ -1,4 +1,4 @@
-"""Who answers, and what it costs. No torch in this folder."""
+"""Oracles, budget and ledger: who answers, and what it costs. Nothing here imports torch."""
 
 from attakit.label.budget import Budget
 from attakit.label.callback import Callback

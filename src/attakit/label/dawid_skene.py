@@ -20,7 +20,7 @@ _ROUNDS, _TOLERANCE = 100, 1e-4
 _TEAM = (3.0, 4.0)  # prior of the team: right answers, and all answers
 _OWN = 4.0  # prior of an annotator: this many answers at the team's rate
 _ROW = 40.0  # prior of a matrix row: this many answers at the annotator's rate
-_MOST_ENTRIES = 4_000_000  # of all matrices together; beyond this everyone errs evenly
+_MOST_ENTRIES = 4_000_000  # entries of all matrices together; beyond this everyone errs evenly
 
 Array = NDArray[np.float64]
 

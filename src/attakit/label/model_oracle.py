@@ -58,7 +58,7 @@ class ModelOracle:
     annotator
         Name that signs the answers.
     sleep
-        Function that waits for some seconds.
+        Function that waits for a number of seconds.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class ModelOracle:
             try:
                 said = list(self.function(list(samples)))
             except OSError as error:
-                log.warning("%s failed (try %d): %s", self.annotator, attempt + 1, error)
+                log.warning("%s failed (attempt %d): %s", self.annotator, attempt + 1, error)
                 continue
             return self._read(samples, said)
         return [None] * len(samples)

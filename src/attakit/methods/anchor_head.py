@@ -77,7 +77,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         statistics of the first batch norm. Samples that look like the source's then get the source
         model's answer. None uses no card.
     source_inputs
-        Some hundred training inputs of the model, for the card.
+        A few hundred training inputs of the model, for the card.
     layers
         Names of layers whose inputs are features, in addition to the penultimate ones, or "auto".
     penalty
@@ -175,7 +175,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     @staticmethod
     def service_settings() -> Mapping[str, Any]:
-        """A version is frozen, and must answer any style that comes next."""
+        """Return settings for frozen versions, which must answer any style that comes next."""
         return {"source_share": SOURCE_SHARE, "lasting_styles": True}
 
     @staticmethod

@@ -43,7 +43,7 @@ class AskingMethod(BaseMethod, Asks):
     """
 
     stateful: ClassVar[tuple[str, ...]] = ("model", "waiting", "rate")
-    # Whether `learn` uses chances of classes; else it gets the likeliest class with a weight.
+    # True if `learn` uses chances of classes; else it gets the likeliest class with a weight.
     learns_soft: ClassVar[bool] = True
     question: QuestionKind = "class"
 

@@ -313,7 +313,7 @@ class FeatureShift:
 def _checked(
     inputs: Tensor | None, labels: Tensor | None, most: int
 ) -> tuple[Tensor, Tensor] | None:
-    """Check the calibration samples: both given and equally many, or neither."""
+    """Check the calibration samples: both given, one label per input, or neither."""
     if inputs is None and labels is None:
         return None
     if isinstance(inputs, Tensor) and isinstance(labels, Tensor) and len(inputs) == len(labels):

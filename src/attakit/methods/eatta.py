@@ -142,7 +142,7 @@ class EATTA(AskingMethod):
         self.latest = Latest()
         self.kept = Anchors()
         self.asked_scores: dict[str, float] = {}  # score of each class when it was last asked about
-        self.recent: list[int] = []  # classes that were asked about lately
+        self.recent: list[int] = []  # classes that were asked about recently
         self.balance: list[float] | None = None  # weights of the entropy and of the labelled loss
         self.learn_count = 0
 
@@ -223,7 +223,7 @@ class EATTA(AskingMethod):
         return {"entropy": entropy[reliable].mean()} if bool(reliable.any()) else {}
 
     def _weights(self, losses: Mapping[str, Tensor]) -> dict[str, float]:
-        """Return loss weights that make both gradients equally long, smoothed over time."""
+        """Return loss weights that give both gradients the same length, smoothed over time."""
         if len(losses) < 2:
             return dict.fromkeys(losses, 1.0)
         entropy, labelled = (self._gradient_length(losses[name]) for name in LOSSES)

@@ -121,7 +121,7 @@ class HILTTA(AskingMethod):
         self.smoothing = smoothing
         self.waiting = Waiting()
         self.latest = Latest()
-        self.scores: list[float] = []  # of the candidates; lower is better
+        self.scores: list[float] = []  # one per candidate; lower is better
         self.turns = 0
         self._trained_inside = [each for each in self.model.parameters() if each.requires_grad]
         weights = list(self.model.parameters())

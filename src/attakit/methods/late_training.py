@@ -34,7 +34,7 @@ from attakit.train.tail_training import (
 )
 
 _GROWTH = 1.5  # train again when there are this many times the anchors
-_CHECK = 2.0  # and compare again when there are this many times the anchors, if training has helped
+_CHECK = 2.0  # compare again at this many times the anchors, if training has helped
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class LateTraining:
         self.looked = first == 0  # True if the network was searched for a tail
         self.next = first  # anchors at which it trains again
         self.compared_at = 0  # anchors when training was compared with the head alone
-        self.gain = 0.0  # of training on held-out anchors at that time
+        self.gain = 0.0  # gain of training on held-out anchors at that time
         self.trained: Trained | None = None
 
     @property

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-KEPT = 0.9  # of the old average, in both papers
+KEPT = 0.9  # share of the old average that stays, in both papers
 
 Value = TypeVar("Value", float, Tensor)
 

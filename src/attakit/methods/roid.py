@@ -33,7 +33,7 @@ from attakit.nn.seeding import torch_generator
 from attakit.records import Prediction, Step
 from attakit.train.descent import checked_loss, descend
 
-CLIP, TINY = 0.99, 1e-5  # of the soft likelihood ratio
+CLIP, TINY = 0.99, 1e-5  # bounds in the soft likelihood ratio
 
 
 class ROID(GradientMethod):
@@ -108,7 +108,7 @@ class ROID(GradientMethod):
         self.mirror = mirror
         self.seed = seed
         self.update_count = 0
-        self.average: Tensor | None = None  # of all probabilities; None means uniform
+        self.average: Tensor | None = None  # mean of all probabilities; None means uniform
         self.origin = Origin(self.trained)
 
     def look(self, inputs: Tensor) -> Prediction:

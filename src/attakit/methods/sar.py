@@ -101,7 +101,7 @@ class SAR(GradientMethod):
         self.radius = radius
         self.reliable_share = reliable_share
         self.reset_below = reset_below
-        self.average: float | None = None  # of the loss at the worst point
+        self.average: float | None = None  # moving average of the loss at the worst point
         self.origin = Origin(self.trained)
 
     def adapt(self, inputs: Tensor) -> Step:

@@ -183,7 +183,7 @@ class SimATTA(AskingMethod):
 
     @staticmethod
     def service_settings() -> Mapping[str, Any]:
-        """No blending: a version is frozen, and must answer any domain that comes next."""
+        """Return settings without blending: a frozen version must answer any domain."""
         return {"norm": "frozen"}
 
     @property

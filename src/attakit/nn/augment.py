@@ -22,7 +22,7 @@ SATURATION = 0.5
 HUE = 0.06  # full turns
 ROTATION = 15.0  # degrees
 SCALING = 0.1
-TRANSLATION = 1 / 16  # of the side
+TRANSLATION = 1 / 16  # share of the side
 BLUR = 0.5  # pixels
 NOISE = 0.02  # standard deviations
 

@@ -266,9 +266,9 @@ class Classifier(nn.Module):
     def _remember_head(self, name: str) -> None:
         if self._head_name not in (None, name):
             raise ModelError(
-                f"Classifier: the linear layer that ran last is {name!r}, but {self._head_name!r} "
-                f'was taken for the head before. Name the head (features="{name}") or pass an '
-                f"(encoder, head) pair."
+                f"Classifier: the linear layer that ran last is {name!r}, but before it was "
+                f'{self._head_name!r}, so the head is not clear. Name it (features="{name}") or '
+                "pass an (encoder, head) pair."
             )
         self._head_name = name
 

@@ -17,7 +17,7 @@ from attakit.nn.shapes import as_rows
 from attakit.records import Prediction
 
 _PROBE = 2  # samples for the pass that finds the layers
-_TOKEN_DEPTHS = (0.75, 0.875)  # of a transformer, as shares of its depth
+_TOKEN_DEPTHS = (0.75, 0.875)  # depths of features in a transformer, as shares of its depth
 _WIDEST = 2  # tokens wider than this many times the features are the inside of an MLP block
 
 

@@ -98,7 +98,7 @@ def export_model(
     form: FormatName | None = None,
     replace_file: bool = False,
 ) -> Exported:
-    """Write a model to a file, for batches of any size, and check that the file answers alike.
+    """Write a model to a file, for batches of any size, and check the answers of that file.
 
     Parameters
     ----------

@@ -73,10 +73,15 @@ def named_model(
     return model
 
 
-def _build_timm(name: str, classes: int, options: dict[str, int]) -> nn.Module:
-    timm = import_timm()
-    if not timm.is_model(name):
+def check_model_name(name: str) -> None:
+    """Raise `UnknownName` with the nearest names if no model has this name."""
+    if name not in OWN_MODELS and not (timm := import_timm()).is_model(name):
         raise _unknown_model(name, timm.list_models())
+
+
+def _build_timm(name: str, classes: int, options: dict[str, int]) -> nn.Module:
+    check_model_name(name)
+    timm = import_timm()
     theirs = {_TIMM_NAMES[option]: value for option, value in options.items()}
     try:
         model: nn.Module = timm.create_model(name, pretrained=False, num_classes=classes, **theirs)

@@ -102,7 +102,7 @@ class ShareSearch(nn.Module):
         self.trials = nn.ModuleList(trials)
         self.chosen = first
         self._reset()
-        self._latest: tuple[int, Tensor, Tensor, float] | None = None  # of a pass, until kept
+        self._latest: tuple[int, Tensor, Tensor, float] | None = None  # a pass, until it is kept
         self.is_trying = False  # True if the current pass is a trial
 
     @property

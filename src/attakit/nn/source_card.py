@@ -30,7 +30,7 @@ def make_card(model: nn.Module, inputs: Tensor) -> Card:
     model
         The source model. It is not changed.
     inputs
-        A sample of source data, some hundred rows. Labels are not needed.
+        A sample of source data, a few hundred rows. Labels are not needed.
 
     Examples
     --------

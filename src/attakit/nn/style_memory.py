@@ -1,4 +1,4 @@
-"""Which samples a bounded memory of a stream keeps: the latest, or some of every time too."""
+"""Choose the samples that a bounded memory of a stream keeps: the latest, or earlier ones too."""
 
 from __future__ import annotations
 

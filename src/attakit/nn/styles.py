@@ -47,7 +47,7 @@ def style_vectors(activations: Tensor) -> Tensor:
 
 
 def bounded(styles: Tensor) -> Tensor:
-    """Limit absurd samples, so that they do not stop the rest: their style counts as very far away.
+    """Limit extreme values, so that one sample does not spoil the rest: it counts as very far away.
 
     >>> bounded(torch.tensor([[float("inf"), float("nan"), 1.0]])).tolist()
     [[10000.0, 0.0, 1.0]]

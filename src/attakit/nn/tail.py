@@ -81,7 +81,7 @@ class TailPass:
 
 
 class Tail:
-    """Where the last stages of a network begin, and how they run from there.
+    """The last stages of a network: where they begin, and how they run from there.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def early_norm_parameters(classifier: Classifier, left_out: float) -> list[nn.Pa
 
 @contextmanager
 def training_only(model: nn.Module, parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Inside, only some parameters of a model have gradients.
+    """Give gradients to only some parameters of a model inside the block.
 
     Examples
     --------

@@ -183,7 +183,7 @@ def check_tensors(path: Path | str, own: Mapping[str, Tensor], found: Mapping[st
     if broken:
         raise ModelError(
             f"load_weights: {path} holds numbers that are not finite, in {_listed(broken)}. The "
-            f"training that wrote it diverged, or the file is damaged."
+            "training that wrote it diverged, or the file is damaged. Use another file."
         )
 
 

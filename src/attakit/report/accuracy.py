@@ -54,7 +54,7 @@ class Accuracy:
         self._last_step = -1
         self._total: RightCount = (0, 0)
         self._total_segments: dict[str, RightCount] = {}
-        self.step_count: RightCount = (0, 0)  # of the last step
+        self.step_count: RightCount = (0, 0)  # counts of the last step
         self.step_segments: dict[str, RightCount] = {}
 
     def on_step(self, result: StepResult) -> None:

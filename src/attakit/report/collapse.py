@@ -14,8 +14,8 @@ from attakit.report.accuracy import Accuracy
 
 STEPS = 5  # in a row
 SAMPLES = 100  # at least, so that a few small batches do not count
-_SHARE = 0.98  # of the samples with the same answer
-_GROWTH = 10.0  # of the length of all weights as one vector
+_SHARE = 0.98  # share of the samples with the same answer
+_GROWTH = 10.0  # growth of the length of all weights as one vector
 _RIGHT = 0.5  # a stream with one class for a while is not a collapse
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ _PLACES = {
     "eata": 5,
     "cotta": 6,
 }
-_COUNT = 8  # of the report's style sheet, and the first of the plots
+_COUNT = 8  # colours in the report's style sheet; plots start with the same ones
 
 
 def colour_places(labels: Iterable[str]) -> dict[str, int]:

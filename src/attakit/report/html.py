@@ -37,7 +37,7 @@ from attakit.report.scenes import (
 )
 from attakit.report.summaries import MethodSummary
 
-_GALLERY_BYTES = 1_400_000  # of at most three megabytes per page
+_GALLERY_BYTES = 1_400_000  # of the three megabytes that a page may have
 _MOST_SETTINGS = 40
 
 

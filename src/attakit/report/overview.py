@@ -44,16 +44,16 @@ def tiles(summaries: Sequence[MethodSummary], groups: Sequence[Group]) -> list[d
     if best is None:
         return []
     samples = max(sum(s.get("size") or 0 for s in r.steps) for g in groups for r in g.runs)
-    what = "Best on the stream" if len(summaries) > 1 else "Right on the stream"
+    what = "Best accuracy" if len(summaries) > 1 else "Accuracy"
     shown = [{"what": what, "value": _in_percent(best.stream), "note": best.label}]
     if best.labels is not None and samples:
         share = 100 * best.labels.mean / samples
         note = f"{share:.1f} % of {samples:,} samples"
-        shown.append({"what": "Labels it used", "value": f"{best.labels.mean:,.0f}", "note": note})
+        shown.append({"what": "Labels used", "value": f"{best.labels.mean:,.0f}", "note": note})
     if best.source is not None:
         before = f"{best.source_before.mean:.1f} % before" if best.source_before else "held out"
         value = _in_percent(best.source)
-        shown.append({"what": "Source samples after", "value": value, "note": before})
+        shown.append({"what": "Source accuracy after", "value": value, "note": before})
     return shown
 
 

@@ -142,7 +142,10 @@ def find_runs(folders: Sequence[Path]) -> list[Path]:
         files = (STEPS_FILE, INAPPLICABLE_FILE)
         found = sorted({path.parent for name in files for path in folder.rglob(name)})
         if not found:
-            raise SettingError(f"{folder} holds no run: no {STEPS_FILE} is in or below it.")
+            raise SettingError(
+                f"{folder} holds no run: no {STEPS_FILE} is in or below it. Give a folder that "
+                "`attakit run` or `attakit bench` wrote."
+            )
         runs += found
     return list(dict.fromkeys(runs))
 
@@ -191,7 +194,7 @@ def _settings(experiment: Mapping[str, Any], prefix: str = "") -> dict[str, Any]
             continue
         if isinstance(value, Mapping):
             flat |= _settings(value, f"{prefix}{name}.")
-        else:
+        elif value is not None:  # the same as a setting that an older version did not have
             flat[prefix + name] = value
     return flat
 

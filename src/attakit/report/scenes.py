@@ -136,7 +136,7 @@ class AskedSample:
     answer: str | None
     verdict: str  # one of VERDICTS
     text: str | None = None  # instead of a picture
-    row: Mapping[str, str] | None = None  # same: columns with their values
+    row: Mapping[str, str] | None = None  # shown instead of a picture: columns with their values
 
     @property
     def is_coarse(self) -> bool:

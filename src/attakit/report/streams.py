@@ -21,7 +21,7 @@ _STREAM = "stream."
 _OF_THE_METHOD = "stream.batch_size"
 _OF_THE_ORDER = re.compile(r"stream\.order(_settings\..*)?")
 _OWN_FOLDERS = ("folders", "corrupted")  # data sets whose name does not say what they hold
-_OWN_FILES = ("table", "text")  # same
+_OWN_FILES = ("table", "text")  # the same for your own files
 _FEW = 3  # differing settings to name, if they distinguish all runs
 
 

@@ -57,11 +57,11 @@ class MethodSummary:
     stream: MeanStd | None  # over the whole stream
     segments: Mapping[str, MeanStd]  # over each segment of it
     source: MeanStd | None  # on held-out source samples after the run
-    source_before: MeanStd | None  # the same before the run
+    source_before: MeanStd | None  # on held-out source samples before the run
     labels: MeanStd | None  # answers received
-    seconds: MeanStd | None  # of the method
+    seconds: MeanStd | None  # time that the method took
     memory_mb: MeanStd | None  # peak of the process
-    after: Mapping[str, MeanStd]  # of the final model, on each domain
+    after: Mapping[str, MeanStd]  # accuracy of the final model on each domain
     cost: MeanStd | None = None  # in labels, if it is not their number
 
 

@@ -27,7 +27,7 @@ from attakit.errors import SettingError, check_range
 Bound = float | str
 
 SUREST_SHARE = 0.05
-UNSURE_SHARE = 0.05  # of the largest entropy, ln(classes)
+UNSURE_SHARE = 0.05  # share of the largest entropy, ln(classes)
 MEMORY = 200  # recent samples: enough for a stable share, few enough to forget a domain
 
 

@@ -22,7 +22,7 @@ from attakit.select.askable import askable, selection_of
 from attakit.select.finite import check_finite
 from attakit.select.label_rate import whole
 
-_SMALLEST, _LARGEST = 1e-50, 1e50  # of weights and scales
+_SMALLEST, _LARGEST = 1e-50, 1e50  # bounds of weights and scales
 
 
 class ConformalThreshold:
@@ -52,7 +52,7 @@ class ConformalThreshold:
         self.miscoverage = miscoverage
         self.weight, self.scale = 0.5, 1.0
         self.value = 0.0
-        self.coverage: float | None = None  # of the latest batch
+        self.coverage: float | None = None  # coverage of the latest batch
 
     def calibrate(self, scores: Sequence[float]) -> float:
         """Compute the threshold for the next batch. Without scores every class stays in the set.

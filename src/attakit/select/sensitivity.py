@@ -16,8 +16,8 @@ from attakit.select.askable import askable, selection_of
 class Sensitivity:
     """Ask about the sample with the highest score, unless its class had its turn.
 
-    A class that was asked about lately passes if its score is below the one it was last asked with.
-    Then the turn goes to the best sample of a class that was not asked about lately, if any.
+    A class that was asked about recently passes if its score is below that of its last question.
+    Then the turn goes to the best sample of a class that was not asked about recently, if any.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Sensitivity:
     asked_scores
         Score with which each class, by its number as a text, was last asked about.
     recent
-        Classes that were asked about lately.
+        Classes that were asked about recently.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Sensitivity:
         self.recent = recent
 
     def passes(self, kind: int, score: float) -> bool:
-        """Whether a sample of a class passes its turn."""
+        """True if a sample of a class passes its turn."""
         return kind in self.recent and score < self.asked_scores.get(str(kind), -math.inf)
 
     def select(self, candidates: Rows, known: Rows, limit: int, step: int) -> Selection:

@@ -41,8 +41,8 @@ def check_open(server: ServerTable) -> None:
     """Raise `SettingError` if other machines could reach a server that needs no token."""
     if server.open and not is_loopback(server.host):
         raise SettingError(
-            f"server.open: {server.host} can be reached from other machines, so anyone could do "
-            "anything. Listen on 127.0.0.1, or use tokens."
+            f"server.open: {server.host} can be reached from other machines, so anyone "
+            "could use the service without a token. Listen on 127.0.0.1, or use tokens."
         )
 
 
@@ -82,8 +82,8 @@ def check_compatible(settings: ServiceSettings, storage: Storage) -> None:
     owner = storage.key_values.get("service")
     if owner is None and (settings.folder / SETTINGS_FILE).is_file():  # a start was successful
         raise StateError(
-            f"There is a service in {settings.folder}, but the database does not know it. It "
-            "was lost, or this is another one. Restore the right database, or use another folder."
+            f"There is a service in {settings.folder}, but it is not in the database. The "
+            "right database was lost, or this is another one. Restore it, or use another folder."
         )
     name = _name(open_blobs(settings, storage, ""))
     if owner not in (None, name):

@@ -55,7 +55,7 @@ def demo_tables(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def simulated_traffic(address: str) -> Iterator[None]:
-    """Inside, simulated clients send digits to a service, and simulated people answer it."""
+    """Let simulated clients send digits to a service, and people answer it, inside the block."""
     task = load_task(StreamTable())
     with Client(address) as sender, Client(address, annotator="simulated") as answerer:
         visitors = SimulatedClients(sender, task)
@@ -68,7 +68,7 @@ class _Simulated(Worker):
 
     def on_failure(self, error: Exception) -> None:
         if isinstance(error, ServiceError):
-            log.debug("the %s got no answer: %s", self.name, error)
+            log.debug("%s: no answer from the service: %s", self.name, error)
         else:
             super().on_failure(error)
 

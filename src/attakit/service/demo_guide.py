@@ -11,7 +11,7 @@ from attakit.files import make_private_folder
 from attakit.report.images import encode_picture
 from attakit.stream.digits import MEAN, STD
 
-EXAMPLES = 4  # of each class
+EXAMPLES = 4  # examples of each class
 
 INSTRUCTIONS = """Say which digit the picture shows. Colour, noise and background do not matter.
 

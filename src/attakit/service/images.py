@@ -10,7 +10,7 @@ from PIL.TiffImagePlugin import TILELENGTH, TILEWIDTH, TiffImageFile
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 _PILLOW_LIMIT = 178_956_970  # pixels; Pillow opens no larger image
 _SCAN = b"\xff\xda"
-_SCANS = 100  # of a progressive JPEG, which usually has ten; each one covers the whole image
+_SCANS = 100  # scans of a progressive JPEG: usually ten, and each one covers the whole image
 _SHOWN_SIZE = 1024  # pixels; larger pictures are scaled down for people
 
 
@@ -29,7 +29,7 @@ def open_image(content: bytes, limit: int) -> Image.Image:
     for width, height in (image.size, _tile(image)):
         if width * height > limit:
             image.close()
-            raise ValueError(f"it has {width} × {height} pixels, and {limit} are allowed")
+            raise ValueError(f"it has {width} × {height} pixels, and at most {limit} are allowed")
     return image
 
 

@@ -145,8 +145,8 @@ class Inputs:
                 claimed += image.width * image.height
         if claimed > _TOGETHER * self.pixels:
             raise StreamError(
-                f"The images of the request have {claimed} pixels together, and "
-                f"{_TOGETHER * self.pixels} are allowed. Send fewer at once."
+                f"The images of the request have {claimed} pixels in total, and "
+                f"at most {_TOGETHER * self.pixels} are allowed. Send fewer images at once."
             )
 
     def _load_array(self, content: bytes) -> Tensor:
@@ -193,7 +193,8 @@ def _as_numbers(numbers: object) -> NDArray[np.float32]:
             return array.astype(np.float32)
     except (ValueError, TypeError, OverflowError) as error:
         raise StreamError(
-            "An array must be nested lists of numbers, all rows equally long. Check its shape."
+            "An array must be nested lists of numbers, all rows of the same length. Check its "
+            "shape."
         ) from error
 
 
@@ -217,7 +218,7 @@ def _check_array(table: InputTable) -> None:
     if not table.shape:
         raise SettingError(
             'Inputs: [input] kind = "array" needs the shape of one array, got (). '
-            "Say, for instance, shape = [4]."
+            "For example, set shape = [4]."
         )
     if table.columns and len(table.columns) != table.shape[-1]:
         raise SettingError(

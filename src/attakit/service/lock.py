@@ -34,7 +34,8 @@ def exclusive_lock(path: Path, timeout: float = 0.0) -> Iterator[None]:
         held = lock.acquire()
     except Timeout as error:
         raise StateError(
-            f"The {path.stem}: another one works on {path.parent}. Stop it, or use another folder."
+            f"The {path.stem}: another {path.stem} is using {path.parent}. Stop it, or use another "
+            "folder."
         ) from error
     with held:
         yield

@@ -38,7 +38,9 @@ class ObjectStore:
         except ImportError as error:
             raise MissingExtra(f"files: {self.place} needs another package: {error}") from None
         except ValueError as error:
-            raise SettingError(f"files: {self.place} cannot be used: {error}.") from None
+            raise SettingError(
+                f"files: {self.place} cannot be used: {error}. Check the URL."
+            ) from None
         self._system: Any = system
         self._root = root.rstrip("/")
 
@@ -80,7 +82,7 @@ class ObjectStore:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Object store libraries raise their own kinds of errors."""
+        """Turn errors of object store libraries, which have their own types, into `StateError`."""
         try:
             yield
         except Exception as error:

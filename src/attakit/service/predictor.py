@@ -27,7 +27,7 @@ class ServedPrediction:
 
     logits: Tensor  # (inputs, classes)
     features: Tensor  # (inputs, dim)
-    version: int  # of the model
+    version: int  # version of the model
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,7 +281,7 @@ def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
             listener.bind((host, port))
         except OSError as error:
             raise SettingError(
-                f"server: {host}:{port} cannot be listened on ({error.strerror}). Choose another "
-                f"with --port or --host; --port 0 takes any free one."
+                f"server: cannot listen on {host}:{port} ({error.strerror}). Choose another "
+                "address with --port or --host; --port 0 takes any free port."
             ) from error
         yield listener

@@ -67,6 +67,6 @@ def _checked(text: object) -> str:
         )
     if len(text) > LONGEST:
         raise StreamError(
-            f"A text has {len(text):,} characters, and {LONGEST:,} are allowed. Shorten it."
+            f"A text has {len(text):,} characters, and at most {LONGEST:,} are allowed. Shorten it."
         )
     return text

@@ -1,4 +1,4 @@
-"""What one run is: the tables of an experiment file, checked when read."""
+"""The tables of an experiment file, which describes one run. They are checked when read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Table(BaseModel):
 
 
 class OpenTable(BaseModel):
-    """A table with a few keys of its own. Every other key is a setting of the thing it names."""
+    """A table with a few fixed keys. Every other key is a setting of the thing it names."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -99,7 +99,7 @@ class StreamTable(Table):
     def _share_leaves_some(cls, rest: bool, info: ValidationInfo) -> bool:
         if rest and info.data.get("share") == 1:
             raise PydanticCustomError(
-                "rest", "left out where share is 1: rest takes what the share leaves"
+                "rest", "left out if share is 1, because rest takes what the share leaves"
             )
         return rest
 
@@ -137,9 +137,9 @@ class PacedTable(Table):
     @classmethod
     def _can_be_spread(cls, samples: int | None, info: ValidationInfo) -> int | None:
         if samples is not None and info.data.get("per_1000") is not None:
-            raise PydanticCustomError("spread_over", "left out where per_1000 is given")
+            raise PydanticCustomError("spread_over", "left out if per_1000 is given")
         if samples is not None and info.data.get("budget") == "unlimited":
-            raise PydanticCustomError("spread_over", "left out where the budget is unlimited")
+            raise PydanticCustomError("spread_over", "left out if the budget is unlimited")
         return samples
 
 
@@ -163,7 +163,7 @@ class ModelOracleTable(Table):
     @model_validator(mode="after")
     def _one_model(self) -> Self:
         if (self.function is None) == (self.url is None):
-            raise PydanticCustomError("model", "a table with a function or a url, and not both")
+            raise PydanticCustomError("model", "a table with either a function or a url")
         return self
 
 
@@ -195,7 +195,7 @@ class LabelsTable(PacedTable):
     @classmethod
     def _belongs_to_the_oracle(cls, table: Table | None, info: ValidationInfo) -> Table | None:
         if table is not None and info.data.get("oracle") != info.field_name:
-            message = f'left out where oracle is not "{info.field_name}"'
+            message = f'left out if oracle is not "{info.field_name}"'
             raise PydanticCustomError("oracle", message)
         return table
 

@@ -39,7 +39,7 @@ def read_tables(path: Path, kind: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} cannot be read as {kind} file: {error}.") from error
     except tomllib.TOMLDecodeError as error:
-        raise SettingError(f"{path} is not valid TOML: {error}.") from error
+        raise SettingError(f"{path} is not valid TOML: {error}. Fix this place.") from error
 
 
 def parse_experiment(tables: Mapping[str, Any], where: str = "experiment") -> Experiment:

@@ -1,4 +1,4 @@
-"""What a service is: the tables of its file, checked when read."""
+"""The tables of a service file, checked when read."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ServiceLabelsTable(PacedTable):
     per_hour: Count | Literal["unlimited"] = "unlimited"
     per_class: Count | Literal["unlimited"] = "unlimited"  # by predicted class
     audit_share: Rate = 0.3  # share of questions drawn uniformly and never learned from
-    early_audit_share: Rate = 0.5  # the same for the first 20 of them, if it is more
+    early_audit_share: Rate = 0.5  # share for the first 20 of them, if it is larger
     check_share: Annotated[float, Field(ge=0, lt=1)] = 0.25  # to check people, until believed
     policy: Literal["first", "majority", "reliability", "newest"] = "first"
     answers: Positive = 1  # people who answer each question, for majority and reliability

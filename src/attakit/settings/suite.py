@@ -40,9 +40,9 @@ class MethodEntry(Table):
 
     label: NonEmptyText  # the name in tables, and part of the folder's name
     method: dict[str, Any] = Field(default={})  # the [method] table; by default that of the base
-    batch_size: Positive | None = None  # of the stream, under the protocol "paper" only
+    batch_size: Positive | None = None  # batch size of the stream, under the protocol "paper" only
     seeds: tuple[Seed, ...] | None = None  # override the seeds of the grid
-    budgets: bool | None = None  # one cell per budget? None: if it asks for labels
+    budgets: bool | None = None  # True for one cell per budget; None: if it asks for labels
     match: str | None = None  # the method whose number of labels it gets, spread evenly
     changes: dict[str, Any] = Field(default={}, alias="set")  # more settings, by dotted name
 

@@ -57,7 +57,7 @@ def save_state(path: Path, state: Mapping[str, Any]) -> None:
 def load_state(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     """Read a state that `save_state` wrote."""
     if not path.is_file():
-        raise StateError(f"There is no saved state at {path}.")
+        raise StateError(f"There is no saved state at {path}. Check the path.")
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:
             header = file.metadata() or {}

@@ -81,7 +81,7 @@ class Recipe:
         height, width, _ = pixels.shape
         if min(height, width) < SMALLEST_SIDE:
             raise StreamError(
-                f"corrupt: {path} has {width} × {height} pixels, and corruptions need "
+                f"corrupt: {path} has {width} × {height} pixels, and corruptions need at least "
                 f"{SMALLEST_SIDE} in both directions. Scale all images with size (--size), or "
                 "remove this one."
             )

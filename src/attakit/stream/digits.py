@@ -23,7 +23,7 @@ from attakit.stream.samples import ArraySamples, Domains
 _CLASSES = tuple("0123456789")
 _TRAIN_PER_CLASS = 280
 _TEST_PER_CLASS = 60
-MEAN, STD = 0.1307, 0.3081  # of MNIST pixels
+MEAN, STD = 0.1307, 0.3081  # mean and deviation of MNIST pixels
 _BORDER = 4  # empty pixels around an MNIST digit
 _SIDE = 28
 
@@ -31,7 +31,7 @@ _SIDE = 28
 # gets about half of them right, and one trained on labels of the style about 90 %.
 _HILLS = (4, 11)  # across an image, coarse and fine
 _CLUTTER = (0.55, 0.85)  # brightest spot of the background
-_CONTRAST = (0.45, 0.75)  # of the ink
+_CONTRAST = (0.45, 0.75)  # strength of the ink
 _NEGATIVE_SHARE = 0.35
 _TURN = 0.3  # radians to either side
 _SLANT = 0.25

@@ -72,7 +72,7 @@ def _split(who: str, element: object) -> tuple[tuple[SampleId, ...] | None, Arra
         raise StreamError(f"{who} is a {type(element).__name__}. {_WANTED}.")
     array = element[-1]
     if not isinstance(array, Tensor | np.ndarray):
-        raise StreamError(f"{who} ends in a {type(array).__name__}. {_WANTED}.")
+        raise StreamError(f"{who} has a {type(array).__name__} as its inputs. {_WANTED}.")
     if len(element) == 1:  # from a DataLoader over a TensorDataset of inputs
         return None, array
     return _as_names(who, element[0]), array
@@ -99,7 +99,7 @@ def _check_names(who: str, names: tuple[SampleId, ...], rows: int) -> None:
     if len(set(names)) < rows:
         twice = next(name for name in names if names.count(name) > 1)
         raise StreamError(
-            f"{who} uses the name '{twice}' twice. Answers go by name: make it unique."
+            f"{who} uses the name '{twice}' twice. Answers refer to names, so make it unique."
         )
 
 

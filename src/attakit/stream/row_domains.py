@@ -25,7 +25,10 @@ def rows_by_value(rows: RowFile, column: str) -> Positions:
     found: Positions = {}
     for position, cell in enumerate(rows.column(column)):
         if is_missing(cell):
-            raise StreamError(f"{rows.where(position)} has no domain: {column} is empty.")
+            raise StreamError(
+                f"{rows.where(position)} has no domain: {column} is empty. Fill it in, or remove "
+                "the row."
+            )
         found.setdefault(as_text(cell), []).append(position)
     return found
 

@@ -65,11 +65,13 @@ def read_row_file(path: Path) -> RowFile:
             columns = _read_parquet(path)
         else:
             known = ", ".join((*_DELIMITERS, *sorted(_JSON_LINES), ".parquet"))
-            raise StreamError(f"{path} has the extension {kind!r}. Known extensions: {known}.")
+            raise StreamError(
+                f"{path} has the extension {kind!r}. Convert it to a known one: {known}."
+            )
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StreamError(f"{path} cannot be read: {error}.") from error
     if not columns or not next(iter(columns.values())):
-        raise StreamError(f"{path} holds no rows.")
+        raise StreamError(f"{path} holds no rows. Add some, or name another file.")
     return RowFile(path, columns)
 
 
@@ -105,9 +107,14 @@ def _json_objects(path: Path) -> Iterator[dict[str, Any]]:
         try:
             found = json.loads(line)
         except ValueError as error:
-            raise StreamError(f"{path}, line {number} is not JSON: {error}.") from error
+            raise StreamError(
+                f"{path}, line {number} is not JSON: {error}. Fix the line, or remove it."
+            ) from error
         if not isinstance(found, dict):
-            raise StreamError(f"{path}, line {number} is not a JSON object, got {line[:40]!r}.")
+            raise StreamError(
+                f"{path}, line {number} must be a JSON object with a key per column, got "
+                f"{line[:40]!r}."
+            )
         yield found
 
 
@@ -117,7 +124,7 @@ def _read_parquet(path: Path) -> dict[str, list[Any]]:
     try:
         return dict(parquet.read_table(path).to_pydict())
     except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        raise StreamError(f"{path} is not a Parquet file: {error}.") from error
+        raise StreamError(f"{path} is not a Parquet file: {error}. Save it again.") from error
 
 
 def is_missing(cell: object) -> bool:

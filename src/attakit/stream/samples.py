@@ -77,8 +77,8 @@ class ArraySamples:
         self.labels = _as_labels(labels)
         if len(inputs) != len(self.labels):
             raise StreamError(
-                f"ArraySamples: inputs and labels must be equally many, got {len(inputs)} inputs "
-                f"and {len(self.labels)} labels."
+                f"ArraySamples: there must be a label for each input, got {len(inputs)} inputs and "
+                f"{len(self.labels)} labels."
             )
         bad = first_bad_row(inputs)
         if bad is not None:

@@ -79,7 +79,9 @@ def fit_encoder(rows: RowFile, columns: Sequence[str], source: Sequence[int]) ->
     A column is numeric if all its source values are numbers.
     """
     if not columns:
-        raise StreamError(f"{rows.path} has no column that could be a feature.")
+        raise StreamError(
+            f"{rows.path} has no column that could be a feature. Add one to the file."
+        )
     return TableEncoder(tuple(_fit_column(rows, name, source) for name in columns))
 
 
@@ -96,7 +98,7 @@ def check_complete(
             raise StreamError(
                 f"{rows.path}: {name} has no value in {len(bad):,} rows, first in row "
                 f"{bad[0] + 1}. Repair them, remove the column from features, or set missing = "
-                f'"fill". Then numbers become the mean of the source, and texts no category.'
+                f'"fill". Then numbers become the mean of the source, and texts get no category.'
             )
 
 
@@ -104,7 +106,9 @@ def _fit_column(rows: RowFile, name: str, source: Sequence[int]) -> NumberColumn
     cells = rows.column(name)
     known = [cells[position] for position in source if not is_missing(cells[position])]
     if not known:
-        raise StreamError(f"{rows.path}: {name} has no value in any row of the source.")
+        raise StreamError(
+            f"{rows.path}: {name} has no value in any row of the source. Leave it out of features."
+        )
     numbers = list(_numbers(known))
     if len(numbers) == len(known):
         deviation = float(np.std(numbers))

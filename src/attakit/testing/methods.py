@@ -147,7 +147,7 @@ def check_learning_takes_any_answers(factory: Factory) -> None:
 
 
 def check_learning_takes_what_is_no_label(factory: Factory) -> None:
-    """A method may ignore such answers, but must not fail."""
+    """Check that a method accepts answers that are no labels. It may ignore them."""
     method = factory(tiny_classifier())
     steps = [method.step(tiny_batch(number), Allowance(3)) for number in range(3)]
     queries = [query for step in steps for query in step.queries]

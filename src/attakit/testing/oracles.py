@@ -33,7 +33,7 @@ def check_oracle(
     Parameters
     ----------
     factory
-        Makes a new oracle without questions. All that it makes must answer alike.
+        Makes a new oracle without questions. All of them must give the same answers.
     samples
         Names of at least two different samples that it can answer, within 100 collects.
     patience
@@ -132,7 +132,7 @@ def _check_silence(oracle: _Watched) -> None:
 
 
 def _script(samples: Sequence[SampleId]) -> Script:
-    """Two waves of questions, the second while the first may be open.
+    """Return two waves of questions, the second while the first may be open.
 
     It asks about the same samples again at two later steps, in another order, and also yes/no
     questions about the first class. Those are different questions.
@@ -184,7 +184,9 @@ def _check_resume(
         state == saved, "A saved state changed while the oracle was used; state_dict() must copy."
     )
     after = _play(resumed, rest)
-    _check_alike(after, expected[len(before) :], "A resumed oracle differs from an unbroken one")
+    _check_alike(
+        after, expected[len(before) :], "A resumed oracle differs from an uninterrupted one"
+    )
 
 
 def _check_alike(given: Transcript, expected: Transcript, complaint: str) -> None:

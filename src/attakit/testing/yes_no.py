@@ -17,7 +17,7 @@ Factory = Callable[[nn.Module], Method]
 
 
 def check_yes_no_questions(factory: Factory) -> None:
-    """A method that can ask yes/no questions proposes what it predicts, and can be resumed."""
+    """Check yes/no questions: a method proposes what it predicts, and can be resumed."""
     found = _asking_yes_no(factory, 2)
     if not found:
         return
@@ -41,7 +41,7 @@ def check_yes_no_questions(factory: Factory) -> None:
 
 
 def check_resume_between_yes_no_answers(factory: Factory) -> None:
-    """A run that stops after some of the answers to a batch continues as if it had not."""
+    """Check that a run which stops after some answers to a batch continues as if it had not."""
     found = _asking_yes_no(factory, 3)
     if not found:
         return
@@ -67,7 +67,7 @@ def check_resume_between_yes_no_answers(factory: Factory) -> None:
 
 
 def _asking_yes_no(factory: Factory, count: int) -> list[AskingMethod]:
-    """Equal methods that ask yes/no questions; none if the method cannot ask them."""
+    """Return equal methods that ask yes/no questions; none if the method cannot ask them."""
     found = [factory(tiny_classifier()) for _ in range(count)]
     asking = [method for method in found if isinstance(method, AskingMethod)]
     for method in asking:
@@ -76,7 +76,7 @@ def _asking_yes_no(factory: Factory, count: int) -> list[AskingMethod]:
 
 
 def _judged(queries: Iterable[Query]) -> list[Answer]:
-    """Yes or no to every query, by a class that is fixed for its sample."""
+    """Answer every query with yes or no, by a class that is fixed for its sample."""
     return [
         Answer.knowing(query, sum(query.sample.encode()) % CLASSES, "check") for query in queries
     ]

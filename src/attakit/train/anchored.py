@@ -21,7 +21,7 @@ USUAL_PENALTY = 1 / 144
 _OTHERS = tuple(USUAL_PENALTY * factor for factor in (16.0, 4.0, 0.25))
 _ENOUGH = 30  # anchors before cross-validation is more reliable than the default
 _ENOUGH_TO_HEDGE = 10
-_TOLERANCE = 1e-2  # of the slope: less changes no answer
+_TOLERANCE = 1e-2  # tolerance of the slope: a smaller one changes no answer
 _GROWTH = 1.5  # cross-validate again when there are this many times the anchors
 
 _SAVED = ("weights", "coefficients", "penalty", "chosen_at", "hedge", "hedged_at")
@@ -62,7 +62,7 @@ class ResidualHead:
         self.hedge = USUAL_HEDGE if hedge == "auto" else float(hedge)
         self.hedged_at = 0  # anchors when the share of the network was found last
         self.weights: Tensor | None = None
-        self.coefficients: Tensor | None = None  # of the anchors, as a start for the next fit
+        self.coefficients: Tensor | None = None  # a row per anchor, as a start for the next fit
 
     @property
     def dimension(self) -> int:

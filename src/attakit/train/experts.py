@@ -84,7 +84,7 @@ class Experts:
 
 
 def _packed(rows: Mapping[SampleId, Tensor]) -> tuple[list[str], Tensor]:
-    """One tensor for all samples: each of its own would take more room for its name."""
+    """Pack all samples into one tensor. With one tensor each, the names would take more space."""
     return list(map(str, rows)), torch.stack([*rows.values()]) if rows else torch.zeros(0)
 
 

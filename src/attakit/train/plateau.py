@@ -1,4 +1,4 @@
-"""When to stop training."""
+"""A stopping rule for training."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from attakit.bench.suites.cells import FAILED, cell_state, differences, expand
 from attakit.bench.suites.grid import Grid, with_partners
 from attakit.bench.suites.sources import SourceModel, prepare_sources
 from attakit.bench.suites.work import BETWEEN_STEPS, CellEnd, CellProgress, CellResult, do_job
-from attakit.errors import SettingError, StateError, StreamError
+from attakit.errors import SettingError, StateError, StreamError, UnknownName
 from attakit.nn.seeding import seeded
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import INAPPLICABLE_FILE, read_run
@@ -375,6 +375,13 @@ def test_missing_weights_are_named_with_the_command_that_makes_them(small_grid):
 
     with pytest.raises(SettingError, match=r"nowhere/model\.safetensors.*attakit pretrain"):
         prepare_sources(cells)
+
+
+def test_an_unknown_model_is_named_before_its_missing_weights(small_grid):
+    model = {"name": "resnet19", "weights": "nowhere/model.safetensors"}
+
+    with pytest.raises(UnknownName, match=r"Unknown model 'resnet19'\. Did you mean"):
+        prepare_sources(small_grid("Tent", base={"model": model}))
 
 
 def test_a_matched_cell_whose_labels_cannot_be_spread_fails_alone(small_grid):

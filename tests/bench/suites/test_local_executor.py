@@ -107,7 +107,7 @@ def test_memory_is_suspected_only_where_a_process_was_killed(long_job):
         told = {code: executor._lost(code).message for code in (-9, 137, -15, 255)}
 
     assert [code for code, message in told.items() if "memory" in message] == [-9, 137]
-    assert "by signal 15" in told[-15]
+    assert "(signal 15)" in told[-15]
     assert "exit code 255" in told[255]
 
 

@@ -46,7 +46,10 @@ def test_an_unknown_data_set_is_refused_with_the_known_ones():
 
 
 def test_too_many_test_samples_are_refused(quick_digits):
-    with pytest.raises(SettingError, match=r"test_samples must leave .* 3397, got 5000"):
+    with pytest.raises(
+        SettingError,
+        match=r"test_samples must leave .* 3397 target samples, got test_samples = 5000",
+    ):
         load_testbed(Testbed(test_samples=5000))
 
 

@@ -115,7 +115,7 @@ def test_people_who_use_other_names_as_often_as_the_source_model_errs_are_not_be
 
     assert not gate.passed
     assert "on 40 % of 200 answers" in plain(gate)
-    assert "but they would on 60 % if its classes had other names" in plain(gate)
+    assert "but they would agree on 60 % if its classes were renamed" in plain(gate)
 
 
 def test_people_who_always_say_the_same_are_not_believed():

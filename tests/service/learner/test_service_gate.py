@@ -99,7 +99,7 @@ def test_what_people_choose_while_a_candidate_is_judged_stays(service, monkeypat
 
     held = service.storage.versions.get([number])[number].gate
     assert service.storage.versions.current().version == 0
-    assert held.reason == "Held back: admin chose version 0 while it was judged."
+    assert held.reason == "Held back: admin chose version 0 while this one was judged."
 
 
 def test_a_promoted_version_that_falls_is_rolled_back(service):

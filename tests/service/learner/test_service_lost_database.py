@@ -40,7 +40,7 @@ def test_a_learner_does_not_begin_again_on_an_empty_database(learned):
     before = files(learned)
     lose_database(learned)
 
-    with pytest.raises(StateError, match=r"the database is empty\. It was lost"):
+    with pytest.raises(StateError, match=r"the database is empty\. The right database was lost"):
         learned.start()
 
     assert files(learned) == before
@@ -50,7 +50,7 @@ def test_a_service_does_not_start_on_an_empty_database(learned):
     check_compatible(learned.settings, learned.storage)
     lose_database(learned)
 
-    with pytest.raises(StateError, match="Restore the right database, or use another folder"):
+    with pytest.raises(StateError, match="Restore it, or use another folder"):
         check_compatible(learned.settings, learned.storage)
 
 
@@ -60,7 +60,7 @@ def test_a_service_without_versions_does_not_start_on_an_empty_database_either(m
     save_settings(service.settings)
     lose_database(service)
 
-    with pytest.raises(StateError, match="the database does not know it"):
+    with pytest.raises(StateError, match="it is not in the database"):
         check_compatible(service.settings, service.storage)
 
 

@@ -68,7 +68,7 @@ def test_two_learners_do_not_work_on_one_folder(miniature, quick, decode, monkey
 
     with (
         exclusive_lock(service.settings.folder / leading.LOCK_FILE),
-        pytest.raises(StateError, match="The learner: another one works on"),
+        pytest.raises(StateError, match="The learner: another learner is using"),
     ):
         run_learner(service.settings, Classifier(service.model), decode)
 

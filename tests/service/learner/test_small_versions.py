@@ -86,7 +86,7 @@ def test_a_version_is_refused_with_another_source_model_and_if_it_is_damaged(min
     learned(service)
     folder, version = service.settings.folder / "versions", newest(service)
     other = Classifier(tiny_classifier(seed=1).eval())
-    with pytest.raises(ModelError, match="do not give version"):
+    with pytest.raises(ModelError, match="do not reproduce version"):
         VersionFiles(FolderBlobs(folder), service.storage.versions, other).load(version)
     (folder / version.file).write_bytes(b"damaged")
     with pytest.raises(ModelError, match="not a readable safetensors file"):

@@ -140,7 +140,7 @@ def test_a_password_is_never_shown(tmp_path):
         ("postgresql://ada:hunter2@host:port/labels", "is not a URL"),
         (
             "mysql://ada:hunter2@host/labels",
-            "must be of SQLite or PostgreSQL, got a URL of 'mysql'",
+            "must be SQLite or PostgreSQL, got a URL for 'mysql'",
         ),
         ("sqlite://", "would not survive a restart"),
         ("sqlite:///:memory:", "would not survive a restart"),

@@ -97,7 +97,7 @@ def test_a_version_that_passes_after_people_chose_another_is_held_back(storage):
     assert (held.passed, back) == (False, False)
     assert storage.versions.current().who == "Ada"
     assert storage.versions.all()[1].gate.reason == (
-        "Held back: Ada chose version 0 while it was judged."
+        "Held back: Ada chose version 0 while this one was judged."
     )
     assert storage.versions.all()[1].gate.numbers == {"accuracy": 0.9}
 

@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from pathlib import Path
 
 import httpx2
 import numpy as np
@@ -226,9 +227,10 @@ def test_what_a_newer_service_says_besides_is_left_out():
         assert client.classes() == ("cat",)
 
 
-def test_a_path_that_cannot_be_read_is_told_in_a_sentence():
+@pytest.mark.parametrize("inputs", ["no.jpg", Path("no.jpg"), ["no.jpg"]])
+def test_a_path_that_cannot_be_read_is_named_in_one_sentence(inputs):
     with (
         Client("http://127.0.0.1:9", pauses=()) as client,
-        pytest.raises(ServiceError, match=r"'The pump rattles' cannot be read: .* predict_texts"),
+        pytest.raises(ServiceError, match=r"Client: the file 'no\.jpg' .*: No such .* predict_t"),
     ):
-        client.predict(["The pump rattles"])
+        client.predict(inputs)

@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_written_is_reported_until_it_can(live, watch, m
     assert alarms == ready["problems"]
     after, alarms = reported(live)
     assert after["status"] == "ok"
-    assert alarms[0].startswith("This is over, after 0 s: The folder of the service")
+    assert alarms[0].startswith("Fixed after 0 s: The folder of the service")
 
 
 def test_a_database_that_was_moved_away_takes_nothing_until_it_is_back(live, watch, tmp_path):
@@ -105,7 +105,7 @@ def test_a_locked_database_is_reported_while_it_is_asked():
     while_asked = health.problems()
     health.answered()
 
-    assert "has not answered for some seconds" in while_asked[0]
+    assert "has not answered for a few seconds" in while_asked[0]
     assert health.problems() == []
 
 

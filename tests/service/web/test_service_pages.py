@@ -12,9 +12,9 @@ from attakit.service.web.pages import Pages, login_page, pages_router
 from attakit.service.web.security import Caller
 
 
-def client_of(visitor):
+def client_of(visitor, example=""):
     app = FastAPI(title="attakit", docs_url=None)
-    app.include_router(pages_router(lambda _request: visitor, app.openapi))
+    app.include_router(pages_router(lambda _request: visitor, app.openapi, example=example))
 
     @app.get("/v1/classes", summary="Names <of> the classes")
     def classes() -> dict[str, str]:
@@ -130,6 +130,13 @@ def test_the_reference_is_shown_to_everyone_and_escaped():
     assert response.status_code == 200
     assert "Names &lt;of&gt; the classes" in response.text
     assert "curl -H &#34;Authorization: Bearer $TOKEN&#34;" in response.text
+
+
+def test_the_reference_begins_with_an_input_of_the_kind_that_the_service_takes():
+    page = client_of(None, example="--json TEXTS").get("/docs").text
+
+    assert "--json TEXTS http://testserver/v1/predict" in page
+    assert "image.png" not in page
 
 
 @pytest.mark.parametrize("path", ["/", "/label", "/login", "/docs", "/static/any/base.css"])

@@ -95,7 +95,7 @@ def test_more_pixels_than_allowed_are_refused(start, picture):
 
     told = sentence(upload(live, picture(size=11)), 422)
 
-    assert "11 × 11 pixels, and 100 are allowed" in told
+    assert "11 × 11 pixels, and at most 100 are allowed" in told
     assert upload(live, picture(size=10)).status_code == 200
 
 

@@ -116,7 +116,7 @@ def cell_state(cell: Cell, model: str | None = None) -> State:
 def differences(cell: Cell, model: str | None = None) -> list[str]:
     """Return the settings in which the run in a cell's folder differs from the cell.
 
-    If the fingerprint of the source model is known, it decides, and not where its file is.
+    If the fingerprint of the source model is known, it is compared instead of the file's path.
     """
     try:
         before = read_run(cell.folder).environment.get("model")
@@ -230,7 +230,7 @@ def _slug(label: str) -> str:
 
 @contextmanager
 def _naming(who: str) -> Iterator[None]:
-    """Add to an error whose setting it is."""
+    """Begin the message of a setting error with the place of the setting."""
     try:
         yield
     except SettingError as error:

@@ -77,16 +77,16 @@ def _why_lost(code: int | None) -> str:
     """Explain from its exit code why a process ended before its cell.
 
     >>> _why_lost(1)
-    'The process of this cell ended with exit code 1 before its run did. Its output may say more.
-    Run the cell alone with --only to see it.'
+    'The process of this cell ended with exit code 1 before its run was done. Its output may say
+    why. Run the cell alone with --only to see it.'
     """
     if code is None or (code >= 0 and code != _KILLED_IN_SHELL):
         return (
-            f"The process of this cell ended with exit code {code} before its run did. Its output "
-            "may say more. Run the cell alone with --only to see it."
+            f"The process of this cell ended with exit code {code} before its run was done. "
+            "Its output may say why. Run the cell alone with --only to see it."
         )
     signal_number = _KILL if code == _KILLED_IN_SHELL else -code
-    how = f"The process of this cell was ended from outside (by signal {signal_number})"
+    how = f"The process of this cell was killed (signal {signal_number})"
     if signal_number != _KILL:
         return f"{how}. Run the same command again to continue."
     return (

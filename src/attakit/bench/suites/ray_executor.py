@@ -107,7 +107,7 @@ class RayExecutor:
 
 
 class Board:
-    """Where tasks report their progress, and read whether to stop. A Ray actor.
+    """A Ray actor to which tasks report progress, and which says whether to stop.
 
     Examples
     --------

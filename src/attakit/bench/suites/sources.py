@@ -9,8 +9,10 @@ from pathlib import Path
 from attakit.bench.run_folder import has_begun
 from attakit.bench.suites.cells import Cell, State, cell_state, differences
 from attakit.build.data import load_task
+from attakit.build.imported import is_import_path
 from attakit.build.models import TrainingCallback, source_classifier, weights_file
 from attakit.errors import SettingError, StreamError
+from attakit.nn.named import check_model_name
 from attakit.nn.weights import weights_hash
 from attakit.settings.experiment import Experiment
 
@@ -80,6 +82,8 @@ def _prepare(experiment: Experiment, progress: TrainingCallback | None) -> Sourc
 def _check_weights(experiment: Experiment) -> None:
     file = experiment.model.weights
     if file is not None and not file.exists():
+        if not is_import_path(experiment.model.name):
+            check_model_name(experiment.model.name)
         raise SettingError(
             f"base.model.weights: there is no file {file}. Train the source model with `attakit "
             f"pretrain EXPERIMENT.toml --set training.weights={file}`, where the experiment has "

@@ -28,7 +28,7 @@ class Job:
     experiment: Experiment
     restart: bool = False  # delete what is in the folder, instead of resuming it
     folder: Path | None = None  # for results, instead of the experiment's folder
-    weights: Path | None = None  # of the source model, instead of the experiment's file
+    weights: Path | None = None  # file of the source model, instead of the experiment's
 
 
 @dataclass(frozen=True)

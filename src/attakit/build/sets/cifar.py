@@ -119,7 +119,7 @@ def _map_labels(path: Path, class_count: int) -> NDArray[np.int64]:
         range_found = f"{len(found)} from {found[0]} to {found[-1]}" if len(found) else "none"
         raise StreamError(
             f"{path}: expected the {class_count} classes 0 to {class_count - 1}, got "
-            f"{range_found}. This is another data set, or a part of it."
+            f"{range_found}. This is another data set, or a part of it. Download the set again."
         )
     return np.asarray(labels, dtype=np.int64)
 

@@ -45,7 +45,10 @@ def table_task(rows: RowFile, table: StreamTable, own: TabularTable) -> Task:
     columns = own.features or tuple(name for name in rows.columns if name not in reserved)
     for name in columns:
         if name in (own.label, own.domain):
-            raise SettingError(f"stream.table.features: {name!r} is the label or the domain.")
+            raise SettingError(
+                f"stream.table.features: {name!r} is the label or the domain. Leave it out of "
+                "features."
+            )
         rows.column(name)
     check_complete(rows, columns, split.used, own.missing)
     encoder = fit_encoder(rows, columns, split.trained)
@@ -112,7 +115,10 @@ def _domains(rows: RowFile, own: RowsTable) -> Positions:
             "cut into periods)."
         )
     if own.label in (own.domain, own.time):
-        raise SettingError(f"{rows.path}: {own.label!r} cannot be both label and domain.")
+        raise SettingError(
+            f"{rows.path}: {own.label!r} cannot be both label and domain. Name two different "
+            "columns."
+        )
     if own.domain is not None:
         return rows_by_value(rows, own.domain)
     return rows_by_period(rows, own.time or "", own.periods)
@@ -142,11 +148,17 @@ def _labels(
     cells = rows.column(column)
     for position in used:
         if is_missing(cells[position]):
-            raise StreamError(f"{rows.where(position)} has no label: {column} is empty.")
+            raise StreamError(
+                f"{rows.where(position)} has no label: {column} is empty. Fill it in, or remove "
+                "the row."
+            )
     found = {position: as_text(cells[position]) for position in used}
     classes = sorted(set(found.values()), key=_as_ordered)
     if len(classes) < 2:
-        raise StreamError(f"{rows.path}: {column} has one value only, {classes[0]!r}.")
+        raise StreamError(
+            f"{rows.path}: the label {column} must have at least two classes, got only "
+            f"{classes[0]!r}."
+        )
     numbers = {name: number for number, name in enumerate(classes)}
     return tuple(classes), {position: numbers[name] for position, name in found.items()}
 

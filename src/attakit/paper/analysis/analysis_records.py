@@ -24,7 +24,7 @@ class StepAnalysis:
     """The theory's numbers for one step of a run; None if unknown."""
 
     step: int
-    samples: int  # of the stream, up to the step
+    samples: int  # samples of the stream up to the step
     low_count: int | None  # source-like anchors
     high_count: int | None  # labelled anchors
     low_share: float | None  # λ₀
@@ -32,8 +32,8 @@ class StepAnalysis:
     best_weight: float | None  # w₀* with A = d(D_l, U) and B² = complexity / N
     distances: Distances  # between source, stream and anchors
     working_bound: float | None  # on the target error, with these A and B
-    target_bound: float | None  # of Eq. 4.3a, in full
-    source_bound: float | None  # of Corollary 4, in full
+    target_bound: float | None  # Eq. 4.3a, in full
+    source_bound: float | None  # the bound of Corollary 4, in full
     target_error: float | None  # share of wrong answers on the stream so far
     source_error: float | None  # on held-out source samples
     dimension: float | None = None  # d: a head's own, or that of the whole analysis

@@ -34,7 +34,7 @@ class Measure:
 
     column: TableColumn
     read: RunReader  # our number
-    order: str | None = None  # of the streams that count; None means all
+    order: str | None = None  # order of the streams that count; None means all
     printed: Printed = _nothing  # the paper's number
     decimals: int = 1
 

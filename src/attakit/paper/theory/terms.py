@@ -23,7 +23,7 @@ BoundForm = Literal["paper", "proved"]
 FORMS = ("paper", "proved")
 
 MOST_DISTANCE = 2.0  # between two distributions that a hypothesis separates without error
-_SUM_TOLERANCE = 1e-6  # of shares and weights that add up to 1
+_SUM_TOLERANCE = 1e-6  # tolerance for shares and weights that add up to 1
 
 
 def hoeffding_tail(margin: ArrayLike, widths: ArrayLike) -> FloatArray:

@@ -22,7 +22,7 @@ _NEW, _KNOWN = "#e0193c", "#222222"
 class ClusterStep:
     """One step of incremental clustering in the plane. Its points are anchors and new samples."""
 
-    domain: str  # of the new samples
+    domain: str  # domain of the new samples
     places: NDArray[np.float64]  # (points, 2)
     weights: NDArray[np.float64]  # before the step: number of samples that each point represents
     new_weights: NDArray[np.float64]  # after it; only those of anchors are shown

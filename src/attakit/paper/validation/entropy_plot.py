@@ -23,7 +23,7 @@ from attakit.report.canvas import (
 from attakit.report.runs import grouped
 from attakit.report.summaries import MeanStd
 
-_WIDTH, _BETWEEN = 0.36, 0.03  # of a bar, and of the gap to the other of its pair
+_WIDTH, _BETWEEN = 0.36, 0.03  # widths of a bar, and of the gap inside a pair
 
 
 @dataclass(frozen=True)

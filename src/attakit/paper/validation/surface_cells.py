@@ -35,7 +35,7 @@ from attakit.stream.samples import Joined, Samples, Subset
 
 LossName = Literal["target", "source", "combined"]
 
-_DECIMALS = 6  # of shares and weights: 0.1 + 0.2 and 0.3 are the same cell
+_DECIMALS = 6  # digits of shares and weights: 0.1 + 0.2 and 0.3 are the same cell
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,11 @@ class DataDefaults:
     """Defaults for a data set: its model, its weights, and how it is trained."""
 
     model: str
-    weights: Path | None  # of the source model; None: trained and cached by attakit
+    weights: Path | None  # file of the source model; None: trained and cached by attakit
     start: Path | None  # from before training on the source; None: random
     lr: float
     batch_size: int
-    retrain_samples: int  # of each kind in the entropy experiment
+    retrain_samples: int  # samples of each kind in the entropy experiment
 
 
 # The digits have 2,397 target samples to choose from: low and high entropy must not overlap much.
@@ -112,7 +112,7 @@ class LoadedTestbed:
     source_model: Classifier  # trained on the source; take copies with `model`
     source_train: Samples
     source_test: Samples  # no model has seen them
-    target_train: Samples  # of all target domains together, split at random
+    target_train: Samples  # samples of all target domains together, split at random
     target_test: Samples
 
     def model(self, *, pretrained: bool) -> Classifier:
@@ -200,8 +200,8 @@ def _given(**paths: Path | None) -> dict[str, str]:
 def _split(samples: Samples, test_count: int) -> tuple[Samples, Samples]:
     if test_count >= len(samples):
         raise SettingError(
-            "Testbed: test_samples must leave target samples to train on. There are "
-            f"{len(samples)}, got {test_count}."
+            "Testbed: test_samples must leave some samples to train on. There are "
+            f"{len(samples)} target samples, got test_samples = {test_count}."
         )
     order = generator(0, "validation split").permutation(len(samples)).tolist()
     return Subset(samples, order[test_count:]), Subset(samples, order[:test_count])

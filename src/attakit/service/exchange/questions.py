@@ -26,7 +26,7 @@ _TEXTS: dict[str, Callable[[Iterable[ExportedQuestion], Sequence[str]], Iterator
     "label-studio": tasks_of,
 }
 _PIECE = 100_000  # characters
-_PIXELS = 50_000_000  # of an image inside a file
+_PIXELS = 50_000_000  # limit for an image inside a file
 
 
 def write_questions(

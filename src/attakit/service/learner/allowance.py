@@ -91,7 +91,7 @@ def audit_share(table: ServiceLabelsTable, audited: int) -> float:
 
 
 def asked_at_share(table: ServiceLabelsTable, asked: PurposeCounts) -> PurposeCounts:
-    """Return what was asked since the audit has its present share.
+    """Return what was asked since the audit got its current share.
 
     >>> asked_at_share(ServiceLabelsTable(), PurposeCounts(learn=30, audit=EARLY_AUDIT + 2))
     PurposeCounts(learn=10.0, audit=2)

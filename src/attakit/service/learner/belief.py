@@ -1,4 +1,4 @@
-"""Decide whether to believe people, from all that speaks for and against them."""
+"""Decide whether to believe people, from the evidence for and against them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def believe(table: GateTable, seen: Evidence) -> Check:
     if not found.count:
         del numbers["trust"]
     if table.trust == 0:
-        return Check(True, f"people are believed without proof (`{_WAIVER}`)", numbers)
+        return Check(True, f"people are believed without evidence (`{_WAIVER}`)", numbers)
     known = known_answers(seen.known)
     if seen.known or seen.known_left:
         check = _by_known(table, seen, known)
@@ -79,8 +79,8 @@ def _by_source(table: GateTable, seen: Evidence, found: Agreement) -> Check:
     more = found.missing(table.confidence)
     if names is not None and found.log_e >= needed:
         text = (
-            f"it is not certain yet that people use the classes' own names: {agreed}, and they "
-            f"would on {percent(names.renamed_share)} of the audit if its classes had other names"
+            f"it is not certain yet that people use the classes' own names: {agreed}, and if its "
+            f"classes were renamed, they would agree on {percent(names.renamed_share)} of the audit"
         )
         audited = names.missing(table.confidence)
         more = None if audited is None else seen.of_all(audited)
@@ -88,16 +88,16 @@ def _by_source(table: GateTable, seen: Evidence, found: Agreement) -> Check:
 
 
 def _doubt(found: Agreement, agreed: str, needed: float) -> str:
-    """Return what speaks against people, in words; empty if nothing does."""
+    """Return the evidence against people, in words; empty if there is none."""
     cause = (
-        "on purpose, or because the source model is badly off, or `classes` is not in the order of "
-        "the model's outputs"
+        "Either they do so on purpose, or the source model is wrong too often, or `classes` is not "
+        "in the order of the model's outputs"
     )
     if found.log_e_below >= needed:
-        return f"{agreed}, so they contradict it {cause}"
+        return f"{agreed}, so they contradict it. {cause}"
     if found.log_e_renamed >= _DOUBT:
         return (
-            f"{agreed}, but they would on {percent(found.renamed_share)} if its classes had other "
-            f"names, so they use other names {cause}"
+            f"{agreed}, but they would agree on {percent(found.renamed_share)} if its classes were "
+            f"renamed, so they use other names. {cause}"
         )
     return ""

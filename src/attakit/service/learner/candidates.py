@@ -117,8 +117,9 @@ def load_version(source: Classifier, version: Version, path: Path) -> Classifier
     model = load_model(source.model, path)
     if weights_hash(model) != version.weights:
         raise ModelError(
-            f"The learner: {path} and the source model do not give version {version.number} "
-            f"({version.weights}). The file is damaged, or another source model is in use."
+            f"The learner: {path} and the source model do not reproduce version {version.number} "
+            f"({version.weights}). The file is damaged, or another source model is in use. Restore "
+            "the one that changed."
         )
     if not isinstance(model, FrozenHead):
         return Classifier(model, features=source.features, precision=source.precision).eval()
@@ -130,8 +131,8 @@ def check_not_lost(blobs: Blobs, versions: VersionStore) -> None:
     """Raise `StateError` if version files exist but the database knows no version."""
     if not versions.recent(limit=1) and blobs.names(_FILES):
         raise StateError(
-            f"{blobs.place} holds learned versions of a model, but the database is empty. It was "
-            "lost, or this is another one. Restore the right database, or use another folder."
+            f"{blobs.place} holds learned versions of a model, but the database is empty. The "
+            "right database was lost, or this is another one. Restore it, or use another folder."
         )
 
 

@@ -1,4 +1,4 @@
-"""Which questions check people, and when: until people are believed."""
+"""Plan the questions that check people, until people are believed."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Evidence:
     classes: int = 2
     since: str = ""  # the event since which audit answers count, in words; empty if all count
     audit_share: float = 0.2  # share of future answers, to estimate how many are missing
-    check_share: float = 0.25  # the same for known examples
+    check_share: float = 0.25  # share of future answers about known examples
 
     def of_all(self, audit_answers: int) -> int:
         """Return how many answers are needed until this number of them belong to the audit."""

@@ -30,8 +30,8 @@ _TINY = 1e-12  # features closer than this are equal
 
 _NAMES: dict[What, str] = {
     "entropy": "The uncertainty of the source model",
-    "mix": "The distance of the mix of predictions from what is usual",
-    "distance": "The distance of the features from what is usual",
+    "mix": "The distance between the mix of predictions and the usual mix",
+    "distance": "The distance between the features and the usual features",
 }
 
 

@@ -43,7 +43,7 @@ def judge(table: GateTable, seen: Evidence) -> Gate:
 
 
 def _candidate_accuracy(table: GateTable, seen: Evidence) -> dict[str, float]:
-    """For every candidate, even if it is held back for another reason."""
+    """Estimate the accuracy of a candidate, even if it is held back for another reason."""
     if not seen.labels:
         return {}
     right = sum(a == b for a, b in zip(seen.candidate, seen.labels, strict=True))
@@ -129,7 +129,7 @@ def _better(table: GateTable, seen: Evidence, other: Sequence[int], name: str) -
 
 def _keeps_the_source(table: GateTable, seen: Evidence) -> Check:
     if seen.source_like is None:
-        return Check(True, "the method keeps no source-like samples to be checked on")
+        return Check(True, "the method stores no source-like samples, so they are not checked")
     found = seen.source_like
     # If only the serving model counted, each promotion could lose a little more.
     least = max(found.serving, found.source) - table.source_margin

@@ -62,7 +62,7 @@ class Gatekeeper:
         (newest,) = self._versions.recent(limit=1)
         for version in self._versions.unjudged():
             if version.number not in (SOURCE, newest.number):
-                reason = f"Held back: version {newest.number} came before it could be judged."
+                reason = f"Held back: version {newest.number} was created before it was judged."
                 self._versions.gate(version.number, Gate(False, reason))
         if newest.number != SOURCE and newest.gate is None:
             self._decide(newest, anchors)
@@ -115,7 +115,7 @@ class Gatekeeper:
         """Return since when audit answers count, and the event at that time.
 
         A person's choice or a roll-back was based on the answers until then. The next candidate is
-        hardly another model. It must not undo that choice with the same answers.
+        nearly the same model. It must not undo that choice with the same answers.
         """
         now, *before = self._versions.promotions(limit=2)
         if now.who != LEARNER:

@@ -43,14 +43,14 @@ class Opinion:
 class Agreement:
     """How often people agree with the source model, and how far that is from chance."""
 
-    share: float  # of the newest answers
+    share: float  # share of agreement among the newest answers
     sure_share: float  # where the source model is surer than for about half of the earlier samples
     renamed_share: float  # agreement if each class had the name that people mostly use
     count: int  # number of newest answers
     least: float  # the agreement to exceed: chance plus a little
     log_e: float  # log of the greatest e-value ever against "at most that"
     log_e_below: float  # log of the newest answers' e-value against "at least chance"
-    log_e_renamed: float  # and against "renamed classes fit no better"
+    log_e_renamed: float  # log of their e-value against "renamed classes fit no better"
     groups: tuple[Counts, ...] = ()
 
     def missing(self, confidence: float) -> int | None:
@@ -73,7 +73,7 @@ class KnownAnswers:
     right: int
     count: int
     log_e: float  # log of the greatest e-value ever against "right on half of them at most"
-    log_e_below: float  # and of the e-value against "right on half of them at least"
+    log_e_below: float  # log of the e-value against "right on half of them at least"
 
     def missing(self, confidence: float, left: int, share: float) -> int | None:
         """Estimate how many more answers are needed, if a share of them is about known examples.
@@ -90,8 +90,8 @@ class KnownAnswers:
 def known_answers(right: Sequence[bool]) -> KnownAnswers:
     """Measure how often people are right on known examples, oldest answer first.
 
-    Who is right on more than half of them knows the classes and uses their own names. People who
-    answer at random are not, and people who use another name for every class never are.
+    People who are right on more than half of them know the classes and use their own names. People
+    who answer at random are not, and people who use another name for every class never are.
 
     >>> known_answers([True] * 5).log_e > math.log(10) > known_answers([True] * 4).log_e
     True

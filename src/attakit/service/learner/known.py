@@ -23,7 +23,7 @@ from attakit.service.storage.storage import Storage
 from attakit.settings.service import ServiceSettings
 
 KNOWN_LABELS = "known"  # the value with the class of each known example
-MOST_KNOWN = 10  # of one class
+MOST_KNOWN = 10  # examples of one class that are used
 
 
 @dataclass(frozen=True, slots=True)

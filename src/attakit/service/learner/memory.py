@@ -157,7 +157,7 @@ class Checkpoints:
         return True
 
     def _remove_before(self, kept: str) -> None:
-        """Later files stay: they belong to a learner that has taken over."""
+        """Remove files of earlier turns. Later ones belong to a learner that has taken over."""
         for name in self.blobs.names(ANY_CHECKPOINT):
             if name < kept:
                 self.blobs.remove(name)

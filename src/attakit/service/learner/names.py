@@ -29,7 +29,7 @@ _FIRST_LOOK = 25  # answers; the next looks are after twice as many
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How much speaks for the classes' own names."""
+    """How strong the evidence for the classes' own names is."""
 
     log_e: float  # logarithm of the greatest e-value against the best renaming
     groups: tuple[Counts, ...]  # 1: own name, -1: name by the best renaming, 0: another one

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = Mapping[float, float]  # how often each value was seen
+Counts = Mapping[float, float]  # number of times that each value was seen
 
 # The shares of money to bet on each value, from careful to bold. The gain is the mean of all gains:
 # it needs no knowledge about the data, and the order of values does not matter.

@@ -49,7 +49,9 @@ def check_label(kind: str, label: object, classes: int | None) -> None:
         raise LabelError(f"An answer's kind must be one of {kinds}, got {kind!r:.40}.")
     if kind != "label":
         if label is not None:
-            raise LabelError(f"An answer of kind {kind!r} has no label, got {label!r:.40}.")
+            raise LabelError(
+                f"An answer of kind {kind!r} has no label, got {label!r:.40}. Leave the label out."
+            )
         return
     most = _MOST_CLASSES if classes is None else classes
     is_whole = isinstance(label, int) and not isinstance(label, bool)

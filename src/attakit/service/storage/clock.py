@@ -31,7 +31,7 @@ class SteadyClock:
     def __init__(self, clock: Callable[[], float], newest: float = 0.0) -> None:
         self._clock = clock
         self._newest = newest
-        self._ahead = 0.0  # of the system clock
+        self._ahead = 0.0  # seconds ahead of the system clock
         self._lock = threading.Lock()
 
     def __call__(self) -> float:

@@ -192,7 +192,7 @@ def database_url(folder: Path, url: str | None = None) -> URL:
     driver = _DRIVERS.get(parsed.get_backend_name())
     if driver is None:
         raise SettingError(
-            f"Storage: database must be of SQLite or PostgreSQL, got a URL of "
+            f"Storage: database must be SQLite or PostgreSQL, got a URL for "
             f"{parsed.get_backend_name()!r}. Give a URL that starts with sqlite:/// or "
             f"postgresql://."
         )

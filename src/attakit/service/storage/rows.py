@@ -76,7 +76,7 @@ class Question:
     proposed: int | None = None  # class of a yes/no question; None asks for the class
     refunded: bool | None = None  # a "none of these" from the time when it was refunded
     weight: float | None = None  # how far to trust the label; None is a normal answer
-    chances: tuple[float, ...] | None = None  # of each class, if several people were weighted
+    chances: tuple[float, ...] | None = None  # by class, if several people were weighted
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class QuestionCounts:
     none: int = 0
     expired: int = 0
     forgotten: int = 0
-    refunded: int = 0  # of `none`
+    refunded: int = 0  # refunded ones among `none`
     yes_no: int = 0  # yes/no questions among the paid ones
 
     @property
@@ -199,7 +199,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """Which version is served since when."""
+    """A version that is or was served, and since when."""
 
     number: int
     version: int
@@ -231,14 +231,14 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class LabelRules:
-    """When an answer counts, and the timeouts."""
+    """The rules for when an answer counts, and the timeouts."""
 
     policy: Policy = "first"  # which of several answers counts
     answers: int = 1  # people who answer each question, for majority and reliability
     lease_seconds: float = 60.0  # for this time a question is leased to one person only
     settle_seconds: float = 5.0  # for this time the deciding answer can be undone
     expiry_seconds: float = 86_400.0  # an undecided question is closed after this time
-    classes: int | None = None  # of the model, to refuse other labels; None if unknown
+    classes: int | None = None  # number of classes, to refuse other labels; None if unknown
 
     def __post_init__(self) -> None:
         check_choice("LabelRules", "policy", self.policy, get_args(Policy))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HEAD = "0007"  # the newest revision in `migrations/`
-_FIRST = "0001"  # of databases from before migrations existed
+_FIRST = "0001"  # revision of databases from before migrations existed
 _MIGRATIONS = Path(__file__).with_name("migrations")
 _MARKER = {"name": "schema", "value": 2}  # versions without migrations refuse this value
 

@@ -1,4 +1,4 @@
-"""When a question is closed, and with which label: by votes, or by people's reliability."""
+"""Close questions and choose their labels: by votes, or by people's reliability."""
 
 from __future__ import annotations
 

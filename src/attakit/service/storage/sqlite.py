@@ -124,8 +124,8 @@ def back_up(raw: sqlite3.Connection, revision: str) -> None:
                 target.close()
     except (OSError, sqlite3.Error) as error:
         raise StateError(
-            f"Storage: the SQLite database {file} must be upgraded, but cannot be copied to "
-            f"{copy.name} before ({error}). Nothing was changed. Free some space, or make its "
+            f"Storage: the SQLite database {file} must be upgraded, but it cannot be backed up to "
+            f"{copy.name} first ({error}). Nothing was changed. Free some space, or make its "
             "folder writable, and start again."
         ) from error
     log.warning("the database is upgraded; a copy from before the upgrade is in %s", copy)

@@ -83,7 +83,7 @@ def optional(**kinds: Any) -> list[Column[Any]]:
 
 
 def is_text(value: str) -> bool:
-    """True if both databases can store a text: no zero character, no halves of characters.
+    """True if both databases can store a text: no zero character, no unpaired surrogates.
 
     >>> is_text("cat"), is_text("c\\x00t"), is_text("\\ud800")
     (True, False, False)
@@ -127,7 +127,7 @@ samples = Table(
     counted("number"),
     Column("sample", String, nullable=False, unique=True),
     *optional(content=LargeBinary),
-    *required(size=Integer),  # of the content, in bytes; 0 if removed
+    *required(size=Integer),  # bytes of the content; 0 if removed
     *required(version=Integer, guess=Integer, confidence=Float, entropy=Float),
     Column("at", Float, nullable=False, index=True),
     Column("turn", Integer, index=True),  # that used it; null before, -1 for a known example
@@ -153,7 +153,7 @@ questions = Table(
     *optional(proposed=Integer),  # class of a yes/no question; -1 if forgotten
     *optional(refunded=Boolean),  # an old "none of these", which was not paid
     *optional(weight=Float),  # how far to trust the label; null is a normal answer
-    *optional(chances=TuplesColumn(none_as_null=True)),  # of each class, by several people
+    *optional(chances=TuplesColumn(none_as_null=True)),  # by class, from several people
     UniqueConstraint("sample", "turn", "purpose", name="questions_once"),  # a turn may run twice
     Index("questions_by_state", "state", "question"),
 )
@@ -216,7 +216,7 @@ promotions = Table(
     "promotions",
     metadata,
     counted("promotion"),
-    Column("key", String, unique=True),  # of a promotion that may be requested twice
+    Column("key", String, unique=True),  # key of a promotion that may be requested twice
     Column("version", ForeignKey("versions.number"), nullable=False),
     *required(reason=String, who=String, at=Float),
 )

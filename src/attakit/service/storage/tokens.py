@@ -95,5 +95,5 @@ def _check_name(name: str) -> None:
 
 def _unknown(name: str, known: Sequence[str]) -> UnknownName:
     if not known:
-        return UnknownName(f"Token: there is no token {name!r}, nor any other. Create one first.")
+        return UnknownName(f"Token: there is no token {name!r}. No token exists. Create one first.")
     return unknown_name("token", name, known)

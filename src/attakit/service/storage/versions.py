@@ -57,7 +57,8 @@ class VersionStore:
             newest = _newest_promotion(connection)
             if newest is not None and newest.number != after.number:
                 reason = (
-                    f"Held back: {newest.who} chose version {newest.version} while it was judged."
+                    f"Held back: {newest.who} chose version {newest.version} while this one was "
+                    "judged."
                 )
                 gate = Gate(False, reason, gate.numbers, gate.at)
             if _add_gate(connection, number, gate, now) and gate.passed:

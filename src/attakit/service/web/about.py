@@ -1,4 +1,4 @@
-"""What callers say about their inputs: an id of their own, a text, and notes by name."""
+"""What callers say about their inputs: their own id, a text, and notes by name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe_about(most: int) -> dict[str, Any]:
         "type": "object",
         "properties": {
             "id": {"type": "string", "maxLength": LONGEST_ID, "description": "Your own id"},
-            "text": {"type": "string", "maxLength": LONGEST_TEXT, "description": "To be shown"},
+            "text": {"type": "string", "maxLength": LONGEST_TEXT, "description": "Shown to people"},
             "notes": {"type": "object", "maxProperties": MOST_NOTES, "additionalProperties": texts},
         },
         "additionalProperties": False,

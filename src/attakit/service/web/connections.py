@@ -149,7 +149,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         # With two names, a proxy in front may have checked the other one (RFC 9112, 3.2).
         if self._hosts > 1 or (not self._hosts and self.parser.get_http_version() != "1.0"):
-            raise httptools.HttpParserError("A request needs exactly one header Host.")
+            raise httptools.HttpParserError("A request needs exactly one Host header.")
         self._unused = self._head = 0
         super().on_headers_complete()
 

@@ -12,7 +12,7 @@ from attakit.errors import SettingError
 from attakit.service.images import open_image, to_png
 from attakit.settings.service import LabellingTable
 
-MOST_EXAMPLES = 6  # of one class
+MOST_EXAMPLES = 6  # examples of one class that are shown
 _ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 

@@ -90,7 +90,9 @@ async def take(
     """Import each line completely or not at all. The same file twice changes nothing."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in _OTHER[form]:
-        raise refuse(415, f"The content type {kind!r} does not fit format={form}. Correct one.")
+        raise refuse(
+            415, f"The content type {kind!r} does not fit format={form}. Change one of them."
+        )
     body = await request.body()
     if not body:
         raise refuse(422, "The request holds no file. Send its content as the body.")

@@ -15,16 +15,16 @@ _THREADS = 2  # one decodes while the model of the other computes
 
 
 class Gathering(Generic[Asked, Said]):
-    """Hands requests to a few threads, as many at a time as came since the last.
+    """Hands requests to a few threads: each gets all that came since the one before.
 
-    A thread for each request would cost more than the request itself: threads of Python take turns,
-    and every turn costs. A request that comes alone does not wait.
+    A thread for each request would cost more than the request itself: Python's threads take turns,
+    and every switch costs time. A request that comes alone does not wait.
 
     Parameters
     ----------
     answer
-        Answers several requests in a thread. An exception in the place of an answer is raised for
-        the one who asked.
+        Answers several requests in a thread. If an answer is an exception, `ask` raises it for
+        that request.
     most
         The largest number of requests that are answered together.
 
@@ -49,7 +49,7 @@ class Gathering(Generic[Asked, Said]):
 
     @property
     def waiting(self) -> int:
-        """The number of requests that no thread has begun with."""
+        """The number of requests that no thread has started to answer."""
         return len(self._waiting)
 
     async def ask(self, asked: Asked) -> Said:
@@ -72,7 +72,7 @@ class Gathering(Generic[Asked, Said]):
         return answer
 
     def _run(self, asked: Sequence[Asked]) -> asyncio.Future[Sequence[Said | Exception]]:
-        # An executor of Python hands over in two thirds of the time that anyio needs.
+        # A Python executor hands over in two thirds of the time that anyio needs.
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(self._threads, self._answer, asked)
 
@@ -81,7 +81,7 @@ class Gathering(Generic[Asked, Said]):
         self._threads.shutdown(wait=False)
 
     def _begin(self) -> None:
-        """Start a thread with all that waits."""
+        """Hand all waiting requests to a thread."""
         count = min(self._most, len(self._waiting))
         together = [self._waiting.popleft() for _ in range(count)]
         self._running += 1
@@ -90,7 +90,7 @@ class Gathering(Generic[Asked, Said]):
         task.add_done_callback(self._tasks.discard)
 
     def _end(self) -> None:
-        """Free a thread for those who wait."""
+        """Free a thread for the requests that wait."""
         self._running -= 1
         if self._waiting:
             self._begin()

@@ -13,7 +13,7 @@ from attakit.errors import StateError
 
 _SLOW_SECONDS = 3.0  # the database has a problem if it takes longer to answer
 _SLOW = (
-    "The database has not answered for some seconds. Predictions continue. Answers wait or are "
+    "The database has not answered for a few seconds. Predictions continue. Answers wait or are "
     "refused. Check whether another program locks it."
 )
 

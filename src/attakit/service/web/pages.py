@@ -110,8 +110,10 @@ def pages_router(
     def docs(request: Request) -> Response:
         origin = str(request.base_url).rstrip("/")
         reference = read_reference(description(), origin)
-        text = shown.render("docs.html", visitor_of(request), here="/docs", reference=reference)
-        return html(text)
+        visitor = visitor_of(request)
+        return html(
+            shown.render("docs.html", visitor, here="/docs", reference=reference, example=example)
+        )
 
     @router.api_route("/static/{mark}/{name}", methods=_READ)
     def static(mark: str, name: str) -> Response:

@@ -66,7 +66,7 @@ async def predict(request: Request, service: Service, _caller: Predicting) -> Re
 
 
 async def _answer(service: AppState, request: Request, upload: Upload) -> bytes:
-    """Answer a small request together with others, and a large one in a thread of its own."""
+    """Answer a small request together with others, and a large one in its own thread."""
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) <= _SMALL:
         return await service.gathering.ask(upload)

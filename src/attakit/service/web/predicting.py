@@ -1,4 +1,4 @@
-"""From uploads to encoded answers. Requests that come together share all of the work."""
+"""Turn uploads into encoded answers. Requests that come together share all of the work."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _describe(
     probabilities: Tensor,
     requests: Sequence[_Decoded],
 ) -> list[ServedSample]:
-    """What is kept of each input, in order."""
+    """Describe what is stored of each input, in order."""
     confidences, guesses = probabilities.max(dim=1)
     rows = zip(
         [content for request in requests for content in request.contents],

@@ -39,7 +39,7 @@ def recent(
     _caller: Labelling,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many at most")] = 50,
 ) -> Questions:
-    """Newest first, with all answers, their times, and which ones count."""
+    """Return the newest questions first, with their answers, and which of these count."""
     found = service.storage.questions.recent(limit)
     return Questions(questions=[_question(service, one) for one in found])
 
@@ -50,7 +50,7 @@ def mine(
     caller: Labelling,
     limit: Annotated[int, Query(ge=1, le=200, description="How many at most")] = 30,
 ) -> OwnAnswers:
-    """Newest first, with the key for undoing an answer that is not final."""
+    """Return your newest answers first, with the key for undoing one that is not final."""
     found = service.storage.questions.given_by(caller.name, limit)
     return OwnAnswers(answers=[_own(service, one) for one in found])
 

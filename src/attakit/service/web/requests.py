@@ -27,7 +27,7 @@ VersionNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Number of a
 
 def _storable(text: str) -> str:
     if not is_text(text):
-        raise ValueError("a comment must have no zero character and no half characters")
+        raise ValueError("a comment must have no zero character and no unpaired surrogates")
     return text
 
 

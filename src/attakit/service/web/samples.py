@@ -65,7 +65,7 @@ def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
     responses={
         202: {
             "model": DoneBody,
-            "description": "The learner is not running; everything else is done.",
+            "description": "Done, except for the learner's part, because it is not running",
         },
         **documented(404),
     },
@@ -74,7 +74,7 @@ def show(sample: SampleName, service: Service, _caller: Labelling) -> Response:
 def forget(
     sample: SampleName, service: Service, caller: Administrating, response: Response
 ) -> DoneBody:
-    """Delete its image, its answers and its anchor. The log records that it was done.
+    """Delete its content, its answers and its anchor. The log records that it was done.
 
     What models learned from it stays in their weights. If the learner is not running, it removes
     the anchor at its next start, and the response is 202.

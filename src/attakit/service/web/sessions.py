@@ -23,7 +23,7 @@ _ENDED = "ended_sessions"
 class Session:
     """A person who logged in with a token."""
 
-    name: str  # of the token
+    name: str  # name of the token
     until: float
     number: str  # random and unique
 

@@ -56,13 +56,13 @@ def traffic(
 
 @router.get("/healthz", summary="Check that the server is running")
 async def healthy() -> HealthBody:
-    """If this responds, the server is running."""
+    """Respond, which shows that the server is running."""
     return HealthBody(status="ok")
 
 
 @router.get("/readyz", responses=_NOT_READY, summary="Check that the server can predict")
 async def ready(service: Service) -> HealthBody:
-    """A model is loaded. `degraded`: predictions work, but something cannot be stored."""
+    """Say that a model is loaded. `degraded` means that something cannot be stored."""
     if not service.predictor.ready:
         raise refuse(503, "No model is loaded yet. Try again in a moment.", retry_after=1)
     problems = service.health.problems()

@@ -81,6 +81,6 @@ class StorageWatch(Worker):
     def _record(self, fault: Fault) -> None:
         """Record a fault that has ended, for people who look later."""
         seconds = max(0.0, self._clock() - fault.since)
-        text = f"This is over, after {seconds:.0f} s: {fault.text}"
+        text = f"Fixed after {seconds:.0f} s: {fault.text}"
         log.info("the %s can be written again", fault.what)
         self._storage.events.add("alarm", "server", what="storage", text=text)

@@ -55,7 +55,7 @@ class Tally:
         return next((math.exp(step / _SCALE) for step in found), None)
 
     def body(self, seconds: float) -> TrafficBody:
-        """Return the counts as a response, for a period of some seconds."""
+        """Return the counts as a response, for a period of this many seconds."""
         return TrafficBody(
             seconds=seconds,
             requests=self.requests,

@@ -1,4 +1,4 @@
-"""Read the inputs of a request: files, base64 images or arrays."""
+"""Read the inputs of a request: files, base64 images, arrays or texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of several people keep how likely each class is."""
+"""Questions that several people answered store how likely each class is."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ export function timeTicks(start, end, wanted) {
   return Array.from({ length: Math.max(0, Math.floor((end - first) / step) + 1) }, (_, place) => first + place * step);
 }
 
-/** A time on the axis of a chart that covers some seconds. */
+/** A time on the axis of a chart that covers this many seconds. */
 export function timeText(seconds, span) {
   const date = new Date(1000 * seconds);
   if (span > 3 * DAY) return date.toLocaleDateString([], DATE);
