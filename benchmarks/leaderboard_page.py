@@ -84,7 +84,8 @@ PACS = """
   `python benchmarks/imagenet_weights.py weights`, then
   `attakit pretrain experiments/pacs/source-64.toml`. Such a network on
   small images is not what published settings were made for: CPATTA and SimATTA as in the paper
-  collapse with theirs. Both gain from a tenth of the learning rate (chosen settings). Results on more images, at 128 and 224 pixels, are in
+  collapse with theirs. Both gain from a tenth of the learning rate (chosen settings).
+  Results on more images, at 128 and 224 pixels, are in
   [results](results.md) and
   [anchor head](anchor-head.md)."""
 MISSING = "- **Not run yet**: {streams}. `make leaderboard` runs them."
