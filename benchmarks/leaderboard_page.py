@@ -52,7 +52,7 @@ TERMS = """\
   random, as many as their partner.
 - **SimATTA** has the defaults of attakit, "SimATTA as in the paper" the paper's training. The
   anchor head is attakit's own method. SimATTA with yes/no questions is in
-  `experiments/digits/yes-no.toml`.
+  [results](results.md#yes-or-no).
 - **Columns**: "source" is the accuracy on held-out source samples after the stream. "× source
   only" is the seconds as a multiple of those that inference alone takes. MB is the peak memory of
   the process with all libraries. Other programs ran on the two cores at the same time, so seconds

@@ -47,6 +47,8 @@ def test_all_stages_but_the_first_make_the_tail_of_a_small_network():
     ("model", "inputs", "depths"),
     [
         (network(), images(side=112), DEPTHS),  # 4 x 56 x 56 values are too many
+        # 16 x 25 x 25 activations fit into 20 kB, but not together with 192 statistics
+        (Classifier(SmallCNN(width=16)), images(side=50), DEPTHS),
         (network(), images(), ["block1.0"]),  # a feature in front of the tail
         (Classifier(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))), torch.ones(2, 4), []),
     ],

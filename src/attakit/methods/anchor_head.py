@@ -93,8 +93,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         classes come in runs.
     train_from
         Number of labelled samples before the last stages of the network train; 0 never trains them.
-        They train only if that helps on held-out labelled samples. Anchors then store activations,
-        of at most 20 kB each. A network with larger ones is not trained.
+        They train only if that helps on held-out labelled samples. Anchors then store what training
+        needs, at most 20 kB each. A network that needs more is not trained.
     selector
         Chooses among the samples of a batch; by default uncertainty-weighted clustering.
     rate

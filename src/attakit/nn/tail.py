@@ -24,7 +24,7 @@ from attakit.nn.split import Split, find_split
 from attakit.nn.trainable import SMALL, find_stages, trainable_parameters
 from attakit.records import Prediction
 
-KEPT_BYTES = 20_000  # per sample; a network that needs more is not trained
+KEPT_BYTES = 20_000  # per packed sample; a network that needs more is not trained
 _LARGEST = 6e4  # largest value in half precision
 _PROBE = 2
 
@@ -193,11 +193,11 @@ class Tail:
 
 
 def find_tail(classifier: Classifier, inputs: Tensor, depths: Sequence[str]) -> Tail | None:
-    """Find the last stages that can be trained from activations of at most 20 kB per sample.
+    """Find the last stages that can be trained from at most 20 kB per sample (`Kept`).
 
     In a network with less than a million parameters these are all stages except the first. In a
     larger one they are those with half of the parameters. The result is None if they cannot run
-    separately, if their activations are too large, or if only the last layer is left.
+    separately, if they need more than 20 kB, or if only the last layer is left.
 
     Parameters
     ----------
@@ -252,19 +252,22 @@ def _checked(split: Split, probe: Tensor, depths: Sequence[str]) -> Tail | None:
         for name, layer in split.classifier.model.named_modules()
         if isinstance(layer, _BatchNorm) and layer.running_mean is not None
     }
-    inside: list[str] = []
+    inside: dict[str, Tensor] = {}
 
     def note(name: str, tensor: Tensor) -> None:
         if len(tensor) == len(probe):
-            inside.append(name)
+            inside[name] = tensor
 
-    watched = {name: split.classifier.model.get_submodule(name) for name in (*norms, *depths)}
+    deep = {name: split.classifier.model.get_submodule(name) for name in depths}
     with torch.no_grad():
         _, entry = split.run(probe)
-        with watching(watched, note):
-            split(entry)
+        with watching({**norms, **deep}, note):
+            features = split(entry).features
+    if not deep.keys() <= inside.keys():
+        return None
     names = [name for name in norms if name in inside]
-    fits = 2 * entry[0].numel() <= KEPT_BYTES and all(name in inside for name in depths)
-    if not fits:
+    centre = [features, *pooled(deep, inside, len(probe))]
+    values = entry[0].numel() + 2 * sum(norms[name].num_features for name in names)
+    if 2 * (values + sum(each.shape[1] for each in centre)) > KEPT_BYTES:  # half precision
         return None
     return Tail(split.classifier, split.layer, names, entry.shape[1:], depths, split.empty.clone())
