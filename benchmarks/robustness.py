@@ -40,6 +40,7 @@ GRID: dict[str, dict[str, Any]] = {
     "smoothing 1.5": {"smoothing": 1.5},
     "share 0.4": {"source_share": 0.4},
     "share 0.8": {"source_share": 0.8},
+    "no competing": {"competing": False},
 }
 
 DATA = ("digits", "abalone", "names", "small")
