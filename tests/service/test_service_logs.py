@@ -29,6 +29,15 @@ def test_each_line_is_an_object_with_what_was_given(log_file):
     assert (line["level"], line["from"]) == ("info", "attakit.x")
 
 
+def test_a_level_that_uvicorn_had_before_does_not_count(untouched_logging, tmp_path):
+    logger = logging.getLogger("uvicorn.error")
+    logger.setLevel(logging.ERROR)
+    with logging_to(tmp_path / "service.log"):
+        logger.info("Started")
+
+    assert [line["what"] for line in read(tmp_path / "service.log")] == ["Started"]
+
+
 def test_colours_for_a_terminal_are_left_out(log_file):
     logging.getLogger("uvicorn.error").info("Started", extra={"color_message": "\033[1mStarted"})
 

@@ -63,6 +63,7 @@ def logging_to(path: Path | None) -> Iterator[None]:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+        logger.setLevel(logging.NOTSET)  # the root logger decides
     try:
         yield
     finally:
