@@ -44,8 +44,19 @@ DATA: dict[str, dict[str, Any]] = {
         "stream": {"name": "folders", "root": "data/letters", "source": "print", "size": 32},
         "model": {"name": "small_cnn", "weights": "checkpoints/letters-print.safetensors"},
     },
+    "pacs": {
+        "stream": {"name": "pacs", "size": 128, "share": 0.333, "rest": True},
+        "model": {
+            "name": "resnet18",
+            "weights": "checkpoints/pacs-photo-resnet18.safetensors",
+        },
+    },
 }
-TARGETS = {"digits": DOMAINS, "letters": ("italic", "photocopy", "sign")}
+TARGETS = {
+    "digits": DOMAINS,
+    "letters": ("italic", "photocopy", "sign"),
+    "pacs": ("art_painting", "cartoon", "sketch"),
+}
 
 
 class AtHome:

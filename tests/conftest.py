@@ -38,6 +38,11 @@ def pytest_configure():
         tempfile.tempdir = None  # look at TMPDIR again
 
 
+def pytest_collection_modifyitems(items):
+    """Run slow tests first: at the end, one of them would keep one worker busy and others idle."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def all_digits():
     return data.drawn_digits()

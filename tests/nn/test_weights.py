@@ -113,6 +113,18 @@ def test_a_new_head_may_have_other_classes(source, tmp_path):
     assert torch.equal(model[0].weight, source[0].weight)
 
 
+def test_a_new_head_with_large_random_weights_is_scaled_to_the_usual_range(source, tmp_path):
+    save_weights(source, tmp_path / "model.safetensors")
+    model = build(classes=9)
+    with torch.no_grad():
+        model[3].weight.mul_(20)
+    drawn = model[3].weight.clone()
+    load_weights(model, tmp_path / "model.safetensors", allow_new_head=True)
+    ratios = model[3].weight / drawn
+    assert torch.allclose(ratios, ratios[0, 0].expand_as(ratios))
+    assert torch.isclose(model[3].weight.abs().max(), torch.tensor(5**-0.5))
+
+
 def test_a_head_that_fits_is_loaded_even_where_a_new_one_is_allowed(source, tmp_path):
     save_weights(source, tmp_path / "model.safetensors")
     model = build()

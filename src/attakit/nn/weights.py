@@ -35,7 +35,8 @@ def load_weights(
         dict, directly or under "state_dict" or "model".
     allow_new_head
         True if the last linear layer may be missing or have another shape in the file, as in
-        fine-tuning for other classes. It then stays unchanged.
+        fine-tuning for other classes. It then stays as it is, except that random weights above
+        torch's usual range are scaled down to it.
     """
     module = _unwrapped(module)
     own = module.state_dict()
@@ -46,6 +47,7 @@ def load_weights(
     check_tensors(path, own, found)
     cast = {name: tensor.to(own[name].dtype) for name, tensor in found.items()}
     module.load_state_dict(cast, strict=False)
+    _limit_head(module, new)
     return new
 
 
@@ -146,6 +148,22 @@ def _new_head(
     present = tuple(name for name in names if name in own)
     fits = all(name in found and found[name].shape == own[name].shape for name in present)
     return () if fits else present
+
+
+def _limit_head(module: nn.Module, new: tuple[str, ...]) -> None:
+    """Scale a new head down to the range in which torch draws linear layers.
+
+    Some of timm's architectures draw much larger ones. Their first answers are sure and wrong, and
+    the gradients of fine-tuning then destroy the pretrained layers.
+    """
+    own = module.state_dict(keep_vars=True)
+    for name in new:
+        tensor = own[name].detach()
+        if tensor.ndim == 2:
+            usual = tensor.shape[1] ** -0.5
+            largest = float(tensor.abs().max())
+            if largest > usual * (1 + 1e-6):
+                tensor.mul_(usual / largest)
 
 
 def _check_names(
