@@ -153,7 +153,7 @@ def _new_head(
 def _limit_head(module: nn.Module, new: tuple[str, ...]) -> None:
     """Scale a new head down to the range in which torch draws linear layers.
 
-    Some of timm's architectures draw much larger ones. Their first answers are sure and wrong, and
+    Some architectures draw much larger ones. Their first answers are sure and wrong, and
     the gradients of fine-tuning then destroy the pretrained layers.
     """
     own = module.state_dict(keep_vars=True)
