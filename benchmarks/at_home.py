@@ -64,7 +64,9 @@ class AtHome:
 
     def __init__(self, method: AnchorHead, task: Task, every: int) -> None:
         assert task.source_test is not None
-        places = list(range(min(IMAGES, len(task.source_test))))
+        # In random order: a batch of one class would have its own statistics.
+        order = torch.Generator().manual_seed(0)
+        places = torch.randperm(len(task.source_test), generator=order)[:IMAGES].tolist()
         self.images = task.source_test.load(places)
         self.labels = torch.tensor([task.source_test.labels[place] for place in places])
         self.method, self.every = method, every

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol
@@ -24,6 +25,8 @@ _LABELS = 16  # maximum number of labelled samples to try every share on
 _ENOUGH = 8  # this many of them end the search
 _SURENESS = 0.2  # weight of the mean entropy against the entropy of the mean answer
 _WORTH = 48  # number of labelled samples that the unlabelled ones are worth
+_TELLING = 0.25  # share of the possible information that answers should have at least
+_VAGUE = 4.0  # nats that a share loses if its answers have an e-th of that
 _CLEAR = 6.0  # nats by which labels must prefer another share: a change unsettles old anchors
 _HARMLESS = 16.0  # nats that the source's statistics are ahead: mixing must earn its place
 _SMALLEST = 1e-9
@@ -192,9 +195,15 @@ class ShareSearch(nn.Module):
         if seen < _FEWEST:
             return self.chosen
         balance = softmax_entropy((answers / seen).clamp(min=_SMALLEST).log())
-        scores = (_WORTH * (balance - _SURENESS * entropies / seen)).nan_to_num(nan=-torch.inf)
+        entropy = entropies / seen
+        scores = _WORTH * (balance - _SURENESS * entropy)
         if 1.0 in self.shares:
             scores[self.shares.index(1.0)] += _HARMLESS
+        else:
+            enough = _TELLING * math.log(min(seen, answers.shape[1]))
+            information = (balance - entropy).clamp(min=_SMALLEST)
+            scores = scores + _VAGUE * (information / enough).log().clamp(max=0)
+        scores = scores.nan_to_num(nan=-torch.inf)
         unlabelled = int(scores.argmax())
         for logs in self.learned.values():
             scores = scores + logs
