@@ -44,7 +44,8 @@ class DistillingTrainer:
     ----------
     lr
         Learning rate of Adam. "auto" gives every tensor its own rate, a two-hundredth of the
-        typical size of its weights, which needs no tuning to the model.
+        typical size of its weights, or an eighth of that if a million or more train. This needs no
+        tuning to the model.
     updates_per_label
         Updates for each new label. Without new labels nothing is trained.
     max_updates
