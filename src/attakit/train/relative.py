@@ -10,9 +10,9 @@ from torch.optim import Adam
 # A step moves each weight by about this share of the typical weight of its tensor.
 RELATIVE_STEP = 0.005
 _SMALLEST = 0.01  # tensors of zeros, like new biases, must be able to move
-# If this many weights train, each moves less: so many fit a few samples with small changes, and
-# larger ones destroy what a large network knows.
-_MANY = 1_000_000
+# If this many weights train, each moves less. Small changes of a million weights fit a few samples,
+# and larger ones destroy what a large network knows.
+MANY = 1_000_000
 _SMALLER = 0.12
 
 
@@ -41,7 +41,7 @@ def relative_adam(parameters: Iterable[nn.Parameter], step: float = RELATIVE_STE
     (9.95, 0.0995)
     """
     parameters = list(parameters)
-    if sum(each.numel() for each in parameters) >= _MANY:
+    if sum(each.numel() for each in parameters) >= MANY:
         step *= _SMALLER
     return Adam({"params": [each], "lr": step * max(_size(each), _SMALLEST)} for each in parameters)
 
