@@ -88,7 +88,7 @@ def test_without_trained_stages_the_network_never_changes():
 
 def test_without_labels_blending_and_smoothing_it_is_the_source_model():
     model, batch = tiny_classifier(), tiny_batch()
-    method = AnchorHead(model, source_share=1.0, smoothing=0.0)
+    method = AnchorHead(model, source_share=1.0, smoothing=0.0, competing=False)
     expected = SourceOnly(model).predict(batch.inputs).logits.softmax(1)
     assert torch.allclose(
         method.step(batch, Allowance(0)).prediction.logits.exp(), expected, atol=1e-6
@@ -97,7 +97,7 @@ def test_without_labels_blending_and_smoothing_it_is_the_source_model():
 
 def test_with_the_streams_statistics_alone_it_is_batch_norm():
     model, (batch, _) = tiny_classifier(), shifted(0)
-    method = AnchorHead(model, source_share=0.0, smoothing=0.0)
+    method = AnchorHead(model, source_share=0.0, smoothing=0.0, competing=False)
     expected = BatchNorm(model).predict(batch.inputs).logits.softmax(1)
     assert torch.allclose(
         method.step(batch, Allowance(0)).prediction.logits.exp(), expected, atol=1e-5
@@ -267,7 +267,7 @@ def test_a_state_from_before_there_were_experts_still_loads():
     method = AnchorHead(tiny_classifier())
     method.learn(answer(method.step(tiny_batch(), Allowance(4))))
     state = copy.deepcopy(method.state_dict())
-    del state["experts"]
+    del state["experts"], state["mix"]
     again = AnchorHead(tiny_classifier())
     again.load_state_dict(state)
     assert len(again.anchors) == len(method.anchors)
@@ -282,12 +282,28 @@ def in_runs(step, size=40):
     return Batch(step, names, inputs), dict.fromkeys(names, label)
 
 
-def test_where_classes_come_in_runs_labels_teach_it_to_follow_the_mix_of_a_batch():
+def after_runs(allowance):
+    """Return a method after 20 batches of one class each, and its accuracy on the last ten."""
     last = nn.Linear(4, 3, bias=False)
     last.weight.data = torch.eye(3, 4)
     method = AnchorHead(nn.Sequential(nn.Flatten(), last), rate=LabelRate(per_1000=100))
+    right = []
     for step in range(20):
         batch, known = in_runs(step)
-        asked = method.step(batch, Allowance(100)).queries
-        method.learn([Answer(query, known[query.sample], "me") for query in asked])
-    assert method.experts.weights[0] < 0.1
+        found = method.step(batch, allowance)
+        right.append((found.prediction.logits.argmax(dim=1) == step // 2 % 2).float().mean())
+        method.learn([Answer(query, known[query.sample], "me") for query in found.queries])
+    return method, float(torch.stack(right[10:]).mean())
+
+
+def test_where_classes_come_in_runs_labels_teach_it_to_follow_the_mix_of_a_batch():
+    method, _ = after_runs(Allowance(100))
+    assert method.experts.weights()[0] < 0.1
+
+
+def test_it_sees_without_labels_that_classes_come_in_runs():
+    method, right = after_runs(Allowance(0))
+    assert sum(method.mix.evidence) > 4
+    inputs = torch.stack([in_runs(step)[0].inputs for step in range(10, 20)])
+    classes = torch.arange(10, 20)[:, None] // 2 % 2
+    assert right > (inputs[:, :, :3].argmax(dim=2) == classes).float().mean() + 0.1

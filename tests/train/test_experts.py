@@ -16,9 +16,15 @@ def judged(experts, count, *right):
     return experts
 
 
-def test_without_labels_the_first_answer_counts():
+def test_without_labels_the_prior_counts():
     said = torch.tensor([[[0.4, 0.6]], [[1.0, 0.0]]])
-    assert torch.equal(Experts((0.9, 0.1)).average(said), said[0])
+    assert torch.allclose(Experts((0.9, 0.1)).average(said), 0.9 * said[0] + 0.1 * said[1])
+
+
+def test_in_the_other_situation_the_other_prior_counts():
+    experts = Experts((0.9, 0.1), (0.2, 0.8))
+    assert torch.allclose(experts.weights(other=1.0), torch.tensor([0.2, 0.8]))
+    assert torch.allclose(experts.weights(other=0.5), torch.tensor([0.55, 0.45]))
 
 
 def test_a_saved_state_continues():
@@ -27,12 +33,12 @@ def test_a_saved_state_continues():
     again.load_state_dict(experts.state_dict())
     for each in (experts, again):
         each.learn([Answer(Query("x", 0), 1, "me")])
-    assert torch.equal(experts.weights, again.weights)
+    assert torch.equal(experts.weights(), again.weights())
 
 
 def test_labels_move_the_weight_to_the_expert_that_foretold_them():
     experts = judged(Experts((0.9, 0.1)), 20, 0.3, 0.8)
-    assert experts.weights[1] > 0.99
+    assert experts.weights()[1] > 0.99
 
 
 def test_the_average_loses_little_to_the_best_expert_however_many_labels_come():
@@ -46,7 +52,7 @@ def test_the_average_loses_little_to_the_best_expert_however_many_labels_come():
 
 def test_old_labels_stop_counting():
     experts = judged(judged(Experts((0.5, 0.5)), 100, 0.9, 0.1), 64, 0.1, 0.9)
-    assert experts.weights[1] > 0.99
+    assert experts.weights()[1] > 0.99
 
 
 def test_an_answer_without_a_class_judges_nobody():
@@ -62,5 +68,5 @@ def test_forgetting_is_exact():
     experts.hold(["x", "y"], torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]))
     experts.learn([Answer(Query("x", 0), 0, "me")])
     experts.forget(["x", "y"])
-    assert torch.equal(experts.weights, never.weights)
+    assert torch.equal(experts.weights(), never.weights())
     assert not experts.held

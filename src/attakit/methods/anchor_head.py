@@ -25,6 +25,7 @@ from attakit.methods.asking import AskingMethod
 from attakit.methods.late_training import LateTraining, Trained
 from attakit.methods.views import View
 from attakit.nn.blended import SOURCE_SHARE, SourceShare
+from attakit.nn.class_mix import MixChanges
 from attakit.nn.depths import find_depths, predict_with_depths
 from attakit.nn.domain_mean import DomainMean
 from attakit.nn.frozen_head import FrozenHead
@@ -130,6 +131,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         "head",
         "late",
         "experts",
+        "mix",
     )
 
     def __init__(
@@ -170,7 +172,10 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.recent = Recent(capacity=memory)
         self.anchors = Anchors()
         self.head = ResidualHead(penalty=penalty, hedge=hedge)
-        self.experts = Experts(views.EXPERTS if competing else (1.0,))
+        self.mix = MixChanges()
+        self.experts = (
+            Experts(views.EXPERTS, views.EXPERTS_IN_RUNS) if competing else Experts((1.0,))
+        )
         self.late = LateTraining(self.model, first=train_from, seed=seed)
 
     @staticmethod
@@ -234,7 +239,8 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved state. Those of version 0.2.0 have no experts."""
-        super().load_state_dict({"experts": Experts(()).state_dict(), **state})
+        missing = {"experts": Experts(()).state_dict(), "mix": MixChanges().state_dict()}
+        super().load_state_dict({**missing, **state})
 
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove samples. The head is fitted again as if they had never arrived."""
@@ -284,7 +290,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         own = smooth(before, features, known, strength=self.smoothing)
         several = len(self.experts.prior) > 1
         said = views.expert_answers(own, found.prediction) if several else own[None]
-        own = self.experts.average(said)
+        own = self.experts.average(said, self.mix.probability(own))
         if grouping is not None and bool(grouping.home.any()):
             home = self.late.source_logits(inputs, offsets).softmax(dim=1)
             own = own.lerp(home, grouping.home.to(own)[:, None])
@@ -298,7 +304,9 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         self.model.keep_statistics(batch.samples)
         self.domain.keep(view.domain)
         if view.drifted:
+            self.mix.new_domain()
             self.statistics.search_again(self.model.model, batch.inputs)
+        self.mix.keep(view.said[0])
         if view.drifted and len(view.domain.mean) == 1:
             self.recent.clear()
             self.statistics.shorten(_AFTER_DRIFT)

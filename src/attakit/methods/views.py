@@ -22,7 +22,8 @@ from attakit.store.waiting import waiting_rows
 _SMALLEST = 1e-8
 _SMALL_BATCH = 8  # a smaller batch offers no choice: ask only about uncertain samples
 _NEIGHBOURS = 5
-EXPERTS = (0.8, 0.1, 0.1)  # their weights before there are labels
+EXPERTS = (0.98, 0.01, 0.01)  # their weights before there are labels
+EXPERTS_IN_RUNS = (0.1, 0.45, 0.45)  # the same, where classes come in runs
 _UNSURE = 0.7  # share of recent samples that must be surer
 
 

@@ -26,6 +26,9 @@ class Experts:
     ----------
     prior
         Weight of each expert before there are labels.
+    other_prior
+        The weights in another situation, for which `average` gets a probability; None if there is
+        only one.
 
     Examples
     --------
@@ -33,29 +36,25 @@ class Experts:
     >>> experts, answers = Experts((0.8, 0.2)), torch.tensor([[[0.2, 0.8]], [[0.8, 0.2]]])
     >>> experts.hold(["a"], answers)
     >>> experts.learn([Answer(Query("a", 0), 0, "me")])
-    >>> experts.weights
+    >>> experts.weights()
     tensor([0.5000, 0.5000])
     """
 
-    def __init__(self, prior: Sequence[float]) -> None:
+    def __init__(self, prior: Sequence[float], other_prior: Sequence[float] | None = None) -> None:
         self.prior = torch.tensor(prior)
+        self.other_prior = self.prior if other_prior is None else torch.tensor(other_prior)
         self.held: dict[SampleId, Tensor] = {}  # (experts, classes): logarithms, until a label
         self.learned: dict[SampleId, Tensor] = {}  # (experts,): log-likelihoods, oldest first
 
-    @property
-    def weights(self) -> Tensor:
-        """The current weight of each expert."""
+    def weights(self, other: float = 0.0) -> Tensor:
+        """Return the weight of each expert. `other` is the probability of the other situation."""
         latest = list(self.learned.values())[-_LATEST:]
-        return torch.stack([self.prior.log(), *latest]).sum(dim=0).softmax(dim=0)
+        prior = self.prior.lerp(self.other_prior, other)
+        return torch.stack([prior.log(), *latest]).sum(dim=0).softmax(dim=0)
 
-    def average(self, answers: Tensor) -> Tensor:
-        """Return the weighted mean of probabilities (experts, samples, classes).
-
-        Without labels it is the first expert's answer.
-        """
-        if not self.learned:
-            return answers[0]
-        return torch.einsum("e,esc->sc", self.weights.to(answers), answers)
+    def average(self, answers: Tensor, other: float = 0.0) -> Tensor:
+        """Return the weighted mean of probabilities (experts, samples, classes)."""
+        return torch.einsum("e,esc->sc", self.weights(other).to(answers), answers)
 
     def hold(self, samples: Sequence[SampleId], answers: Tensor) -> None:
         """Remember what each expert says about samples in question: (experts, samples, classes)."""
