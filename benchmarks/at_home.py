@@ -1,7 +1,8 @@
-"""Measure whether the anchor head still answers source images like the source model.
+"""Measure whether a method still answers source images like the source model.
 
     python benchmarks/at_home.py --seeds 20 21 22                  # digits, both stream orders
     python benchmarks/at_home.py --orders random --cards auto
+    python benchmarks/at_home.py --method simatta
     python benchmarks/at_home.py --data letters       # see experiments/fast/suite.toml
 
 Every few batches of the stream, held-out source images are answered twice. Once they are in
@@ -29,7 +30,8 @@ from attakit.build.models import source_classifier
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.build.task import Task
 from attakit.engine.loop import run
-from attakit.methods import AnchorHead
+from attakit.methods import AnchorHead, SimATTA
+from attakit.nn.styles import Grouping
 from attakit.records import StepResult
 from attakit.report.accuracy import Accuracy
 from attakit.settings.load import parse_experiment
@@ -62,7 +64,7 @@ TARGETS = {
 class AtHome:
     """Score held-out source images along a stream, alone and mixed into its batches."""
 
-    def __init__(self, method: AnchorHead, task: Task, every: int) -> None:
+    def __init__(self, method: AnchorHead | SimATTA, task: Task, every: int) -> None:
         assert task.source_test is not None
         # In random order: a batch of one class would have its own statistics.
         order = torch.Generator().manual_seed(0)
@@ -89,13 +91,20 @@ class AtHome:
         for images, labels in zip(self.images.split(HALF), self.labels.split(HALF), strict=True):
             answers = self.method.predict(torch.cat([company, images])).logits.argmax(dim=1)
             right += int((answers[len(company) :] == labels).sum())
-            grouping = self.method.statistics.grouping
+            grouping = _grouping(self.method)
             if grouping is not None and len(company):
                 self.strangers.append(100 * float(grouping.home[: len(company)].mean()))
         return 100 * right / len(self.labels)
 
 
-def measure(data: str, order: str, card: str, seed: int, every: int) -> list[float]:
+def _grouping(method: AnchorHead | SimATTA) -> Grouping | None:
+    """Return the style groups of the last batch."""
+    if isinstance(method, AnchorHead):
+        return method.statistics.grouping
+    return None if method.home is None else method.home.grouping
+
+
+def measure(name: str, data: str, order: str, card: str, seed: int, every: int) -> list[float]:
     """Return accuracies and the share of stream images taken for source, in column order."""
     names, base = TARGETS[data], DATA[data]
     targets = [*names[seed % len(names) :], *names[: seed % len(names)]]
@@ -103,7 +112,7 @@ def measure(data: str, order: str, card: str, seed: int, every: int) -> list[flo
     tables = {
         "seed": seed,
         "threads": 1,
-        "method": {"name": "anchor_head", **settings},
+        "method": {"name": name, **settings},
         **base,
         "stream": {**base["stream"], "order": order, "batch_size": 100, "targets": targets},
         "labels": {"budget": BUDGET},
@@ -112,7 +121,7 @@ def measure(data: str, order: str, card: str, seed: int, every: int) -> list[flo
     task = load_task(experiment.stream)
     stream, model = build_stream(experiment, task), source_classifier(experiment, task)
     method = build_method(experiment.method, model, seed, task.source_train)
-    assert isinstance(method, AnchorHead)
+    assert isinstance(method, AnchorHead | SimATTA)
     score, watch = Accuracy(stream.truth.labels), AtHome(method, task, every)
     oracle = build_oracle(experiment.labels, stream.truth, seed)
     samples = len(stream.truth.labels)
@@ -128,6 +137,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--method", choices=("anchor_head", "simatta"), default="anchor_head")
     parser.add_argument("--data", choices=DATA, default="digits")
     parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
     parser.add_argument("--orders", choices=ORDERS, nargs="+", default=[*ORDERS])
@@ -142,7 +152,8 @@ def main() -> None:
     for order in options.orders:
         for card in options.cards:
             rows = [
-                measure(options.data, order, card, seed, options.every) for seed in options.seeds
+                measure(options.method, options.data, order, card, seed, options.every)
+                for seed in options.seeds
             ]
             cells = " | ".join(f"{_mean(column):.1f}" for column in zip(*rows, strict=True))
             print(f"| {ORDERS[order]} | {card} | {cells} |", flush=True)

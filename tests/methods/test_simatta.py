@@ -428,3 +428,28 @@ def test_a_no_makes_the_proposed_class_less_likely(trainer):
     after = method.predict(first.inputs).logits.softmax(dim=1)[row, query.proposed]
     assert training.updates > 0
     assert after < before
+
+
+def bright(count, seed):
+    """Images like those of the source."""
+    return torch.rand(count, 1, 28, 28, generator=torch.Generator().manual_seed(seed))
+
+
+def test_with_a_card_source_samples_get_the_source_models_answer():
+    with seeded(0, "card"):
+        model = SmallCNN().eval()
+    method = SimATTA(model, source_card="auto", source_inputs=bright(200, 0))
+    for step in range(3):
+        names = tuple(SampleId(f"{step}-{place}") for place in range(40))
+        seen = Batch(step, names, 0.2 * bright(40, step + 1) - 2)
+        method.learn(answers_to(method.step(seen, Allowance(10)).queries))
+    inputs = bright(40, 9)
+    found = method.predict(inputs).logits.softmax(dim=1)
+    assert torch.allclose(found, model(inputs).softmax(dim=1), atol=0.05)
+
+
+def test_a_state_from_before_there_was_a_card_still_loads():
+    method = SimATTA(tiny_classifier())
+    state = method.state_dict()
+    del state["home"]
+    SimATTA(tiny_classifier()).load_state_dict(state)

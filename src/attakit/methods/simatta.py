@@ -22,6 +22,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -32,12 +33,14 @@ from attakit.methods.asking import AskingMethod
 from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.home import HomeAnswers
 from attakit.nn.norm import NormPolicy
+from attakit.nn.source_card import CARD_SAMPLES, read_or_make_card
 from attakit.nn.split import Split, find_split
 from attakit.nn.steady import steady_statistics
 from attakit.nn.styles import StyleGroups
 from attakit.nn.trainable import trainable_parameters
-from attakit.protocols import Selector, Trainer
+from attakit.protocols import NeedsSource, Selector, Trainer
 from attakit.queries import Allowance, Answer, QuestionKind, SampleId
 from attakit.records import Batch, LabelledRows, Prediction, Step, Training
 from attakit.select.bounds import EntropyBounds
@@ -54,7 +57,7 @@ Bound = float | Literal["auto"]
 Capacity = int | Literal["unlimited"]
 
 
-class SimATTA(AskingMethod):
+class SimATTA(AskingMethod, NeedsSource):
     """Asks about uncertain samples unlike earlier ones; trains on both anchor sets.
 
     Parameters
@@ -89,6 +92,13 @@ class SimATTA(AskingMethod):
         Maximum number of styles (domains) that the stream may mix at a time. With blended
         statistics each has its own in a model that trains from its first convolution on. 1 treats
         the stream as one style.
+    source_card
+        What source samples look like to the model: a file that `attakit pretrain` or `attakit card`
+        wrote, "auto" to make it from `source_inputs`, or "stored" to guess it from the stored
+        statistics of the first batch norm. Samples that look like the source's then get the source
+        model's answer, at the cost of one more pass. None uses no card.
+    source_inputs
+        A few hundred training inputs of the model, for the card.
     low_entropy_capacity
         Number of source-like anchors to store, as a uniform draw from all seen; or "unlimited".
     include_bound
@@ -111,6 +121,7 @@ class SimATTA(AskingMethod):
     stateful: ClassVar[tuple[str, ...]] = (
         "model",
         "styles",
+        "home",
         "low_entropy_anchors",
         "high_entropy_anchors",
         "waiting",
@@ -133,6 +144,8 @@ class SimATTA(AskingMethod):
         trainable: str = "auto",
         norm: NormPolicy = "blended",
         styles: int = 4,
+        source_card: str | Path | None = None,
+        source_inputs: Tensor | None = None,
         low_entropy_capacity: Capacity = 200,
         include_bound: bool = False,
         trust_asked: bool = False,
@@ -148,6 +161,8 @@ class SimATTA(AskingMethod):
         capacity = _capacity(low_entropy_capacity)
         self.low_entropy_anchors = Anchors(capacity=capacity, seed=seed)
         self.high_entropy_anchors = Anchors()
+        card = read_or_make_card(model, source_card, source_inputs)
+        self.home = None if card is None else HomeAnswers(self.model, card, styles=styles)
         self.source_model = copy.deepcopy(self.model)
         if norm == "blended":
             self.source_model.use_norm(norm, source_share="auto")
@@ -186,6 +201,10 @@ class SimATTA(AskingMethod):
         """Return settings without blending: a frozen version must answer any domain."""
         return {"norm": "frozen"}
 
+    @staticmethod
+    def source_input_count(settings: Mapping[str, Any]) -> int:
+        return CARD_SAMPLES if settings.get("source_card") == "auto" else 0
+
     @property
     def source_like_anchors(self) -> Anchors:
         return self.low_entropy_anchors
@@ -194,11 +213,20 @@ class SimATTA(AskingMethod):
     def labelled_anchors(self) -> Anchors:
         return self.high_entropy_anchors
 
+    def predict(self, inputs: Tensor) -> Prediction:
+        prediction = super().predict(inputs)
+        if self.home is None or len(inputs) == 0:
+            return prediction
+        return self.home.mixed_into(prediction, self.place(inputs))
+
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
         network = self._network(batch.inputs)
         with torch.no_grad():
             prediction, activations = network.run(batch.inputs)
         self.model.keep_statistics(batch.samples)
+        if self.home is not None:
+            prediction = self.home.mixed_into(prediction, batch.inputs)
+            self.home.keep(batch.samples)
         entropy = softmax_entropy(prediction.logits)
         self.bounds.observe(entropy.tolist(), prediction.logits.shape[1])
         kept = None if network.is_whole else activations
@@ -226,12 +254,15 @@ class SimATTA(AskingMethod):
         return self.trainer.fit(model, low, high, self.step_count)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state. Those of version 0.1 have no styles."""
-        super().load_state_dict({"styles": {}, **state})
+        """Continue from a saved state. Earlier versions had no styles and no card."""
+        missing: dict[str, Any] = {"styles": {}, "home": None if self.home is None else {}}
+        super().load_state_dict({**missing, **state})
 
     def forget(self, samples: Collection[SampleId]) -> None:
         super().forget(samples)
         self.styles.forget(samples)
+        if self.home is not None:
+            self.home.forget(samples)
 
     def _network(self, inputs: Tensor) -> Split:
         """Return the adapting model, split before the first layer that trains."""
