@@ -96,7 +96,7 @@ class SimATTA(AskingMethod, NeedsSource):
         What source samples look like to the model: a file that `attakit pretrain` or `attakit card`
         wrote, "auto" to make it from `source_inputs`, or "stored" to guess it from the stored
         statistics of the first batch norm. Samples that look like the source's then get the source
-        model's answer, at the cost of one more pass. None uses no card.
+        model's answer, at the cost of one more pass for them. None uses no card.
     source_inputs
         A few hundred training inputs of the model, for the card.
     low_entropy_capacity

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
 from attakit.nn.gaussians import Card
+from attakit.nn.source_card import styles_of
 from attakit.nn.stored_card import StoredStatistics
-from attakit.nn.stream_memory import sampled_styles
 from attakit.nn.styles import Grouping, StyleGroups
 from attakit.queries import SampleId
 from attakit.records import Prediction
@@ -25,8 +24,8 @@ _SMALLEST = 1e-8
 class HomeAnswers:
     """Gives each sample that looks like the source's the source model's answer.
 
-    This costs a pass of the source model per batch. A method whose network trains needs it, because
-    trained weights no longer fit the source's statistics.
+    A method whose network trains needs it, because trained weights no longer fit the source's
+    statistics. Only samples that look like the source's cost a pass of the source model.
 
     Parameters
     ----------
@@ -57,12 +56,15 @@ class HomeAnswers:
 
     def mixed_into(self, prediction: Prediction, inputs: Tensor) -> Prediction:
         """Return a prediction in which source samples have the source model's answer."""
-        styles, logits = self._look(inputs)
-        self.grouping = self.groups.after(styles)
-        if not bool(self.grouping.home.any()):
+        self.grouping = self.groups.after(styles_of(self.source, inputs))
+        share = self.grouping.home.to(prediction.logits)
+        at_home = (share > 0).nonzero().flatten()
+        if len(at_home) == 0:
             return prediction
-        share = self.grouping.home.to(logits)[:, None]
-        chances = prediction.logits.softmax(dim=1).lerp(logits.softmax(dim=1), share)
+        with torch.no_grad():
+            own = self.source(inputs[at_home]).logits.softmax(dim=1)
+        chances = prediction.logits.softmax(dim=1)
+        chances[at_home] = chances[at_home].lerp(own, share[at_home, None])
         return replace(prediction, logits=chances.clamp(min=_SMALLEST).log())
 
     def keep(self, samples: Sequence[SampleId]) -> None:
@@ -78,20 +80,3 @@ class HomeAnswers:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.groups.load_state_dict(state)
-
-    def _look(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the style of each sample, and the source model's logits."""
-        first = first_convolution(self.source)
-        assert first is not None, "a card needs a convolution"
-        found: list[Tensor] = []
-
-        def look(_layer: nn.Module, _inputs: Any, outputs: Tensor) -> None:
-            found.append(sampled_styles(outputs))
-
-        hook = first.register_forward_hook(look)
-        try:
-            with torch.no_grad():
-                logits: Tensor = self.source(inputs).logits
-        finally:
-            hook.remove()
-        return found[0], logits

@@ -39,23 +39,48 @@ def make_card(model: nn.Module, inputs: Tensor) -> Card:
     (32,)
     """
     classifier = model if isinstance(model, Classifier) else Classifier(model)
-    first = first_convolution(classifier)
-    if first is None:
+    if first_convolution(classifier) is None:
         raise ModelError(
             "source card: the model has no convolution, so samples have no style to describe. "
             "Leave the card out."
         )
-    found: list[Tensor] = []
-    hook = first.register_forward_hook(
-        lambda _layer, _inputs, outputs: found.append(sampled_styles(outputs))
-    )
+    found = [styles_of(classifier, batch) for batch in torch.split(inputs, _BATCH)]
+    return Card.of(torch.cat(found).double().cpu().numpy())
+
+
+def styles_of(classifier: Classifier, inputs: Tensor) -> Tensor:
+    """Return the style vector of each sample. The pass ends behind the first convolution.
+
+    Parameters
+    ----------
+    classifier
+        The source model, which must have a convolution. It is not changed.
+    inputs
+        One row per sample.
+    """
+    first = first_convolution(classifier)
+    assert first is not None, "only convolutions show styles"
+
+    def look(_layer: nn.Module, _inputs: object, outputs: Tensor) -> None:
+        raise _SeenEnough(sampled_styles(outputs))
+
+    hook = first.register_forward_hook(look)
     try:
         with torch.no_grad():
-            for batch in torch.split(inputs, _BATCH):
-                classifier(batch.to(classifier.device))
+            classifier(inputs.to(classifier.device))
+    except _SeenEnough as seen:
+        return seen.styles
     finally:
         hook.remove()
-    return Card.of(torch.cat(found).double().cpu().numpy())
+    raise ModelError("source card: the first convolution of the model did not run.")
+
+
+class _SeenEnough(Exception):
+    """Ends a pass early; not an error."""
+
+    def __init__(self, styles: Tensor) -> None:
+        super().__init__()
+        self.styles = styles
 
 
 def card_file(weights: Path) -> Path:
