@@ -2,7 +2,7 @@
 
     python benchmarks/source_share.py                       # digits, both stream orders
     python benchmarks/source_share.py --data pacs --model resnet18 \\
-        --weights checkpoints/pacs-photo-resnet18.safetensors
+        --weights checkpoints/pacs-photo-resnet18.safetensors --shares 0.5 0.65 0.8 0.9
 
 Runs the anchor head with several fixed shares and with "auto" on tuning data: digits, or a third of
 PACS. Prints a Markdown table of accuracy on the stream, mean ± standard deviation over seeds, and
@@ -21,7 +21,7 @@ from simatta_defaults import run_one
 from attakit.build.data import load_task
 from attakit.settings.load import parse_experiment
 
-SHARES: tuple[float | str, ...] = (0.1, 0.3, 0.5, 0.65, 0.8, "auto")
+SHARES = (0.1, 0.3, 0.5, 0.65, 0.8)
 STREAMS: dict[str, dict[str, Any]] = {
     "digits": {"name": "digits"},
     "pacs": {"name": "pacs", "size": 128, "share": 0.333},
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--model", default="small_cnn")
     parser.add_argument("--weights", help="of the source model; digits have their own")
     parser.add_argument("--orders", nargs="+", default=["domain_after_domain", "random"])
+    parser.add_argument("--shares", type=float, nargs="+", default=[*SHARES])
     parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -47,15 +48,16 @@ def main() -> None:
             "labels": {"budget": BUDGETS[options.data]},
         }
         title = f"{options.data}, {options.model}, {order}, seeds {options.seeds}"
-        print_table(title, tables, options.seeds)
+        print_table(title, tables, options.shares, options.seeds)
 
 
-def print_table(title: str, tables: dict[str, Any], seeds: list[int]) -> None:
+def print_table(title: str, tables: dict[str, Any], shares: list[float], seeds: list[int]) -> None:
     """Measure every share, and compare the search with the best of the others."""
     print(f"\n{title}\n\n| source_share | stream |\n|---|---:|")
     task = load_task(parse_experiment(tables).stream)
     means: dict[float | str, float] = {}
-    for share in SHARES:
+    tried: list[float | str] = [*shares, "auto"]
+    for share in tried:
         method = {"name": "anchor_head", "source_share": share}
         found = [run_one(method, task, seed, tables, source_every=0).stream for seed in seeds]
         means[share] = statistics.mean(found)
