@@ -78,7 +78,8 @@ VERSIONS = """\
   HILTTA on abalone and names. The others are of 4f147a5e on digits, and of 16ff4a2 on abalone and
   names. All rows of the anchor head and of SimATTA are older than e3285333 and f44ab877. The
   first changed the search for the share of the source's statistics, the second the first weights
-  of competing answers. The source model of PACS is older than bcd42268, which draws smaller heads."""
+  of competing answers. The source model of PACS is older than bcd42268, which draws smaller
+  heads."""
 PACS = """
 - **PACS**: a twentieth of every target domain at 64 pixels, in batches of 50, with 20 labels. The
   model is a MobileNetV2 with
