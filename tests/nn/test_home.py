@@ -72,3 +72,14 @@ def test_a_saved_state_continues(home):
 def test_forgotten_samples_leave_the_memory(home):
     after_stream(home).forget([SampleId(f"0-{place}") for place in range(50)])
     assert len(home.groups.state.memory) == 50
+
+
+def test_only_source_samples_cost_a_pass_of_the_source_model(home):
+    both = torch.cat([images(25, seed=7), images(25, dark=True, seed=8)])
+    after_stream(home)
+    rows = []
+    home.source.model.head.register_forward_hook(
+        lambda _layer, given, _out: rows.append(len(given[0]))
+    )
+    home.mixed_into(other(50), both)
+    assert rows == [25]

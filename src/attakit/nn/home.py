@@ -19,6 +19,7 @@ from attakit.queries import SampleId
 from attakit.records import Prediction
 
 _SMALLEST = 1e-8
+_UNLIKELY = 1e-3  # a smaller share of the source model's answer changes nothing
 
 
 class HomeAnswers:
@@ -58,7 +59,7 @@ class HomeAnswers:
         """Return a prediction in which source samples have the source model's answer."""
         self.grouping = self.groups.after(styles_of(self.source, inputs))
         share = self.grouping.home.to(prediction.logits)
-        at_home = (share > 0).nonzero().flatten()
+        at_home = (share > _UNLIKELY).nonzero().flatten()
         if len(at_home) == 0:
             return prediction
         with torch.no_grad():
