@@ -38,6 +38,7 @@ from attakit.nn.frozen_head import FrozenHead
 from attakit.nn.head_files import save_difference
 from attakit.nn.named import named_model
 from attakit.nn.seeding import seeded, torch_generator
+from attakit.processes.threads import using_threads
 from attakit.queries import Allowance, Answer, Query
 from attakit.records import Batch
 from attakit.select import LabelRate
@@ -227,13 +228,13 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    torch.set_num_threads(1)
     if DATA_VARIABLE not in os.environ and NEIGHBOUR.exists():
         os.environ[DATA_VARIABLE] = str(NEIGHBOUR)
-    for name in options.models:
-        build = digits_case if name == "digits" else partial(image_case, name)
-        names = (METHOD_NAMES[0], *options.methods)
-        print_times(build(options.batches), names, options.repeats)
+    with using_threads(1):
+        for name in options.models:
+            build = digits_case if name == "digits" else partial(image_case, name)
+            names = (METHOD_NAMES[0], *options.methods)
+            print_times(build(options.batches), names, options.repeats)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from attakit.errors import SettingError
 from attakit.nn import Classifier, ModelFacts, SmallCNN, export_model, stream_memory
 from attakit.nn.blended import StreamStatistics, freeze_blended
 from attakit.nn.seeding import seeded
-from attakit.nn.source_card import make_card
+from attakit.nn.source_card import make_card, style_groups
 from attakit.nn.styles import StyleGroups
 from attakit.testing import tiny_batch, tiny_classifier
 
@@ -221,7 +221,9 @@ def test_styles_keep_their_statistics_from_batch_to_batch():
 def test_samples_at_home_get_the_source_models_answer():
     plain = Classifier(small_cnn()).eval()
     source, images = two_styles(200)[0::2], two_styles(80, seed=3)
-    model = grouped(card=make_card(plain, source))
+    groups = style_groups(plain, make_card(plain, source), most=4)
+    model = Classifier(small_cnn()).eval()
+    model.use_norm("blended", groups=groups)
     model(images[1::2])
     model.keep_statistics()
     answers = model(images).logits

@@ -5,7 +5,7 @@ from torch import nn
 
 from attakit.errors import ModelError
 from attakit.nn import SmallCNN
-from attakit.nn.source_card import card_file, load_card, make_card, save_card
+from attakit.nn.source_card import SourceCard, card_file, load_card, make_card, save_card
 from attakit.nn.styles import style_vectors
 
 
@@ -19,7 +19,22 @@ def test_a_card_describes_what_the_first_convolution_says(tmp_path):
     card = make_card(model, images(120))
     with torch.no_grad():
         styles = style_vectors(first(images(120)))
-    assert np.allclose(card.mean, styles.mean(dim=0), atol=1e-4)
+    assert np.allclose(card.styles.mean, styles.mean(dim=0), atol=1e-4)
+
+
+def test_a_card_describes_the_input_of_a_deeper_layer():
+    model, given = SmallCNN().eval(), images(120)
+    with torch.no_grad():
+        features = model.block2(model.block1(given)).flatten(2).mean(dim=2)
+    card = make_card(model, given)
+    assert card.layer == "block3.0"
+    assert np.allclose(card.deeper.mean, features.mean(dim=0), atol=1e-4)
+    assert np.allclose(card.deeper.covariance, np.cov(features.T, bias=True), atol=1e-4)
+
+
+def test_a_model_with_one_convolution_has_no_deeper_layer():
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 26 * 26, 2))
+    assert make_card(model, images(10)).deeper is None
 
 
 def test_a_written_card_reads_as_it_was(tmp_path):
@@ -27,9 +42,17 @@ def test_a_written_card_reads_as_it_was(tmp_path):
     path = card_file(tmp_path / "digits.safetensors")
     save_card(card, path)
     found = load_card(path)
-    assert np.allclose(found.mean, card.mean)
-    assert np.allclose(found.covariance, card.covariance, atol=1e-5)
-    assert path.stat().st_size < 10_000
+    for read, written in ((found.styles, card.styles), (found.deeper, card.deeper)):
+        assert np.allclose(read.mean, written.mean)
+        assert np.allclose(read.covariance, written.covariance, atol=1e-5)
+    assert found.layer == card.layer
+    assert path.stat().st_size < 15_000
+
+
+def test_a_card_of_an_earlier_version_has_no_second_look(tmp_path):
+    card, path = make_card(SmallCNN().eval(), images(60)), tmp_path / "old.card.safetensors"
+    save_card(SourceCard(card.styles), path)
+    assert load_card(path).deeper is None
 
 
 def test_making_a_card_leaves_no_hook_in_the_model():

@@ -31,8 +31,7 @@ from attakit.nn.domain_mean import DomainMean
 from attakit.nn.frozen_head import FrozenHead
 from attakit.nn.neighbours import smooth
 from attakit.nn.network_state import NetworkState
-from attakit.nn.source_card import CARD_SAMPLES, read_or_make_card
-from attakit.nn.styles import StyleGroups
+from attakit.nn.source_card import CARD_SAMPLES, read_or_make_card, style_groups
 from attakit.nn.tail import Kept
 from attakit.protocols import LearnsAtOnce, NeedsSource, Selector
 from attakit.queries import Allowance, Answer, Query, QuestionKind, SampleId
@@ -162,7 +161,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         check_count("AnchorHead", "train_from", train_from, at_least=0)
         self.network = NetworkState(self.model.model)
         card = read_or_make_card(model, source_card, source_inputs)
-        self.styles = StyleGroups(most=styles, card=card, lasting=lasting_styles)
+        self.styles = style_groups(self.model, card, most=styles, lasting=lasting_styles)
         self.model.use_norm("blended", source_share=source_share, window=window, groups=self.styles)
         assert self.model.stream is not None
         self.statistics = self.model.stream

@@ -151,7 +151,8 @@ class FrozenHead(nn.Module):
         watched = {name: self.network.get_submodule(name) for name in self.layers}
         seen: dict[str, Tensor] = {}
         count = inputs.shape[0]  # len() would make the example's size a constant of a program
-        with watching(watched, seen.__setitem__), following(self.styles, self.network) as found:
+        styles = following(self.styles, self.network, inputs)
+        with watching(watched, seen.__setitem__), styles as found:
             offsets = as_logits(self.network(inputs), count).float()
         chances = offsets.softmax(dim=1)
         if self.centre is not None and self.weights is not None and self.hedge is not None:

@@ -11,15 +11,14 @@ import torch
 from torch import Tensor
 
 from attakit.nn.classifier import Classifier
-from attakit.nn.gaussians import Card
-from attakit.nn.source_card import styles_of
+from attakit.nn.second_look import UNLIKELY
+from attakit.nn.source_card import SourceCard, style_groups, styles_of
 from attakit.nn.stored_card import StoredStatistics
-from attakit.nn.styles import Grouping, StyleGroups
+from attakit.nn.styles import Grouping
 from attakit.queries import SampleId
 from attakit.records import Prediction
 
 _SMALLEST = 1e-8
-_UNLIKELY = 1e-3  # a smaller share of the source model's answer changes nothing
 
 
 class HomeAnswers:
@@ -49,17 +48,17 @@ class HomeAnswers:
     """
 
     def __init__(
-        self, source: Classifier, card: Card | StoredStatistics, *, styles: int = 4
+        self, source: Classifier, card: SourceCard | StoredStatistics, *, styles: int = 4
     ) -> None:
         self.source = copy.deepcopy(source)
-        self.groups = StyleGroups(most=styles, card=card)
+        self.groups = style_groups(self.source, card, most=styles)
         self.grouping: Grouping | None = None  # of the last batch
 
     def mixed_into(self, prediction: Prediction, inputs: Tensor) -> Prediction:
         """Return a prediction in which source samples have the source model's answer."""
-        self.grouping = self.groups.after(styles_of(self.source, inputs))
+        self.grouping = self.groups.after(styles_of(self.source, inputs), inputs)
         share = self.grouping.home.to(prediction.logits)
-        at_home = (share > _UNLIKELY).nonzero().flatten()
+        at_home = (share > UNLIKELY).nonzero().flatten()
         if len(at_home) == 0:
             return prediction
         with torch.no_grad():

@@ -1,29 +1,64 @@
-"""The source card: a few kilobytes that describe how source samples look to a model."""
+"""The source card: a small file that describes how source samples look to a model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from attakit.errors import ModelError, SettingError
 from attakit.files import atomic_write
 from attakit.nn.blended import first_convolution
 from attakit.nn.classifier import Classifier
+from attakit.nn.depths import find_depths
 from attakit.nn.gaussians import Card
+from attakit.nn.second_look import SecondLook, SeenEnough, features_at, seen_at
 from attakit.nn.stored_card import StoredStatistics, stored_statistics
 from attakit.nn.stream_memory import sampled_styles
+from attakit.nn.styles import StyleGroups
 
 CARD_SAMPLES = 400  # more hardly change the card
 _BATCH = 100
-_NAMES = ("style_mean", "style_covariance")
+_STYLES = ("style_mean", "style_covariance")
+_DEEPER = ("deeper_mean", "deeper_covariance")
+_LAYER = "deeper_layer"
 
 
-def make_card(model: nn.Module, inputs: Tensor) -> Card:
-    """Describe source samples: mean and covariance of their style vectors.
+@dataclass(frozen=True, slots=True)
+class SourceCard:
+    """What source samples look like to a model.
+
+    Parameters
+    ----------
+    styles
+        Their style vectors, behind the first convolution.
+    deeper
+        Their features at a deeper layer, for a second look. None if the model has no such layer, or
+        if an earlier version made the card.
+    layer
+        Name of the layer whose inputs are these features.
+    """
+
+    styles: Card
+    deeper: Card | None = None
+    layer: str = ""
+
+    def second_look(self, source: Classifier, *, most: int, lasting: bool) -> SecondLook | None:
+        """Return the second look at samples of the source model; None if there is none."""
+        if self.deeper is None:
+            return None
+        return SecondLook(source, self.layer, self.deeper, most=most, lasting=lasting)
+
+
+def make_card(model: nn.Module, inputs: Tensor) -> SourceCard:
+    """Describe source samples: mean and covariance of their style vectors and deeper features.
 
     Parameters
     ----------
@@ -35,8 +70,9 @@ def make_card(model: nn.Module, inputs: Tensor) -> Card:
     Examples
     --------
     >>> from attakit.nn.small import SmallCNN
-    >>> make_card(SmallCNN(), torch.rand(20, 1, 28, 28)).mean.shape
-    (32,)
+    >>> card = make_card(SmallCNN(), torch.rand(20, 1, 28, 28))
+    >>> card.styles.mean.shape, card.layer, card.deeper.mean.shape
+    ((32,), 'block3.0', (32,))
     """
     classifier = model if isinstance(model, Classifier) else Classifier(model)
     if first_convolution(classifier) is None:
@@ -44,7 +80,17 @@ def make_card(model: nn.Module, inputs: Tensor) -> Card:
             "source card: the model has no convolution, so samples have no style to describe. "
             "Leave the card out."
         )
-    found = [styles_of(classifier, batch) for batch in torch.split(inputs, _BATCH)]
+    styles = _card_of(partial(styles_of, classifier), inputs)
+    depths = find_depths(classifier, inputs)
+    if not depths:
+        return SourceCard(styles)
+    return SourceCard(
+        styles, _card_of(partial(features_at, classifier, depths[0]), inputs), depths[0]
+    )
+
+
+def _card_of(look: Callable[[Tensor], Tensor], inputs: Tensor) -> Card:
+    found = [look(batch) for batch in torch.split(inputs, _BATCH)]
     return Card.of(torch.cat(found).double().cpu().numpy())
 
 
@@ -62,25 +108,9 @@ def styles_of(classifier: Classifier, inputs: Tensor) -> Tensor:
     assert first is not None, "only convolutions show styles"
 
     def look(_layer: nn.Module, _inputs: object, outputs: Tensor) -> None:
-        raise _SeenEnough(sampled_styles(outputs))
+        raise SeenEnough(sampled_styles(outputs))
 
-    hook = first.register_forward_hook(look)
-    try:
-        with torch.no_grad():
-            classifier(inputs.to(classifier.device))
-    except _SeenEnough as seen:
-        return seen.styles
-    finally:
-        hook.remove()
-    raise ModelError("source card: the first convolution of the model did not run.")
-
-
-class _SeenEnough(Exception):
-    """Ends a pass early; not an error."""
-
-    def __init__(self, styles: Tensor) -> None:
-        super().__init__()
-        self.styles = styles
+    return seen_at(classifier, first.register_forward_hook(look), inputs)
 
 
 def card_file(weights: Path) -> Path:
@@ -92,27 +122,34 @@ def card_file(weights: Path) -> Path:
     return weights.with_suffix(".card.safetensors")
 
 
-def save_card(card: Card, path: Path) -> None:
+def save_card(card: SourceCard, path: Path) -> None:
     """Write a card."""
-    tensors = dict(zip(_NAMES, map(torch.from_numpy, (card.mean, card.covariance)), strict=True))
+    tensors = dict(zip(_STYLES, (card.styles.mean, card.styles.covariance), strict=True))
+    if card.deeper is not None:
+        tensors |= zip(_DEEPER, (card.deeper.mean, card.deeper.covariance), strict=True)
     with atomic_write(path) as draft:
-        save_file({name: each.float() for name, each in tensors.items()}, draft)
+        packed = {name: torch.from_numpy(each).float() for name, each in tensors.items()}
+        save_file(packed, draft, metadata={_LAYER: card.layer})
 
 
-def load_card(path: str | Path) -> Card:
+def load_card(path: str | Path) -> SourceCard:
     """Read a card that `save_card` wrote."""
     try:
-        tensors = load_file(path)
-        return Card(*(tensors[name].double().numpy() for name in _NAMES))
+        with safe_open(path, framework="np") as file:
+            names, layer = set(file.keys()), (file.metadata() or {}).get(_LAYER, "")
+            tensors = {name: file.get_tensor(name).astype(np.float64) for name in names}
+        styles = Card(*(tensors[name] for name in _STYLES))
+        deeper = Card(*(tensors[name] for name in _DEEPER)) if layer else None
     except (OSError, SafetensorError, KeyError) as error:
         raise ModelError(
             f"source card: {path} cannot be read ({error}). Make one with `attakit card`."
         ) from error
+    return SourceCard(styles, deeper, layer)
 
 
 def read_or_make_card(
     model: nn.Module, given: str | Path | None, source_inputs: Tensor | None
-) -> Card | StoredStatistics | None:
+) -> SourceCard | StoredStatistics | None:
     """Return the card in a file, or with "auto" one made from source inputs; None for None.
 
     "stored" gives the batch-norm statistics, from which a card can be guessed.
@@ -139,3 +176,27 @@ def _stored(model: nn.Module) -> StoredStatistics:
             "has none. Make a card with `attakit card`, or leave it out."
         )
     return found
+
+
+def style_groups(
+    source: Classifier,
+    card: SourceCard | StoredStatistics | None,
+    *,
+    most: int,
+    lasting: bool = False,
+) -> StyleGroups:
+    """Return style groups that know what a card says about source samples.
+
+    Parameters
+    ----------
+    source
+        The source model.
+    card
+        What `read_or_make_card` returned.
+    most, lasting
+        As for `StyleGroups`.
+    """
+    if not isinstance(card, SourceCard):
+        return StyleGroups(most=most, card=card, lasting=lasting)
+    second = card.second_look(source, most=most, lasting=lasting)
+    return StyleGroups(most=most, card=card.styles, second=second, lasting=lasting)

@@ -35,23 +35,26 @@ class PassStyles:
         self.groups = groups
         self.share = share
         self.grouping: Grouping | None = None
+        self.inputs: Tensor | None = None  # of the current pass, for a second look
         self.is_steady = False  # layers use their memory alone, and no groups are searched for
 
     @property
     def most(self) -> int:
         return 1 if self.groups is None else self.groups.most
 
-    def start(self, model: nn.Module, inputs: object) -> None:
+    def start(self, model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         """Hide the groups of the previous batch from layers before the first convolution."""
-        del model, inputs
+        del model
         if not self.share.is_trying:
-            self.grouping = None
+            self.grouping, self.inputs = None, inputs[0]
 
     def look(self, layer: nn.Module, inputs: object, outputs: Tensor) -> None:
         del layer, inputs
-        if self.groups is not None and len(outputs) and not self.share.is_trying:
-            find = self.groups.recall if self.is_steady else self.groups.after
-            self.grouping = find(sampled_styles(outputs))
+        if self.groups is None or len(outputs) == 0 or self.share.is_trying:
+            return
+        styles, given, self.inputs = sampled_styles(outputs), self.inputs, None
+        known = self.groups
+        self.grouping = known.recall(styles) if self.is_steady else known.after(styles, given)
 
     def keep(self, samples: Sequence[SampleId]) -> None:
         if self.groups is not None and self.grouping is not None:

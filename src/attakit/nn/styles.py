@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,10 +18,14 @@ from torch import Tensor
 from attakit.errors import check_count
 from attakit.nn.gaussians import Array, Card, Gaussians, Projection
 from attakit.nn.norm import moments
+from attakit.nn.one_thread import one_thread
 from attakit.nn.stored_card import StoredStatistics
 from attakit.nn.style_memory import lasting_places, latest_places
-from attakit.nn.style_search import GAIN, find_styles, parameters
+from attakit.nn.style_search import AHEAD, GAIN, find_styles, parameters
 from attakit.queries import SampleId
+
+if TYPE_CHECKING:
+    from attakit.nn.second_look import Looked, SecondLook
 
 _FEWEST = 32  # samples before the first search
 _GROWTH = 1.5  # search again when this many times more samples have been seen
@@ -101,6 +105,8 @@ class Grouping:
         The state after the batch.
     kept
         Places of the samples in the state's memory, among those before and those of the batch.
+    second
+        What a second look found; None if no sample needed one.
     """
 
     members: Tensor  # (batch, groups)
@@ -109,6 +115,7 @@ class Grouping:
     novel: bool
     state: StyleState
     kept: Sequence[int]
+    second: Looked | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -132,6 +139,10 @@ class StyleGroups:
     card
         What style vectors of source samples look like, or their stored batch-norm statistics. With
         it, `Grouping.home` says which samples are from the source.
+    ahead
+        Nats by which the source is ahead of the stream's groups, if there is a card.
+    second
+        Checks that for samples that seem to be from the source. None takes the first look's word.
     lasting
         Remember some samples of every time, not only the latest. So groups last while the stream
         has other styles.
@@ -153,6 +164,8 @@ class StyleGroups:
         most: int = 4,
         window: int = 600,
         card: Card | StoredStatistics | None = None,
+        ahead: float = AHEAD,
+        second: SecondLook | None = None,
         lasting: bool = False,
     ) -> None:
         check_count("StyleGroups", "most", most, at_least=1)
@@ -160,12 +173,17 @@ class StyleGroups:
         self.most = most
         self.window = window
         self.card = card
+        self.ahead = ahead
+        self.second = second
         self.lasting = lasting
         self.samples: tuple[SampleId, ...] = ()  # the samples of the stored style vectors
         self.state: StyleState | None = None
 
-    def after(self, styles: Tensor) -> Grouping:
-        """Return the membership of samples in groups, without storing the state after them."""
+    def after(self, styles: Tensor, inputs: Tensor | None = None) -> Grouping:
+        """Return the membership of samples in groups, without storing the state after them.
+
+        A second look needs the inputs too.
+        """
         styles = bounded(styles.detach().cpu().float())
         state, kept = self._remember(styles)
         moved, novel = None, False
@@ -174,8 +192,11 @@ class StyleGroups:
             # In a lasting memory, a style that is not new also has few samples of other times.
             more = moved.shape[0] > moved.shape[1]
             novel = _has_new_group(state, len(styles)) and (more or not self.lasting)
-        home = _home(state, styles)
-        return Grouping(_members(state, styles), home, moved, novel, state, kept)
+        home, second = _home(state, styles), None
+        if self.second is not None and inputs is not None:
+            second = self.second.after(home, inputs)
+            home = torch.zeros_like(home) if second is None else second.home
+        return Grouping(_members(state, styles), home, moved, novel, state, kept, second)
 
     def recall(self, styles: Tensor) -> Grouping:
         """Return the membership of stored samples in the known groups, without a new search."""
@@ -188,6 +209,8 @@ class StyleGroups:
         self.state = grouping.state
         names = (*self.samples, *(samples or [SampleId("")] * len(grouping.members)))
         self.samples = tuple(names[place] for place in grouping.kept)
+        if self.second is not None and grouping.second is not None:
+            self.second.keep(grouping.second, samples)
 
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove the style vectors of samples from the memory."""
@@ -195,6 +218,8 @@ class StyleGroups:
             kept = [place for place, name in enumerate(self.samples) if name not in samples]
             self.state = replace(self.state, memory=self.state.memory[kept])
             self.samples = tuple(self.samples[place] for place in kept)
+        if self.second is not None:
+            self.second.forget(samples)
 
     def _remember(self, styles: Tensor) -> tuple[StyleState, Sequence[int]]:
         """Return the state with new samples in memory, and the places that are kept."""
@@ -216,11 +241,12 @@ class StyleGroups:
         since = state.seen - state.fitted_at
         return state.seen >= _GROWTH * state.fitted_at or since >= self.window
 
+    @one_thread()
     def _look(self, state: StyleState) -> tuple[StyleState, Tensor]:
         """Search for groups among the latest samples."""
         latest = state.memory if self.lasting else state.memory[-_CHECKED:]
         old = _members(state, latest)
-        found = find_styles(latest.double().numpy(), self.most, self.card)
+        found = find_styles(latest.double().numpy(), self.most, self.card, self.ahead)
         state = replace(
             state,
             fitted_at=state.seen,
@@ -241,13 +267,18 @@ class StyleGroups:
                     key: torch.from_numpy(np.ascontiguousarray(each))
                     for key, each in packed[name].items()
                 }
+        if self.second is not None:
+            packed["second"] = self.second.state_dict()
         return packed
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        state = dict(state)
+        second = state.pop("second", {})  # states of earlier versions have none
+        if self.second is not None:
+            self.second.load_state_dict(second)
         if not state:
             self.state, self.samples = None, ()
             return
-        state = dict(state)
         self.samples = tuple(map(SampleId, state.pop("samples")))
         for name, kind in _PACKED.items():
             if state.get(name) is not None:  # states of earlier versions have no source

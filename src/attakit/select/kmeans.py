@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 from attakit.errors import ModelError, SettingError, check_count, check_range
+from attakit.nn.one_thread import one_thread
 
 if TYPE_CHECKING:
     from sklearn.cluster import KMeans
@@ -94,16 +93,10 @@ class SklearnKMeans:
         from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415, a second of every start
 
         means = self.estimator(min(count, count_distinct(points)), seed)
-        with _thread_pools().limit(limits=1), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings():
             # Distinct points may coincide when their differences are squared.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return means.fit(points, sample_weight=weights)
-
-
-@cache
-def _thread_pools() -> ThreadpoolController:
-    # Finding the libraries takes longer than clustering a batch.
-    return ThreadpoolController()
 
 
 def check_points(points: Tensor, weights: Tensor, count: int) -> tuple[Tensor, Tensor]:

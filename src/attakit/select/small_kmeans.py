@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attakit.nn.one_thread import one_thread
 from attakit.select.kmeans import (
     Partition,
     SklearnKMeans,
@@ -52,7 +53,8 @@ class SmallKMeans(SklearnKMeans):
         rows, masses = points.cpu()[heavy].numpy(), weights.cpu()[heavy].numpy()
         if len(np.unique(rows[:, 0])) < count:  # otherwise there are enough distinct points
             count = min(count, count_distinct(rows))
-        found, objective = _best_labels(rows, masses, count, self.inits, seed)
+        with one_thread():
+            found, objective = _best_labels(rows, masses, count, self.inits, seed)
         centroids = torch.from_numpy(_shares(found[None], masses, count).T @ rows).to(points)
         labels = torch.from_numpy(found)
         if len(rows) < len(points):

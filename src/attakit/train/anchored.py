@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attakit.errors import SettingError, check_range
 from attakit.nn.frozen_head import head_logits
+from attakit.nn.one_thread import one_thread
 from attakit.records import LabelledRows
 from attakit.targets import Targets
 from attakit.train.hedge import USUAL_HEDGE, find_hedge
@@ -69,6 +70,7 @@ class ResidualHead:
         """Weights per class, including the bias: the VC dimension of the head. 0 without one."""
         return 0 if self.weights is None else len(self.weights)
 
+    @one_thread()
     def fit(self, rows: LabelledRows) -> None:
         """Fit the head to anchors, starting from its current weights."""
         if len(rows) == 0:
