@@ -22,7 +22,6 @@ from attakit.nn.styles import Grouping, StyleGroups
 from attakit.queries import SampleId
 
 UNLIKELY = 1e-3  # a sample that is less likely from the source needs no second look
-_AHEAD = 2.0  # nats by which the source is ahead: fewer than at the first look, which may be wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class SecondLook:
     ) -> None:
         self.source = copy.deepcopy(source)
         self.layer = layer
-        self.groups = StyleGroups(most=most, card=card, ahead=_AHEAD, lasting=lasting)
+        self.groups = StyleGroups(most=most, card=card, lasting=lasting)
 
     def after(self, home: Tensor, inputs: Tensor) -> Looked | None:
         """Look at samples again, without remembering them; None if no sample needs it.

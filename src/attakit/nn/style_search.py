@@ -14,7 +14,7 @@ _DIRECTIONS = 10  # principal directions of style in which to find groups
 _HOME_LOSS = 1.5  # nats per sample by which the source may describe its own group worse
 # Nats by which the source is ahead of other groups. Other styles are much farther away, but
 # slightly unusual source samples are not.
-AHEAD = 5.0
+_AHEAD = 5.0
 _AHEAD_WITHOUT_CARD = 8.0  # there the shape of the source's cloud is only guessed
 
 
@@ -39,9 +39,7 @@ class FoundStyles:
     home: tuple[bool, ...] = ()
 
 
-def find_styles(
-    rows: Array, most: int, known: Card | StoredStatistics | None, ahead: float = AHEAD
-) -> FoundStyles:
+def find_styles(rows: Array, most: int, known: Card | StoredStatistics | None) -> FoundStyles:
     """Find groups of one style.
 
     Parameters
@@ -52,8 +50,6 @@ def find_styles(
         Maximum number of groups.
     known
         What is known about source samples.
-    ahead
-        Nats by which the source is ahead of other groups, if `known` is a card.
 
     Examples
     --------
@@ -67,7 +63,7 @@ def find_styles(
     if known is None:
         return FoundStyles(projection, groups)
     if card is not None:
-        return _with_source(FoundStyles(projection, groups), card, rows, ahead)
+        return _with_source(FoundStyles(projection, groups), card, rows, _AHEAD)
     assert isinstance(known, StoredStatistics)
     members = groups.members(projection(rows))
     card = known.card(rows, members)

@@ -21,7 +21,7 @@ from attakit.nn.norm import moments
 from attakit.nn.one_thread import one_thread
 from attakit.nn.stored_card import StoredStatistics
 from attakit.nn.style_memory import lasting_places, latest_places
-from attakit.nn.style_search import AHEAD, GAIN, find_styles, parameters
+from attakit.nn.style_search import GAIN, find_styles, parameters
 from attakit.queries import SampleId
 
 if TYPE_CHECKING:
@@ -139,8 +139,6 @@ class StyleGroups:
     card
         What style vectors of source samples look like, or their stored batch-norm statistics. With
         it, `Grouping.home` says which samples are from the source.
-    ahead
-        Nats by which the source is ahead of the stream's groups, if there is a card.
     second
         Checks that for samples that seem to be from the source. None takes the first look's word.
     lasting
@@ -164,7 +162,6 @@ class StyleGroups:
         most: int = 4,
         window: int = 600,
         card: Card | StoredStatistics | None = None,
-        ahead: float = AHEAD,
         second: SecondLook | None = None,
         lasting: bool = False,
     ) -> None:
@@ -173,7 +170,6 @@ class StyleGroups:
         self.most = most
         self.window = window
         self.card = card
-        self.ahead = ahead
         self.second = second
         self.lasting = lasting
         self.samples: tuple[SampleId, ...] = ()  # the samples of the stored style vectors
@@ -246,7 +242,7 @@ class StyleGroups:
         """Search for groups among the latest samples."""
         latest = state.memory if self.lasting else state.memory[-_CHECKED:]
         old = _members(state, latest)
-        found = find_styles(latest.double().numpy(), self.most, self.card, self.ahead)
+        found = find_styles(latest.double().numpy(), self.most, self.card)
         state = replace(
             state,
             fitted_at=state.seen,
