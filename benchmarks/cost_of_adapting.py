@@ -25,6 +25,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # large pages, as commands have them
+
 import torch
 from torch import Tensor, nn
 

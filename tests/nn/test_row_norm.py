@@ -2,6 +2,9 @@ import torch
 from torch import nn
 
 from attakit.nn.row_norm import LayerRows, normalise_rows, normalised_by
+from attakit.nn.vision import import_timm
+
+BatchNormAct2d = import_timm().layers.BatchNormAct2d
 
 
 class Rectified(nn.BatchNorm2d):
@@ -30,7 +33,7 @@ def rows_of(norm, count=5):
 
 
 def test_with_the_stored_statistics_in_every_row_a_layer_answers_as_usual():
-    for kind in (nn.BatchNorm2d, Rectified):
+    for kind in (nn.BatchNorm2d, Rectified, BatchNormAct2d):
         norm = layer(kind)
         found = normalise_rows(norm, images(), *rows_of(norm))
         assert torch.allclose(found, norm(images()), atol=1e-5)
@@ -42,6 +45,12 @@ def test_each_sample_has_statistics_of_its_own():
     mean = mean + torch.arange(5.0)[:, None]
     found = normalise_rows(norm, images() + torch.arange(5.0).view(5, 1, 1, 1), mean, variance)
     assert torch.allclose(found, norm(images()), atol=1e-4)
+
+
+def test_an_activation_of_timm_runs_without_a_second_normalisation(monkeypatch):
+    norm = layer(BatchNormAct2d)
+    monkeypatch.setattr(BatchNormAct2d, "forward", None)
+    assert normalise_rows(norm, images(), *rows_of(norm)).min() == 0
 
 
 def test_statistics_follow_when_weights_move_all_samples_alike():

@@ -19,6 +19,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from attakit.nn.norm import evaluate_with, moments
 
 PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # a subclass may add an activation
+_WITH_ACTIVATION = ("BatchNormAct2d",)  # timm's
 
 _ROWS = "_attakit_rows"
 _SMALLEST = 1e-6
@@ -46,19 +47,36 @@ def normalise_rows(layer: _BatchNorm, inputs: Tensor, mean: Tensor, variance: Te
     >>> normalise_rows(layer, rows, rows - 1, torch.ones(2, 1)).flatten().tolist()
     [1.0, 1.0]
     """
-    scale, plain = (variance + layer.eps).rsqrt(), type(layer) in PLAIN
-    if plain and layer.weight is not None:
+    added = _activations(layer)
+    scale, whole = (variance + layer.eps).rsqrt(), added is not None
+    if whole and layer.weight is not None:
         scale = scale * layer.weight
     shift = -mean * scale
-    if plain and layer.bias is not None:
+    if whole and layer.bias is not None:
         shift = shift + layer.bias
-    normal = (inputs * _spread(scale, inputs)).add_(_spread(shift, inputs))
-    if plain:
+    normal = torch.addcmul(_spread(shift, inputs), inputs, _spread(scale, inputs))
+    if added is not None:
+        for activation in added:
+            normal = activation(normal)
         return normal
-    # A subclass may add an activation: run it on neutral statistics.
+    # Run another subclass on neutral statistics, for whatever it adds.
     assert layer.running_mean is not None
     neutral = torch.zeros_like(layer.running_mean), torch.ones_like(layer.running_mean)
     return evaluate_with(layer, normal, neutral[0], neutral[1] - layer.eps)
+
+
+def _activations(layer: _BatchNorm) -> Sequence[nn.Module] | None:
+    """Return what a layer runs after batch norm; None if that is not known.
+
+    timm joins batch norm, dropout and an activation in one layer. A pass on neutral statistics for
+    the activation alone would take as long as batch norm.
+    """
+    if type(layer) in PLAIN:
+        return ()
+    children = dict(layer.named_children())
+    if type(layer).__name__ in _WITH_ACTIVATION and list(children) == ["drop", "act"]:
+        return tuple(children.values())
+    return None
 
 
 def _spread(rows: Tensor, inputs: Tensor) -> Tensor:
