@@ -285,7 +285,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         if drifted and len(domain.mean) == 1:
             old = features[:0], offsets[:0]
         before, memory = (self.head.chances(*rows) for rows in ((features, offsets), old))
-        known = views.with_anchors(self.anchors, old[0], memory)
+        known = views.with_anchors(self.anchors, self.head, old[0], memory)
         own = smooth(before, features, known, strength=self.smoothing)
         several = len(self.experts.prior) > 1
         said = views.expert_answers(own, found.prediction) if several else own[None]
