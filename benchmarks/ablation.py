@@ -1,10 +1,12 @@
-"""Measure what each part of the anchor head adds: switch it off and run the digits.
+"""Measure what each part of the anchor head adds: switch it off and run digits or letters.
 
     python benchmarks/ablation.py --seeds 10 11 12          # settings were tuned on these
     python benchmarks/ablation.py --seeds 20 21 22 23 24 --only "no styles"
+    python benchmarks/ablation.py --data letters --seeds 20 21 22     # held out
 
 Prints a Markdown table: accuracy on the stream for both orders, and the difference to the whole
-method, each as mean ± standard deviation over seeds. Differences are paired by seed.
+method, each as mean ± standard deviation over seeds. Differences are paired by seed. Letters and
+their source model are those of experiments/fast/suite.toml.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from dataclasses import fields
 from typing import Any
 
 import torch
-from many_labels import ORDERS, accuracy
+from many_labels import ORDERS, accuracy, tables_of
 from torch import Tensor
 
 from attakit.methods import AnchorHead
@@ -33,6 +35,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "no hedge": {"hedge": 0.0},
     "no smoothing": {"smoothing": 0.0},
     "no memory for smoothing": {"memory": 0},
+    "no competing answers": {"competing": False},
     "no trained stages": {"train_from": 0},
     "random samples": {"selector": {"name": "uniform"}},
 }
@@ -63,12 +66,14 @@ CHANGES: dict[str, Callable[[Any], None]] = {"no centring": without_centring}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", choices=("digits", "letters"), default="digits")
     parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
     parser.add_argument("--budget", type=int, default=184)
     parser.add_argument("--only", choices=PARTS, nargs="+", default=[*PARTS])
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"Digits, {options.budget} labels, seeds {', '.join(map(str, options.seeds))}\n")
+    seeds = ", ".join(map(str, options.seeds))
+    print(f"{options.data.capitalize()}, {options.budget} labels, seeds {seeds}\n")
     titles = [cell for title in ORDERS.values() for cell in (title, "difference")]
     print(f"| change | {' | '.join(titles)} |\n|---|{'---:|' * len(titles)}", flush=True)
     whole: dict[str, list[float]] = {}
@@ -78,7 +83,14 @@ def main() -> None:
             settings = {"name": "anchor_head", **PARTS[name]}
             change = CHANGES.get(name)
             found = [
-                accuracy(settings, order, options.budget, seed, change=change)[0]
+                accuracy(
+                    settings,
+                    order,
+                    options.budget,
+                    seed,
+                    change=change,
+                    other=tables_of(options.data, order, seed),
+                )[0]
                 for seed in options.seeds
             ]
             pairs = zip(found, whole.setdefault(order, found), strict=True)
