@@ -232,8 +232,9 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
             "anchors": float(len(self.anchors)),
             "penalty": self.head.penalty,
             "hedge": self.head.hedge,
-            "dimension": float(self.head.dimension),
         }
+        if self.late.trained is None:  # otherwise more than the head has learned from the labels
+            numbers["dimension"] = float(self.head.dimension)
         return Training(1, {**numbers, **self.late.numbers})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
