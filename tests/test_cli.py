@@ -16,6 +16,7 @@ from attakit.build.data import DATA_SETS
 from attakit.cli import app, main
 from attakit.errors import SettingError
 from attakit.methods import METHODS
+from attakit.nn import SmallCNN, load_card, save_weights
 from attakit.report.jsonlines import STEPS_FILE
 from attakit.report.runs import read_run
 from attakit.select import SELECTORS
@@ -303,6 +304,38 @@ def test_the_card_that_pretraining_writes_is_the_one_that_card_makes(work, quick
     method = ["--set", "method.name=anchor_head"]
     card = ["--set", "method.source_card=here.card.safetensors"]
     assert json.loads(call("run", "experiment.toml", "--json", *chosen, *method, *card).stdout)
+
+
+def test_a_card_describes_a_folder_of_images(work, image_tree):
+    save_weights(SmallCNN(classes=2, channels=3), "photo.safetensors")
+    (work / "source.toml").write_text(
+        f'[stream]\nname = "folders"\nroot = "{image_tree}"\nsource = "photo"\nsize = 16\n'
+        '[model]\nweights = "photo.safetensors"\n'
+    )
+    assert call("card", "source.toml").stdout == "Wrote photo.card.safetensors.\n"
+    assert load_card("photo.card.safetensors").layer == "block3.0"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("stream.source=foto", "Did you mean 'photo'?"),
+        ("stream.root=nowhere", "There is no folder nowhere"),
+        ("model.weights=lost.safetensors", "there is no file lost.safetensors"),
+        ("model.name=small_mlp", "small_mlp does not take images"),
+    ],
+)
+def test_a_card_that_cannot_be_made_says_why_in_one_line(
+    work, image_tree, monkeypatch, capsys, change, message
+):
+    (work / "source.toml").write_text(
+        f'[stream]\nname = "folders"\nroot = "{image_tree}"\nsource = "photo"\nsize = 16\n'
+        '[model]\nweights = "photo.safetensors"\n'
+    )
+    code, told = run_main(monkeypatch, capsys, "card", "source.toml", "--set", change)
+    assert code == 2
+    assert message in told
+    assert told.count("\n") == 1
 
 
 def test_pretraining_tells_where_the_weights_are(work, quick_digits):

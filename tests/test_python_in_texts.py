@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 from torch import nn
 
+from attakit.methods import AnchorHead
 from attakit.nn import ModelFacts, SmallCNN, export_model
 from attakit.service.saved_settings import save_settings
 from attakit.service.storage import Question, ServedSample, open_storage
@@ -18,6 +19,7 @@ from live_site import open_site
 
 OWN_TESTS = {"README.md", "docs/quickstart.md", "docs/add-a-method.md"}  # in test_readme.py
 FRONT, HEAD, DATA = "docs/index.md", "docs/anchor-head.md", "docs/data-sets.md"
+EXPERIMENTS = "docs/experiments.md"
 EXPORT, SERVING = "docs/export.md", "docs/serving.md"
 TEAM = "docs/tutorials/label-with-your-team.md"
 ADDRESS = "http://localhost:8000"
@@ -57,6 +59,15 @@ def test_the_anchor_head_takes_any_model(model):
     method = execute(HEAD, {"model": model})["method"]
 
     assert method.predict(torch.zeros(2, 4)).logits.shape == (2, 3)
+
+
+def test_a_source_card_is_made_from_any_sample_of_source_data():
+    source_inputs = torch.rand(30, 1, 28, 28)
+
+    execute(EXPERIMENTS, {"model": SmallCNN(), "source_inputs": source_inputs})
+
+    method = AnchorHead(SmallCNN(), source_card="photo.card.safetensors")
+    assert method.predict(source_inputs).logits.shape == (30, 10)
 
 
 def test_cifar_is_saved_as_attakit_reads_it(tmp_path, monkeypatch):
@@ -118,4 +129,4 @@ def test_no_example_is_left_out():
         if python_blocks(text.read_text(encoding="utf-8"))
     }
 
-    assert shown == OWN_TESTS | {FRONT, HEAD, DATA, EXPORT, SERVING, TEAM}
+    assert shown == OWN_TESTS | {FRONT, HEAD, DATA, EXPERIMENTS, EXPORT, SERVING, TEAM}

@@ -9,8 +9,8 @@ from attakit.build.methods import build_method, build_rate
 from attakit.build.oracles import build_ledger, build_oracle
 from attakit.errors import SettingError, UnknownName
 from attakit.label import Delayed, Expiring, KnownLabels, Noisy, Skipping, Terminal
-from attakit.methods import METHODS, AskingMethod, ReferenceSimATTA, SourceOnly, Tent
-from attakit.queries import Query
+from attakit.methods import METHODS, AskingMethod, ReferenceSimATTA, SimATTA, SourceOnly, Tent
+from attakit.queries import Allowance, Query
 from attakit.select import SELECTORS, IncrementalClustering, LabelRate, Uniform
 from attakit.settings.experiment import LabelsTable, MethodTable
 from attakit.settings.load import load_experiment, parse_experiment
@@ -137,6 +137,32 @@ def test_selector_trainer_and_weighting_are_tables_inside():
     assert isinstance(method.trainer, DistillingTrainer)
     assert method.trainer.lr == 0.5
     assert (method.trainer.weighting.rule, method.trainer.weighting.divergence) == ("optimal", 0.1)
+
+
+def plain(part):
+    """The settings of a part of a method, and of the parts inside."""
+    if not type(part).__module__.startswith("attakit"):
+        return part
+    names = getattr(part, "__slots__", ()) or vars(part)
+    return {name: plain(getattr(part, name)) for name in names} | {"is": type(part).__name__}
+
+
+def test_as_in_the_paper_a_file_has_the_settings_of_the_python_method():
+    written = method_from(seed=7, as_in_paper=True)
+    made = SimATTA.as_in_paper(tiny_classifier(), seed=7)
+    for part in ("selector", "trainer", "bounds", "include_bound", "trust_asked"):
+        assert plain(getattr(written, part)) == plain(getattr(made, part))
+    assert written.model.norm == made.model.norm == "frozen"
+    assert written.source_like_anchors.capacity is made.source_like_anchors.capacity is None
+    assert all(each.requires_grad for each in written.model.parameters())
+
+
+def test_as_in_the_paper_the_clusters_set_the_pace():
+    paper = method_from(as_in_paper=True, high_entropy_bound=0.0)
+    asked = [
+        len(paper.step(tiny_batch(step, size=40), Allowance(100)).queries) for step in range(3)
+    ]
+    assert asked == [10, 1, 1]
 
 
 @pytest.mark.parametrize("name", TRAINERS)

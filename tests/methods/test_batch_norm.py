@@ -59,6 +59,29 @@ def test_source_samples_mix_the_stored_statistics_in():
     assert torch.allclose(given, expected, atol=1e-5)
 
 
+def test_blended_statistics_follow_the_stream_with_a_share_found_on_it():
+    method = BatchNorm(tiny_classifier(), norm="blended")
+    for number in range(8):
+        method.step(tiny_batch(number), Allowance(0))
+    (memory,) = method.model.stream.layers
+    assert float(memory.count) == 64
+    assert method.model.stream.share.seen == 32  # enough samples to choose the share on
+
+
+def test_with_blended_statistics_the_exported_model_answers_each_sample_alone():
+    method = BatchNorm(tiny_classifier(), norm="blended")
+    for number in range(4):
+        method.step(tiny_batch(number), Allowance(0))
+    inputs, model = tiny_batch(9).inputs, method.adapted_model
+    alone = torch.cat([model(each[None]) for each in inputs])
+    assert torch.allclose(model(inputs), alone, atol=1e-6)
+
+
+def test_blended_statistics_and_source_samples_together_are_refused():
+    with pytest.raises(SettingError, match="Leave one of them out"):
+        BatchNorm(tiny_classifier(), norm="blended", source_samples=16)
+
+
 def test_negative_source_samples_are_refused():
     with pytest.raises(SettingError, match="BatchNorm: source_samples must be at least 0, got -1"):
         BatchNorm(tiny_classifier(), source_samples=-1)

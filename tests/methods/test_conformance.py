@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from attakit.engine import run
-from attakit.errors import ModelError
+from attakit.errors import ModelError, SettingError
 from attakit.label import Budget, KnownLabels, Ledger
 from attakit.methods import (
     EATA,
@@ -58,6 +58,46 @@ REGISTERED = {**METHODS, "simatta_reference": partial(ReferenceSimATTA, max_upda
 @pytest.mark.parametrize("name", METHODS)
 def test_every_registered_method_keeps_its_promises(name):
     check_method(REGISTERED[name])
+
+
+BLENDED = {
+    "batch_norm": {},
+    "tent": {"lr": 0.1, "updates": 2},
+    "eata": {"lr": 0.1, "reliable_share": 1.0, "redundancy_margin": 1.0},
+    "rdumb": {"lr": 0.1, "reliable_share": 1.0, "redundancy_margin": 1.0},
+    "sar": {"lr": 0.1, "reliable_share": 1.0},
+    "deyo": {"lr": 0.1, "entropy_share": 1.0, "difference_bound": -1.0},
+    "roid": {"lr": 0.1},
+    "cmf": {"lr": 0.1},
+    "cotta": {"lr": 0.1, "views": 2, "confidence_bound": 1.0},
+    "eatta": {"lr": 0.1},
+}
+
+
+@pytest.mark.parametrize("name", BLENDED)
+def test_methods_keep_their_promises_with_blended_statistics(name):
+    check_method(lambda model: METHODS[name](model, norm="blended", **BLENDED[name]))
+
+
+@pytest.mark.parametrize("name", ["enhanced", "hiltta"])
+def test_methods_around_others_keep_their_promises_with_blended_statistics(name):
+    check_method(lambda model: METHODS[name](model, method=Tent(model, norm="blended")))
+
+
+@pytest.mark.parametrize("size", [1, 8])
+@pytest.mark.parametrize("name", BLENDED)
+def test_blended_statistics_differ_from_those_of_the_batch_at_any_batch_size(name, size):
+    kind, settings = METHODS[name], BLENDED[name]
+    blended, _ = adapted(kind(tiny_classifier(), norm="blended", **settings), size)
+    plain, _ = adapted(kind(tiny_classifier(), **settings), size)
+    assert bool(blended.logits.isfinite().all())
+    assert not torch.allclose(blended.logits, plain.logits)
+
+
+@pytest.mark.parametrize("name", BLENDED)
+def test_an_unknown_kind_of_statistics_is_refused(name):
+    with pytest.raises(SettingError, match="norm must be one of batch, blended, got 'running'"):
+        METHODS[name](tiny_classifier(), norm="running")
 
 
 def quick(model, **settings):

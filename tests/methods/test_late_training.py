@@ -77,6 +77,17 @@ def test_with_enough_labels_the_last_stages_train_and_the_first_stays(helps):
     assert not any(each.requires_grad for each in adapting.model.parameters())
 
 
+def test_the_dimension_of_the_head_is_left_out_while_trained_stages_are_installed(helps):
+    adapting = method()
+    numbers = []
+    for step in range(3):
+        asked = adapting.step(batch(step), Allowance(99))
+        numbers.append(adapting.learn(answers(asked)).numbers)
+    assert [each["trained_stages"] for each in numbers] == [0.0, 1.0, 1.0]
+    assert ["dimension" in each for each in numbers] == [True, False, False]
+    assert numbers[0]["dimension"] == adapting.head.dimension
+
+
 def test_anchors_keep_activations_and_no_inputs(helps):
     rows = run(method(), 1).anchors.rows
     assert rows.inputs.numel() == 0

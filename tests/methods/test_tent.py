@@ -95,6 +95,26 @@ def test_updates_are_those_of_a_loop_written_by_hand(norm, updates):
         torch.testing.assert_close(method.model.model[1].bias, plain[1].bias)
 
 
+def test_blended_statistics_are_those_of_the_answering_pass_for_every_update():
+    method = Tent(tiny_classifier(), lr=0.1, updates=3, norm="blended")
+    stream = method.model.stream
+    for number in range(4):
+        expected = method.predict(tiny_batch(number).inputs).logits
+        latest = [each.clone() for each in stream.layers[0].latest]
+        given = method.step(tiny_batch(number), Allowance(0)).prediction.logits
+        assert torch.equal(given, expected)
+        kept = stream.layers[0].mean, stream.layers[0].variance, stream.layers[0].count
+        assert all(map(torch.equal, [each[:1] for each in kept], latest))
+    assert stream.share.seen == 32  # also passes with gradients find the share
+
+
+def test_blended_statistics_count_every_sample_of_a_window_once():
+    method = Tent(tiny_classifier(), norm="blended", window=8)
+    for number in range(16):
+        method.step(tiny_batch(number, size=2), Allowance(0))
+    assert float(method.model.stream.layers[0].count) == 32
+
+
 def test_it_asks_nothing():
     assert Tent(tiny_classifier()).step(tiny_batch(), Allowance(100)).queries == ()
 

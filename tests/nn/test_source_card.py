@@ -61,6 +61,39 @@ def test_making_a_card_leaves_no_hook_in_the_model():
     assert not any(layer._forward_hooks for layer in model.modules())
 
 
+def test_a_model_in_training_mode_gets_the_same_card_and_stays_as_it_is():
+    model = SmallCNN().eval()
+    expected = make_card(model, images(20))
+    before = {name: each.clone() for name, each in model.state_dict().items()}
+    found = make_card(model.train(), images(20))
+    assert np.array_equal(found.deeper.mean, expected.deeper.mean)
+    assert all(torch.equal(before[name], each) for name, each in model.state_dict().items())
+    assert model.training
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (images(0), r"got \(0, 1, 28, 28\)"),
+        (images(1), "at least 2, better a few hundred"),
+        (images(5).numpy(), "must be a tensor .* got ndarray"),
+        (images(5).repeat(1, 3, 1, 1), "failed on inputs of shape"),
+        (images(5) * torch.nan, "NaN or infinity"),
+    ],
+)
+def test_inputs_that_describe_nothing_are_refused(inputs, message):
+    with pytest.raises(ModelError, match=message):
+        make_card(SmallCNN().eval(), inputs)
+
+
+def test_a_card_is_a_safetensors_file(tmp_path):
+    card = make_card(SmallCNN().eval(), images(20))
+    save_card(card, str(tmp_path / "new" / "digits.card.safetensors"))
+    assert load_card(tmp_path / "new" / "digits.card.safetensors").layer == card.layer
+    with pytest.raises(ModelError, match=r"ending \.safetensors"):
+        save_card(card, tmp_path / "digits.card")
+
+
 def test_a_model_without_convolutions_has_no_card():
     model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
     with pytest.raises(ModelError, match="no convolution"):

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from attakit.errors import LabelError, ModelError, SettingError
 from attakit.nn.frozen_head import head_logits
 from attakit.targets import Targets
-from attakit.train.likelihood import Likelihood
+from attakit.train.likelihood import Likelihood, as_equal_rows
 from attakit.train.residual_head import choose_penalty, fit_coefficients, fit_head
 
 CLASSES = 4
@@ -174,6 +174,44 @@ def test_cross_validation_takes_the_penalty_that_suits_new_samples():
     features, _, labels = rows(count=60, dim=40)
     shuffled = labels[torch.randperm(60, generator=torch.Generator().manual_seed(0))]
     assert cross_validated(features, shuffled, usual=1e-4, others=[1.0, 1e4]) == 1e4
+
+
+def test_cross_validation_counts_anchors_by_their_weights():
+    features, _, labels = rows(count=60, dim=4, seed=5)
+    wrong = (labels + 1) % CLASSES
+    both = torch.cat([features, features]), torch.cat([labels, wrong])
+    settings = {"usual": 1e4, "others": [1e-4, 1.0]}
+    offsets = torch.zeros(120, CLASSES)
+
+    def chosen(weight):
+        weights = torch.cat([torch.ones(60), torch.full((60,), weight)])
+        targets = Targets.of_labels(both[1], CLASSES, weights)
+        return choose_penalty(both[0], offsets, targets, **settings)
+
+    assert [chosen(weight) for weight in (1.0, 0.01, 0.0)] == [1e4, 1.0, 1.0]
+
+
+def test_anchors_that_all_count_nothing_keep_the_usual_penalty():
+    features, offsets, labels = rows(count=60, dim=4, seed=5)
+    targets = Targets.of_labels(labels, CLASSES, torch.zeros(60))
+    assert choose_penalty(features, offsets, targets, usual=1e4, others=[1.0]) == 1e4
+
+
+def test_equal_weights_change_no_bit_of_what_is_averaged():
+    values = np.random.default_rng(0).normal(size=101)
+    for kind in (np.asarray, torch.from_numpy):
+        found = as_equal_rows(kind(values), kind(np.ones(101)))
+        assert np.array_equal(np.asarray(found), values)
+
+
+def test_weighted_values_have_the_mean_and_the_error_of_a_weighted_mean():
+    random = np.random.default_rng(0)
+    values, weights = random.normal(size=40), random.uniform(size=40)
+    found = as_equal_rows(values, weights)
+    mean = np.average(values, weights=weights)
+    error = np.sqrt((weights**2 * (values - mean) ** 2).sum()) / weights.sum()
+    assert found.mean() == pytest.approx(mean)
+    assert found.std() / 40**0.5 == pytest.approx(error)
 
 
 def test_the_usual_penalty_stays_where_nothing_clearly_beats_it():

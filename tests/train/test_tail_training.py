@@ -1,3 +1,5 @@
+import dataclasses
+
 import torch
 import torch.nn.functional as F
 
@@ -76,3 +78,25 @@ def test_training_is_compared_on_samples_that_it_has_not_seen():
     tail, lesson, _ = lesson_of()
     weak = gain_of_training(tail, lesson, penalty=1e4, hedge=0.3, seed=0)
     assert is_clear(*weak)  # a head that is held to the network cannot learn, training can
+
+
+def test_the_gain_counts_samples_by_the_weights_of_their_answers():
+    tail, lesson, labels = lesson_of()
+    late = torch.arange(24) >= 12
+
+    wrong = torch.where(late, (labels + 1) % 3, labels)
+
+    def gain(weight):
+        targets = Targets.of_labels(wrong, 3, torch.where(late, weight, 1.0))
+        found = dataclasses.replace(lesson, targets=targets)
+        return gain_of_training(tail, found, penalty=1e4, hedge=0.3, seed=0)[0]
+
+    assert gain(0.01) > gain(1.0)
+    assert gain(0.01) > 0
+
+
+def test_samples_that_all_count_nothing_show_no_gain():
+    tail, lesson, labels = lesson_of()
+    nothing = Targets.of_labels(labels, 3, torch.zeros(24))
+    found = dataclasses.replace(lesson, targets=nothing)
+    assert gain_of_training(tail, found, penalty=1e4, hedge=0.3, seed=0) == (0.0, 0.0)

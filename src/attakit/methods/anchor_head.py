@@ -232,8 +232,9 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
             "anchors": float(len(self.anchors)),
             "penalty": self.head.penalty,
             "hedge": self.head.hedge,
-            "dimension": float(self.head.dimension),
         }
+        if self.late.trained is None:  # otherwise more than the head has learned from the labels
+            numbers["dimension"] = float(self.head.dimension)
         return Training(1, {**numbers, **self.late.numbers})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -285,7 +286,7 @@ class AnchorHead(AskingMethod, LearnsAtOnce, NeedsSource):
         if drifted and len(domain.mean) == 1:
             old = features[:0], offsets[:0]
         before, memory = (self.head.chances(*rows) for rows in ((features, offsets), old))
-        known = views.with_anchors(self.anchors, old[0], memory)
+        known = views.with_anchors(self.anchors, self.head, old[0], memory)
         own = smooth(before, features, known, strength=self.smoothing)
         several = len(self.experts.prior) > 1
         said = views.expert_answers(own, found.prediction) if several else own[None]

@@ -54,12 +54,7 @@ class BaseMethod:
         mixes styles, it is one module with the statistics of each. The parameters are shared with
         the method and change with it. Copy the model to keep it.
         """
-        model: nn.Module = self.model.model
-        if self.model.stream is None:
-            return model
-        frozen = copy_sharing(model)
-        styles = freeze_styles(self.model.stream.styles.groups, frozen)
-        return frozen if styles is None else FrozenHead(frozen, styles=styles)
+        return without_stream(self.model)
 
     def place(self, inputs: Tensor) -> Tensor:
         """Move a batch to the model's device, once."""
@@ -136,6 +131,16 @@ class BaseMethod:
             part.load_state_dict(state)
         else:
             setattr(self, name, state)
+
+
+def without_stream(classifier: Classifier) -> nn.Module:
+    """Return the model of a classifier; blended statistics are frozen in a copy of it."""
+    model: nn.Module = classifier.model
+    if classifier.stream is None:
+        return model
+    frozen = copy_sharing(model)
+    styles = freeze_styles(classifier.stream.styles.groups, frozen)
+    return frozen if styles is None else FrozenHead(frozen, styles=styles)
 
 
 def _state(part: Any) -> Any:

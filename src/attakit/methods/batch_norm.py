@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from attakit.errors import check_range
+from attakit.errors import SettingError, check_choice, check_range
 from attakit.methods.windowed import WindowedMethod
-from attakit.nn.norm import use_batch_statistics
+from attakit.nn.norm import STREAM_NORMS, StreamNorm, use_batch_statistics
 
 
 class BatchNorm(WindowedMethod):
@@ -28,6 +28,9 @@ class BatchNorm(WindowedMethod):
     source_samples
         N: how many samples the stored statistics count for, next to those of the batch. 0 ignores
         them; small batches do better with some, for example 16.
+    norm
+        "batch", or "blended": the source's statistics mixed with those of recent batches, in a
+        proportion that fits the first samples.
     window
         Minimum number of samples per pass. Smaller batches are filled up with earlier samples. 0
         uses batches as they come.
@@ -40,8 +43,22 @@ class BatchNorm(WindowedMethod):
     torch.Size([8, 3])
     """
 
-    def __init__(self, model: nn.Module, *, source_samples: float = 0.0, window: int = 0) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        source_samples: float = 0.0,
+        norm: StreamNorm = "batch",
+        window: int = 0,
+    ) -> None:
         super().__init__(model, window=window)
         check_range("BatchNorm", "source_samples", source_samples, at_least=0)
-        self.model.use_norm("batch")
-        use_batch_statistics(self.model, source_samples=source_samples)
+        check_choice("BatchNorm", "norm", norm, STREAM_NORMS)
+        if norm == "blended" and source_samples:
+            raise SettingError(
+                'BatchNorm: norm "blended" finds its own share of the stored statistics, got '
+                f"source_samples = {source_samples}. Leave one of them out."
+            )
+        self.model.use_norm(norm, source_share="auto")
+        if norm == "batch":
+            use_batch_statistics(self.model, source_samples=source_samples)

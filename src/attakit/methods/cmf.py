@@ -16,6 +16,7 @@ from torch import nn
 from attakit.errors import check_range
 from attakit.methods.gradient import OptimizerName
 from attakit.methods.roid import ROID
+from attakit.nn.norm import StreamNorm
 from attakit.nn.origin import Origin
 from attakit.nn.priors import PriorCorrection
 
@@ -53,6 +54,9 @@ class CMF(ROID):
         How answers follow the class frequencies of their batch: "logits", "probabilities", "none".
     mirror
         True if views may be mirrored. Use False if left and right matter: digits, text.
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     window
         Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     seed
@@ -82,6 +86,7 @@ class CMF(ROID):
         consistency: bool = True,
         prior_correction: PriorCorrection = "logits",
         mirror: bool = True,
+        norm: StreamNorm = "batch",
         window: int = 0,
         seed: int = 0,
     ) -> None:
@@ -94,6 +99,7 @@ class CMF(ROID):
             consistency=consistency,
             prior_correction=prior_correction,
             mirror=mirror,
+            norm=norm,
             window=window,
             seed=seed,
         )

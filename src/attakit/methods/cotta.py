@@ -35,9 +35,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attakit.errors import SettingError, check_count, check_range
+from attakit.methods.base import without_stream
 from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.nn.augment import augment
+from attakit.nn.classifier import Classifier
 from attakit.nn.entropy import symmetric_cross_entropy
+from attakit.nn.norm import StreamNorm
 from attakit.nn.seeding import torch_generator
 from attakit.nn.trainable import trainable_parameters
 from attakit.records import Prediction, Step
@@ -93,6 +96,9 @@ class CoTTA(GradientMethod):
         "auto" derives it from the number of classes; 0 never averages, 1 practically always.
     symmetric
         Average the cross-entropy of the student's answers under the teacher's with the reverse.
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     window
         Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     seed
@@ -123,6 +129,7 @@ class CoTTA(GradientMethod):
         mirror: bool = True,
         confidence_bound: float | Literal["auto"] = "auto",
         symmetric: bool = False,
+        norm: StreamNorm = "batch",
         window: int = 0,
         seed: int = 0,
     ) -> None:
@@ -131,6 +138,7 @@ class CoTTA(GradientMethod):
             lr=lr,
             momentum=momentum,
             optimizer=optimizer,
+            norm=norm,
             window=window,
             trained=partial(trainable_parameters, which=trainable),
         )
@@ -152,8 +160,12 @@ class CoTTA(GradientMethod):
     @property
     def adapted_model(self) -> nn.Module:
         """The teacher's copy of the caller's model, which answers."""
-        model: nn.Module = self.teacher.model
-        return model
+        return without_stream(self.teacher)
+
+    @property
+    def followers(self) -> tuple[Classifier, ...]:
+        """The student and the teacher. The source model has no memory of earlier batches."""
+        return self.model, self.teacher
 
     def look(self, inputs: Tensor) -> Prediction:
         """Answer as the next step would, without changing anything."""

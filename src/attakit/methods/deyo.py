@@ -22,6 +22,7 @@ from attakit.errors import check_count, check_range
 from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.nn.augment import shuffle_patches
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.norm import StreamNorm
 from attakit.nn.seeding import torch_generator
 from attakit.nn.trainable import early_norm_parameters
 from attakit.records import Prediction, Step
@@ -51,6 +52,9 @@ class DeYO(GradientMethod):
         Patches along each side of an image.
     left_out
         Share of the blocks at the model's end whose norm layers do not train, as in SAR.
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     window
         Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     seed
@@ -78,13 +82,20 @@ class DeYO(GradientMethod):
         weight_share: float = 0.4,
         patches: int = 4,
         left_out: float = 0.25,
+        norm: StreamNorm = "batch",
         window: int = 0,
         seed: int = 0,
     ) -> None:
         check_range("DeYO", "left_out", left_out, at_least=0, at_most=1)
         trained = partial(early_norm_parameters, left_out=left_out)
         super().__init__(
-            model, lr=lr, momentum=momentum, optimizer=optimizer, window=window, trained=trained
+            model,
+            lr=lr,
+            momentum=momentum,
+            optimizer=optimizer,
+            norm=norm,
+            window=window,
+            trained=trained,
         )
         check_range("DeYO", "entropy_share", entropy_share, at_least=0, at_most=1)
         check_range("DeYO", "difference_bound", difference_bound, at_least=-1, at_most=1)

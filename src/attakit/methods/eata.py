@@ -25,6 +25,7 @@ from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.methods.moving_average import follow
 from attakit.nn.entropy import softmax_entropy
 from attakit.nn.fisher import FisherPenalty, diagonal_fisher
+from attakit.nn.norm import StreamNorm
 from attakit.records import Step
 from attakit.train.descent import checked_loss, descend
 
@@ -54,6 +55,9 @@ class EATA(GradientMethod):
         it, as in ETA.
     fisher_samples
         Maximum number of source inputs to use.
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     window
         Minimum number of samples per update. Smaller batches are filled up with earlier samples.
 
@@ -80,9 +84,12 @@ class EATA(GradientMethod):
         source_inputs: Tensor | None = None,
         fisher_alpha: float = FISHER_ALPHA,
         fisher_samples: int = FISHER_SAMPLES,
+        norm: StreamNorm = "batch",
         window: int = 0,
     ) -> None:
-        super().__init__(model, lr=lr, momentum=momentum, optimizer=optimizer, window=window)
+        super().__init__(
+            model, lr=lr, momentum=momentum, optimizer=optimizer, norm=norm, window=window
+        )
         who = type(self).__name__
         check_range(who, "reliable_share", reliable_share, at_least=0, at_most=1)
         check_range(who, "fisher_alpha", fisher_alpha, at_least=0)

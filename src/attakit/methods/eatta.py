@@ -28,11 +28,13 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.optim import SGD
 
-from attakit.errors import DoesNotApply, check_count, check_range
+from attakit.errors import DoesNotApply, check_choice, check_count, check_range
 from attakit.methods.asking import AskingMethod
 from attakit.nn.classifier import Classifier
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.norm import STREAM_NORMS, StreamNorm
 from attakit.nn.shapes import as_logits
+from attakit.nn.steady import steady_statistics
 from attakit.nn.trainable import early_norm_parameters, trainable_parameters
 from attakit.queries import Allowance, Answer
 from attakit.randomness import generator
@@ -51,7 +53,7 @@ class EATTA(AskingMethod):
     """Asks about one sample per batch, and balances its loss with the entropy of the others.
 
     Only scales and shifts of normalisation layers train, and batch-norm layers use the statistics
-    of the batch.
+    of the batch (or blended ones).
 
     Parameters
     ----------
@@ -75,6 +77,9 @@ class EATTA(AskingMethod):
     left_out
         Share of the last blocks whose norm layers do not train. A quarter excludes layer4 of a
         ResNet, as for ImageNet.
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     rate
         The label rate; by default one per batch.
     seed
@@ -113,6 +118,7 @@ class EATTA(AskingMethod):
         labelled_capacity: int = 0,
         batch_size: int = 32,
         left_out: float = 0.0,
+        norm: StreamNorm = "batch",
         rate: LabelRate | None = None,
         seed: int = 0,
     ) -> None:
@@ -126,7 +132,8 @@ class EATTA(AskingMethod):
         check_count("EATTA", "batch_size", batch_size)
         pace = LabelRate(per_batch=1, first=0, at_drift=0) if rate is None else rate
         super().__init__(model, selector=Sensitivity({}), rate=pace)
-        self.model.use_norm("batch")
+        check_choice("EATTA", "norm", norm, STREAM_NORMS)
+        self.model.use_norm(norm, source_share="auto")
         self.trained = (
             early_norm_parameters(self.model, left_out)
             if left_out
@@ -152,6 +159,7 @@ class EATTA(AskingMethod):
 
     def respond(self, batch: Batch, allowance: Allowance) -> Step:
         prediction = self.answer(self.model, batch.inputs)
+        self.model.keep_statistics()
         if self.latest.due:  # the answer to the previous batch did not arrive in time
             self._update(None)
         rows = waiting_rows(batch, prediction)
@@ -193,10 +201,10 @@ class EATTA(AskingMethod):
     def _update(self, labelled: LabelledRows | None) -> Training:
         """Take one step on the labelled samples and, if it is due, on the latest batch."""
         rows = self._with_kept(labelled)
-        if rows is None:
-            logits, count = self.model(self.latest.rows.inputs).logits, 0
-        else:
-            logits, count = self.model(in_company(rows, self.latest)).logits, len(rows)
+        inputs = self.latest.rows.inputs if rows is None else in_company(rows, self.latest)
+        count = 0 if rows is None else len(rows)
+        with steady_statistics(self.model):
+            logits = self.model(inputs).logits
         losses: dict[str, Tensor] = {}
         if self.latest.due:
             losses |= self._entropy(logits[count:])

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import nullcontext
 
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
@@ -30,6 +29,7 @@ from attakit.methods.base import BaseMethod
 from attakit.methods.tent import Tent
 from attakit.methods.windowed import WindowedMethod
 from attakit.nn.norm import moving_statistics, uses_batch_statistics
+from attakit.nn.steady import steady_statistics
 from attakit.nn.trainable import trainable_parameters
 from attakit.protocols import Forgets, Optimizes, Selector
 from attakit.queries import Allowance, Answer, QuestionKind, SampleId
@@ -210,7 +210,7 @@ class Enhanced(AskingMethod):
 
     def _update(self, rows: LabelledRows) -> float:
         moves = self.model.norm == "running"
-        with moving_statistics(self.model) if moves else nullcontext():
+        with moving_statistics(self.model) if moves else steady_statistics(self.model):
             logits = self.model(in_company(rows, self.latest)).logits[: len(rows)]
         loss = descend("Enhanced", self.optimizer, answer_loss(logits, rows))
         self.after_update()

@@ -2,7 +2,9 @@
 
 The public code of Tent, EATA, SAR and CoTTA puts the whole model in training mode. Here the model
 stays in evaluation mode and only batch-norm layers use the statistics of the batch. So dropout and
-stochastic depth are off while a method adapts, and two equal calls of `predict` agree.
+stochastic depth are off while a method adapts, and two equal calls of `predict` agree. With blended
+statistics all passes of a step have those of the batch it answers, and no gradient flows through
+them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from torch.optim import SGD, Adam, Optimizer
 from attakit.errors import check_choice, check_range
 from attakit.methods.windowed import WindowedMethod
 from attakit.nn.classifier import Classifier
+from attakit.nn.norm import STREAM_NORMS, StreamNorm
 from attakit.nn.trainable import trainable_parameters
 
 OptimizerName = Literal["sgd", "adam"]
@@ -23,7 +26,7 @@ OPTIMIZERS: tuple[OptimizerName, ...] = ("sgd", "adam")
 
 
 class GradientMethod(WindowedMethod):
-    """Trains parameters by gradient steps, while norm layers use the statistics of the batch.
+    """Trains parameters by gradient steps, while norm layers use statistics of the stream.
 
     Parameters
     ----------
@@ -33,6 +36,9 @@ class GradientMethod(WindowedMethod):
         Settings of the gradient step. For Adam the momentum is β₁; β₂ is 0.999.
     optimizer
         "sgd" or "adam".
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     window
         Samples that small batches are filled up to (see `WindowedMethod`).
     trained
@@ -49,11 +55,13 @@ class GradientMethod(WindowedMethod):
         lr: float,
         momentum: float,
         optimizer: OptimizerName = "sgd",
+        norm: StreamNorm = "batch",
         window: int = 0,
         trained: Callable[[Classifier], list[nn.Parameter]] | None = None,
     ) -> None:
         super().__init__(model, window=window)
-        self.model.use_norm("batch")
+        check_choice(type(self).__name__, "norm", norm, STREAM_NORMS)
+        self.model.use_norm(norm, source_share="auto")
         self.trained = (
             trainable_parameters(self.model, "norm") if trained is None else trained(self.model)
         )

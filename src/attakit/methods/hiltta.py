@@ -38,6 +38,7 @@ from attakit.errors import ModelError, SettingError, check_range
 from attakit.methods.asking import AskingMethod
 from attakit.methods.base import BaseMethod
 from attakit.methods.tent import Tent
+from attakit.nn.steady import steady_statistics
 from attakit.nn.trainable import training_only
 from attakit.protocols import Asks, Forgets, Optimizes, Selector
 from attakit.queries import Allowance, Answer, SampleId
@@ -178,7 +179,8 @@ class HILTTA(AskingMethod):
             self.latest.adapted()
             updates += 1
         if labelled is not None and self.labelled_optimizer is not None:
-            logits = self.model(in_company(labelled, self.latest)).logits[: len(labelled)]
+            with steady_statistics(self.model):
+                logits = self.model(in_company(labelled, self.latest)).logits[: len(labelled)]
             loss = answer_loss(logits, labelled)
             numbers["labelled_loss"] = descend("HILTTA", self.labelled_optimizer, loss)
             self.after_update()

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from attakit.errors import check_count
 from attakit.methods.eata import EATA
 from attakit.methods.gradient import OptimizerName
+from attakit.nn.norm import StreamNorm
 from attakit.nn.origin import Origin
 from attakit.records import Step
 
@@ -40,6 +41,9 @@ class RDumb(EATA):
         average is below it. "auto" derives it from the number of classes.
     reset_every
         N: batches after which the model starts over. With a window, updates count instead.
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     window
         Minimum number of samples per update. Smaller batches are filled up with earlier samples.
 
@@ -64,6 +68,7 @@ class RDumb(EATA):
         reliable_share: float = 0.4,
         redundancy_margin: float | Literal["auto"] = "auto",
         reset_every: int = 1000,
+        norm: StreamNorm = "batch",
         window: int = 0,
     ) -> None:
         super().__init__(
@@ -74,6 +79,7 @@ class RDumb(EATA):
             redundancy_margin=redundancy_margin,
             fisher_alpha=0.0,
             optimizer=optimizer,
+            norm=norm,
             window=window,
         )
         check_count("RDumb", "reset_every", reset_every)

@@ -27,6 +27,7 @@ from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.methods.moving_average import follow
 from attakit.nn.augment import augment
 from attakit.nn.entropy import softmax_entropy, symmetric_cross_entropy
+from attakit.nn.norm import StreamNorm
 from attakit.nn.origin import Origin
 from attakit.nn.priors import PRIOR_CORRECTIONS, PriorCorrection, correct_prior
 from attakit.nn.seeding import torch_generator
@@ -59,6 +60,9 @@ class ROID(GradientMethod):
         "probabilities" or "none" (see `attakit.nn.priors`).
     mirror
         True if views may be mirrored. Use False if left and right matter: digits, text.
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     window
         Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     seed
@@ -93,10 +97,13 @@ class ROID(GradientMethod):
         consistency: bool = True,
         prior_correction: PriorCorrection = "logits",
         mirror: bool = True,
+        norm: StreamNorm = "batch",
         window: int = 0,
         seed: int = 0,
     ) -> None:
-        super().__init__(model, lr=lr, momentum=momentum, optimizer=optimizer, window=window)
+        super().__init__(
+            model, lr=lr, momentum=momentum, optimizer=optimizer, norm=norm, window=window
+        )
         who = type(self).__name__
         check_range(who, "source_share", source_share, at_least=0, at_most=1)
         check_range(who, "temperature", temperature, above=0)

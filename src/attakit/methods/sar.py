@@ -31,6 +31,7 @@ from attakit.errors import check_count, check_range
 from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.methods.moving_average import follow
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.norm import StreamNorm
 from attakit.nn.origin import Origin
 from attakit.nn.sharpness import ascended
 from attakit.nn.trainable import early_norm_parameters
@@ -57,6 +58,9 @@ class SAR(GradientMethod):
     left_out
         Share of the blocks at the model's end whose norm layers do not train: layer4 of a ResNet,
         the last 3 of 12 blocks and the final norm layer of a ViT (see `early_norm_parameters`).
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     window
         Minimum number of samples per update. Smaller batches are filled up with earlier samples.
     reset_below
@@ -85,12 +89,19 @@ class SAR(GradientMethod):
         reliable_share: float = 0.4,
         left_out: float = 0.25,
         reset_below: float | Literal["auto"] = "auto",
+        norm: StreamNorm = "batch",
         window: int = 0,
     ) -> None:
         check_range("SAR", "left_out", left_out, at_least=0, at_most=1)
         trained = partial(early_norm_parameters, left_out=left_out)
         super().__init__(
-            model, lr=lr, momentum=momentum, optimizer=optimizer, window=window, trained=trained
+            model,
+            lr=lr,
+            momentum=momentum,
+            optimizer=optimizer,
+            norm=norm,
+            window=window,
+            trained=trained,
         )
         check_count("SAR", "updates", updates)
         check_range("SAR", "radius", radius, at_least=0)

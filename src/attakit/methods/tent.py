@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from attakit.errors import check_count
 from attakit.methods.gradient import GradientMethod, OptimizerName
 from attakit.nn.entropy import softmax_entropy
+from attakit.nn.norm import StreamNorm
 from attakit.records import Step
 from attakit.train.descent import descend
 
@@ -31,6 +32,9 @@ class Tent(GradientMethod):
         Settings of the gradient step: "sgd", or "adam", whose β₁ is the momentum.
     updates
         Updates per batch. The paper uses one.
+    norm
+        Statistics of batch-norm layers: "batch", or "blended" (the source's mixed with those of
+        recent batches, in a proportion that fits the first samples).
     window
         Minimum number of samples per update. Smaller batches are filled up with earlier samples.
 
@@ -50,9 +54,12 @@ class Tent(GradientMethod):
         momentum: float = 0.9,
         optimizer: OptimizerName = "sgd",
         updates: int = 1,
+        norm: StreamNorm = "batch",
         window: int = 0,
     ) -> None:
-        super().__init__(model, lr=lr, momentum=momentum, optimizer=optimizer, window=window)
+        super().__init__(
+            model, lr=lr, momentum=momentum, optimizer=optimizer, norm=norm, window=window
+        )
         check_count("Tent", "updates", updates)
         self.updates = updates
 

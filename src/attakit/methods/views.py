@@ -18,6 +18,7 @@ from attakit.queries import Query, SampleId
 from attakit.records import Batch, LabelledRows, Prediction, Rows
 from attakit.store.anchors import Anchors
 from attakit.store.waiting import waiting_rows
+from attakit.train.anchored import ResidualHead
 
 _SMALLEST = 1e-8
 _SMALL_BATCH = 8  # a smaller batch offers no choice: ask only about uncertain samples
@@ -112,13 +113,21 @@ def rows_without_inputs(
     return waiting_rows(nothing, found, kept)
 
 
-def with_anchors(anchors: Anchors, features: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the neighbours for smoothing: the given samples, and labelled ones."""
+def with_anchors(
+    anchors: Anchors, head: ResidualHead, features: Tensor, chances: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the neighbours for smoothing: the given samples, and labelled ones.
+
+    An answer that counts less than a sure one is mixed with what the head says.
+    """
     if len(anchors) == 0:
         return features, chances
     rows = anchors.rows
-    said = rows.as_targets().shares.to(chances)
-    said = said / said.sum(dim=1, keepdim=True)  # the possible classes count equally
+    targets = rows.as_targets().to(chances)
+    said = targets.shares / targets.shares.sum(dim=1, keepdim=True)  # possible classes alike
+    if bool((targets.weights < 1).any()):
+        own = head.chances(rows.features, rows.logits).to(chances)
+        said = own.lerp(said, targets.weights.clamp(max=1)[:, None])
     return torch.cat([features, rows.features.to(features)]), torch.cat([chances, said])
 
 

@@ -9,7 +9,8 @@ correction", WACV 2024, section on single-sample adaptation).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from attakit.errors import check_count
 from attakit.methods.base import BaseMethod
+from attakit.nn.classifier import Classifier
 from attakit.queries import Allowance, SampleId
 from attakit.records import Batch, Prediction, Step
 from attakit.store.window import Window
@@ -44,9 +46,15 @@ class WindowedMethod(BaseMethod):
         check_count(type(self).__name__, "window", window, at_least=0)
         self.window = Window(window)
 
+    @property
+    def followers(self) -> tuple[Classifier, ...]:
+        """The models whose blended statistics follow the stream."""
+        return (self.model,)
+
     def predict(self, inputs: Tensor) -> Prediction:
         placed = self.place(inputs)
-        return _last(self.look(self.window.with_company(placed)), len(placed))
+        with self._held_statistics():
+            return _last(self.look(self.window.with_company(placed)), len(placed))
 
     def look(self, inputs: Tensor) -> Prediction:
         """Answer inputs that are on the device, without changing anything."""
@@ -56,7 +64,11 @@ class WindowedMethod(BaseMethod):
         del allowance
         together = self.window.with_company(batch.inputs)
         is_due = self.window.add(batch)
-        step = self.adapt(together) if is_due else Step(self.look(together))
+        with self._held_statistics():
+            step = self.adapt(together) if is_due else Step(self.look(together))
+        if is_due:  # every sample is new then, and counts once
+            for model in self.followers:
+                model.keep_statistics()
         return replace(step, prediction=_last(step.prediction, len(batch)))
 
     def adapt(self, inputs: Tensor) -> Step:
@@ -65,6 +77,13 @@ class WindowedMethod(BaseMethod):
     def forget(self, samples: Collection[SampleId]) -> None:
         """Remove inputs of these samples from the window."""
         self.window.forget(samples)
+
+    @contextmanager
+    def _held_statistics(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for model in self.followers:
+                stack.enter_context(model.held_statistics())
+            yield
 
 
 def _last(prediction: Prediction, count: int) -> Prediction:

@@ -25,6 +25,7 @@ from attakit.nn.seeding import seeded, torch_generator
 from attakit.nn.sharpness import ascended
 from attakit.nn.small import SmallCNN
 from attakit.nn.small_vectors import SmallMLP, SmallText
+from attakit.nn.source_card import SourceCard, load_card, make_card, save_card
 from attakit.nn.trainable import early_norm_parameters, find_stages, trainable_parameters
 from attakit.nn.vision import import_timm, import_torchvision
 from attakit.nn.weights import load_weights, save_weights, weights_hash
@@ -45,6 +46,7 @@ __all__ = [
     "SmallCNN",
     "SmallMLP",
     "SmallText",
+    "SourceCard",
     "ascended",
     "augment",
     "available_devices",
@@ -57,7 +59,9 @@ __all__ = [
     "import_timm",
     "import_torchvision",
     "is_norm_layer",
+    "load_card",
     "load_weights",
+    "make_card",
     "moving_statistics",
     "named_model",
     "norm_parameters",
@@ -65,6 +69,7 @@ __all__ = [
     "prepare",
     "read_facts",
     "robust_statistics",
+    "save_card",
     "save_weights",
     "seeded",
     "shuffle_patches",

@@ -6,7 +6,8 @@ groups. Samples from the source are normalised by the source's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
@@ -101,12 +102,16 @@ class StreamStatistics(nn.Module):
 
     def attach(self, model: nn.Module) -> None:
         """Let the batch-norm layers of a model use these statistics."""
-        for layer, memory in zip(_blendable(model), self.layers, strict=True):
-            assert isinstance(memory, LayerMemory)
+        for layer, memory in zip(_blendable(model), self._memories(), strict=True):
             start_layer(layer, memory)
 
     def _search(self, model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        if self.share.look(model, inputs[0]):
+        if any(memory.is_held for memory in self._memories()):
+            return
+        # The first pass of a batch answers it, even if gradients are taken of this answer.
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.styles.is_held):
+            looked = self.share.look(model, inputs[0])
+        if looked:
             self.attach(model)
 
     def search_again(self, model: nn.Module, inputs: Tensor) -> None:
@@ -129,17 +134,36 @@ class StreamStatistics(nn.Module):
 
     def keep(self, samples: Sequence[SampleId] = ()) -> None:
         """Remember the last batch. Without this call a pass changes nothing."""
-        for memory in self.layers:
-            assert isinstance(memory, LayerMemory)
+        for memory in self._memories():
             memory.keep()
         self.styles.keep(samples)
         self.share.keep()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Normalise every pass inside the block with the statistics of the first one.
+
+        The first pass answers a batch. Later ones, of views or parts of it, say nothing about the
+        stream. There may be no style groups.
+        """
+        assert self.styles.groups is None, "the groups of a pass are those of its own samples"
+        for memory in self._memories():
+            memory.latest = None
+        self.styles.is_held = True
+        try:
+            yield
+        finally:
+            self.styles.is_held = False
+
     def shorten(self, samples: int) -> None:
         """Limit how many samples the memory counts for, so that new ones replace it sooner."""
+        for memory in self._memories():
+            memory.count.clamp_(max=float(samples))
+
+    def _memories(self) -> Iterator[LayerMemory]:
         for memory in self.layers:
             assert isinstance(memory, LayerMemory)
-            memory.count.clamp_(max=float(samples))
+            yield memory
 
 
 def memories_of(stream: StreamStatistics, model: nn.Module, layer: _BatchNorm) -> list[LayerMemory]:

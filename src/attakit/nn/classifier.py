@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Literal
 
 import torch
@@ -158,6 +159,12 @@ class Classifier(nn.Module):
         """
         if self.stream is not None:
             self.stream.keep(samples)
+
+    @contextmanager
+    def held_statistics(self) -> Iterator[None]:
+        """Normalise every pass inside the block with the blended statistics of the first one."""
+        with nullcontext() if self.stream is None else self.stream.held():
+            yield
 
     def forward(self, inputs: Tensor) -> Prediction:
         if not isinstance(inputs, Tensor) or inputs.ndim == 0:

@@ -17,6 +17,10 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 NormPolicy = Literal["frozen", "batch", "running", "blended"]
 NORM_POLICIES: tuple[NormPolicy, ...] = ("frozen", "batch", "running", "blended")
 
+# The policies of a method that follows the stream without moving the stored statistics.
+StreamNorm = Literal["batch", "blended"]
+STREAM_NORMS: tuple[StreamNorm, ...] = ("batch", "blended")
+
 NORM_LAYERS: tuple[type[nn.Module], ...] = (
     _BatchNorm,
     _InstanceNorm,

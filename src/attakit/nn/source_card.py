@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ from attakit.nn.second_look import SecondLook, SeenEnough, features_at, seen_at
 from attakit.nn.stored_card import StoredStatistics, stored_statistics
 from attakit.nn.stream_memory import sampled_styles
 from attakit.nn.styles import StyleGroups
+from attakit.nn.weights import make_room
 
 CARD_SAMPLES = 400  # more hardly change the card
 _BATCH = 100
@@ -65,23 +67,31 @@ def make_card(model: nn.Module, inputs: Tensor) -> SourceCard:
     model
         The source model. It is not changed.
     inputs
-        A sample of source data, a few hundred rows. Labels are not needed.
+        A sample of source data, a few hundred rows, prepared as for training but without random
+        changes. Labels are not needed.
 
     Examples
     --------
-    >>> from attakit.nn.small import SmallCNN
+    >>> from attakit.nn import SmallCNN
     >>> card = make_card(SmallCNN(), torch.rand(20, 1, 28, 28))
     >>> card.styles.mean.shape, card.layer, card.deeper.mean.shape
     ((32,), 'block3.0', (32,))
     """
-    classifier = model if isinstance(model, Classifier) else Classifier(model)
+    if not isinstance(inputs, Tensor) or len(inputs) < 2:
+        given = tuple(inputs.shape) if isinstance(inputs, Tensor) else type(inputs).__name__
+        raise ModelError(
+            f"source card: inputs must be a tensor with a row for each source sample, got {given}. "
+            "Pass at least 2, better a few hundred."
+        )
+    # A copy: a model in training mode would learn statistics from these passes.
+    classifier = copy.deepcopy(model if isinstance(model, Classifier) else Classifier(model)).eval()
     if first_convolution(classifier) is None:
         raise ModelError(
             "source card: the model has no convolution, so samples have no style to describe. "
             "Leave the card out."
         )
     styles = _card_of(partial(styles_of, classifier), inputs)
-    depths = find_depths(classifier, inputs)
+    depths = find_depths(classifier, inputs[:_BATCH].to(classifier.device))
     if not depths:
         return SourceCard(styles)
     return SourceCard(
@@ -90,8 +100,13 @@ def make_card(model: nn.Module, inputs: Tensor) -> SourceCard:
 
 
 def _card_of(look: Callable[[Tensor], Tensor], inputs: Tensor) -> Card:
-    found = [look(batch) for batch in torch.split(inputs, _BATCH)]
-    return Card.of(torch.cat(found).double().cpu().numpy())
+    found = torch.cat([look(batch) for batch in torch.split(inputs, _BATCH)])
+    if not bool(found.isfinite().all()):
+        raise ModelError(
+            "source card: the model gives NaN or infinity for these inputs. Check that they are "
+            "prepared as for training."
+        )
+    return Card.of(found.double().cpu().numpy())
 
 
 def styles_of(classifier: Classifier, inputs: Tensor) -> Tensor:
@@ -122,12 +137,24 @@ def card_file(weights: Path) -> Path:
     return weights.with_suffix(".card.safetensors")
 
 
-def save_card(card: SourceCard, path: Path) -> None:
-    """Write a card."""
+def save_card(card: SourceCard, path: str | Path) -> None:
+    """Write a card as safetensors, for the setting `source_card` of a method.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from attakit.nn import SmallCNN
+    >>> card = make_card(SmallCNN(), torch.rand(20, 1, 28, 28))
+    >>> with TemporaryDirectory() as folder:
+    ...     save_card(card, Path(folder, "digits.card.safetensors"))
+    ...     load_card(Path(folder, "digits.card.safetensors")).layer
+    'block3.0'
+    """
+    make_room(Path(path))
     tensors = dict(zip(_STYLES, (card.styles.mean, card.styles.covariance), strict=True))
     if card.deeper is not None:
         tensors |= zip(_DEEPER, (card.deeper.mean, card.deeper.covariance), strict=True)
-    with atomic_write(path) as draft:
+    with atomic_write(Path(path)) as draft:
         packed = {name: torch.from_numpy(each).float() for name, each in tensors.items()}
         save_file(packed, draft, metadata={_LAYER: card.layer})
 

@@ -37,6 +37,7 @@ class PassStyles:
         self.grouping: Grouping | None = None
         self.inputs: Tensor | None = None  # of the current pass, for a second look
         self.is_steady = False  # layers use their memory alone, and no groups are searched for
+        self.is_held = False  # all passes use the statistics of the first one
 
     @property
     def most(self) -> int:
@@ -102,6 +103,11 @@ class LayerMemory(nn.Module):
         self.latest: tuple[Tensor, Tensor, Tensor] | None = None
 
     @property
+    def is_held(self) -> bool:
+        """True if this pass uses the statistics of an earlier one."""
+        return self.styles.is_held and self.latest is not None
+
+    @property
     def source_share(self) -> float:
         return self.styles.share.value
 
@@ -160,7 +166,8 @@ def _forward_blended(layer: _BatchNorm, inputs: Tensor) -> Tensor:
     if memory.styles.is_steady:
         return _forward_steadily(layer, memory, grouping, inputs)
     if grouping is None or grouping.is_plain:
-        memory.latest = memory.joined(*_of_one_group(inputs, memory.mean.dtype))
+        if memory.latest is None or not memory.is_held:
+            memory.latest = memory.joined(*_of_one_group(inputs, memory.mean.dtype))
         mean, variance, total = memory.latest
         blend = _blend(layer, memory, mean[0], variance[0], float(total))
         if type(layer) not in PLAIN:

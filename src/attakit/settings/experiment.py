@@ -15,6 +15,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from attakit.settings.paper_settings import AS_IN_PAPER, with_paper_settings
+
 # Strict, because true is not a number and 0.5 is not a count.
 Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
@@ -120,6 +122,14 @@ class MethodTable(OpenTable):
 
     name: str = "simatta"
     label: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_in_paper(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or AS_IN_PAPER not in given:
+            return given
+        name = given.get("name", cls.model_fields["name"].default)
+        return with_paper_settings(given) if name == "simatta" else given
 
 
 class PacedTable(Table):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from torch import Tensor
 
 from attakit.targets import Targets
 from attakit.train.newton import Array
+
+Values = TypeVar("Values", Array, Tensor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,28 @@ class Likelihood:
     def _possible(self, outputs: Array) -> Array:
         """Return the logits of open rows, without those of excluded classes."""
         return np.where(self.shares[self.open] > 0, outputs[self.open], -np.inf)
+
+
+def as_equal_rows(values: Values, weights: Values) -> Values:
+    """Return values whose plain mean and standard error are those of the weighted values.
+
+    With equal weights they are the values themselves.
+
+    Parameters
+    ----------
+    values, weights
+        One number per row. The weights are at least 0, and not all 0.
+
+    Examples
+    --------
+    >>> found = as_equal_rows(np.array([1.0, 4.0]), np.array([2.0, 1.0]))
+    >>> float(found.mean())
+    2.0
+    """
+    relative = weights / weights.mean()
+    mean = (relative * values).mean()
+    found: Values = relative * values + (1 - relative) * mean
+    return found
 
 
 def _softmax(outputs: Array) -> Array:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attakit.errors import ModelError, check_range
 from attakit.targets import Targets
-from attakit.train.likelihood import Likelihood
+from attakit.train.likelihood import Likelihood, as_equal_rows
 from attakit.train.newton import Array, DualProblem
 
 _TOLERANCE = 1e-6
@@ -103,7 +103,8 @@ def choose_penalty(
 
     Few anchors say little, and they are not a fair sample: people are asked about uncertain ones.
     So the usual penalty stays unless the best one beats it by more than two standard errors. Folds
-    follow the order of the rows, so the result depends only on the arguments.
+    follow the order of the rows, so the result depends only on the arguments. Every anchor counts
+    by its weight.
 
     Parameters
     ----------
@@ -124,11 +125,12 @@ def choose_penalty(
     0.1
     """
     falling = sorted({usual, *others}, reverse=True)
-    if len(features) < folds:
+    if len(features) < folds or not bool(targets.weights.any()):
         return usual
     likelihood = Likelihood.of(targets)
     found = held_out_logits(features, offsets, likelihood, falling, folds=folds)
-    losses = [likelihood.losses(logits) for logits in found]
+    weights = likelihood.weights[:, 0]
+    losses = [as_equal_rows(likelihood.losses(logits), weights) for logits in found]
     best = int(np.mean(losses, axis=1).argmin())
     gain = losses[falling.index(usual)] - losses[best]
     error = gain.std() / len(gain) ** 0.5

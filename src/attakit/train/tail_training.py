@@ -19,6 +19,7 @@ from attakit.randomness import generator
 from attakit.targets import Targets
 from attakit.train.descent import descend
 from attakit.train.draws import draw_batches
+from attakit.train.likelihood import as_equal_rows
 from attakit.train.relative import relative_adam
 from attakit.train.residual_head import fit_head
 
@@ -142,7 +143,7 @@ def gain_of_training(
     Each half of the samples is held out once. The other half trains the last stages and fits the
     head on them; for comparison it fits the head on the source's features. The gain is in the
     probability of what people said, from -1 to 1 per sample. This is like an accuracy without
-    rounding, so few samples say more.
+    rounding, so few samples say more. Every sample counts by the weight of its answer.
 
     Parameters
     ----------
@@ -153,6 +154,8 @@ def gain_of_training(
     seed
         Seed of the mini-batches.
     """
+    if not bool(lesson.targets.weights.any()):
+        return 0.0, 0.0
     fold = torch.arange(len(lesson), device=lesson.features.device) % _FOLDS
     gains = lesson.features.new_zeros(len(lesson))
     for part in range(_FOLDS):
@@ -167,6 +170,7 @@ def gain_of_training(
             for known, new in (with_training, without)
         ]
         gains[outside] = right[0] - right[1]
+    gains = as_equal_rows(gains, lesson.targets.weights.to(gains))
     return float(gains.mean()), float(gains.std(unbiased=False)) / max(len(gains), 1) ** 0.5
 
 
@@ -192,5 +196,4 @@ def _accuracy(
     features, offsets = new
     chances = head_logits(features, offsets, weights).softmax(dim=1)
     chances = chances.lerp(offsets.softmax(dim=1), hedge)
-    counts = (asked.weights > 0).to(chances)
-    return counts * (chances * asked.shares.to(chances)).sum(dim=1)
+    return (chances * asked.shares.to(chances)).sum(dim=1)

@@ -256,6 +256,23 @@ def test_a_head_on_labelled_samples_alone_is_bounded_by_its_own_dimension(tmp_pa
     assert "(dimension 225, 150 labels; below 1 from 4,057 labels on)" in told
 
 
+@pytest.mark.parametrize("numbers", [{}, {"dimension": 225.0}])  # as now, and as in version 0.2.0
+def test_a_head_whose_network_trains_too_has_no_dimension(tmp_path, numbers):
+    write_steps(tmp_path, training={"anchors": 250.0, "trained_stages": 1.0, **numbers})
+    found = analyse_run(tmp_path)
+    last = found.steps[-1]
+    assert (last.high_count, last.dimension, last.target_bound) == (250, None, None)
+    told = " ".join(verdicts(found))
+    assert "the bounds in full do not apply: stages of the network train too" in told
+    assert "the bound says" not in told
+    assert analyse_run(tmp_path, dimension=3).steps[-1].target_bound is not None
+
+
+def test_the_dimension_is_back_with_the_stages_of_the_source(tmp_path):
+    write_steps(tmp_path, training={"anchors": 150.0, "trained_stages": 0.0, "dimension": 225.0})
+    assert analyse_run(tmp_path).steps[-1].dimension == 225.0
+
+
 def test_a_dimension_that_is_given_counts_more_than_that_of_a_head(tmp_path):
     write_steps(tmp_path, training={"anchors": 150.0, "dimension": 225.0})
     assert analyse_run(tmp_path, dimension=3).steps[-1].dimension == 3

@@ -37,6 +37,7 @@ class StepAnalysis:
     target_error: float | None  # share of wrong answers on the stream so far
     source_error: float | None  # on held-out source samples
     dimension: float | None = None  # d: a head's own, or that of the whole analysis
+    trained_stages: bool = False  # the network under a head learned from labels too
 
 
 @dataclass(frozen=True, slots=True)

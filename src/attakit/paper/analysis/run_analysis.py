@@ -25,6 +25,7 @@ DELTA = 0.05
 MAX_STEPS = 12
 _FEWEST_ROWS = 10  # a distance between smaller sets means nothing
 _MOST_ROWS = 1000  # per set, so that an analysis takes seconds
+_TOLD = {"low_share", "dimension", "trained_stages"}  # one of them is in every report on anchors
 
 StepsCallback = Callable[[int, int], None]  # steps done, all steps
 
@@ -49,7 +50,8 @@ def analyse_run(
     max_steps
         Number of steps to analyse, spread over those with features, or over all if none has.
     dimension
-        VC dimension d of the bounds; by default that of a linear layer on the features.
+        VC dimension d of the bounds; by default that of a linear layer on the features, or of the
+        head that a method reports. It is not known once stages of the network under a head train.
     seed
         Seed of the estimates.
     progress
@@ -74,7 +76,7 @@ def analyse_run(
     for done, place in enumerate(places, 1):
         distances = _distances(features, run.steps[place]["step"], hypotheses, seed)
         numbers = _anchor_numbers(run, place)
-        size = dimension or numbers.get("dimension") or linear
+        size = dimension or numbers.get("dimension") or (None if _has_head(numbers) else linear)
         steps.append(_analysed(run, place, numbers, distances, size))
         progress(done, len(places))
     return Analysis(
@@ -154,19 +156,28 @@ def _analysed(
         target_error=_error(line.get("stream_accuracy")),
         source_error=_error(_last_source_accuracy(run, place)),
         dimension=dimension,
+        trained_stages=bool(numbers.get("trained_stages")),
         **_bounds(numbers, distances, complexity_of(run), dimension),
     )
+
+
+def _has_head(numbers: Mapping[str, float]) -> bool:
+    """True if the numbers are those of a head that is fitted to labelled anchors alone."""
+    return "anchors" in numbers
 
 
 def _anchor_numbers(run: RunRecord, place: int) -> dict[str, float]:
     """Return the latest numbers about the anchors, at a step or before it.
 
     A head that is fitted to labelled anchors alone has no source-like ones: their share and weight
-    are 0. It reports its number of features, which is its dimension.
+    are 0. It reports its number of features, which is its dimension unless stages of the network
+    train too. Runs of earlier versions reported it then as well.
     """
     said = (line.get("training") or {} for line in reversed(run.steps[: place + 1]))
-    numbers = dict(next((one for one in said if {"low_share", "dimension"} & one.keys()), {}))
-    if "dimension" in numbers:
+    numbers = dict(next((one for one in said if _TOLD & one.keys()), {}))
+    if numbers.get("trained_stages"):
+        numbers.pop("dimension", None)
+    if _has_head(numbers):
         nothing = dict.fromkeys(("low_anchors", "low_share", "low_weight"), 0.0)
         numbers |= {**nothing, "high_anchors": numbers["anchors"]}
     return numbers

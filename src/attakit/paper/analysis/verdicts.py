@@ -89,6 +89,11 @@ def _about_bounds(analysis: Analysis, step: StepAnalysis) -> list[str]:
             f"target error above its best: at most {step.working_bound:.2f} with these A and B, "
             f"which leave constants out; {step.target_error:.2f} of the answers were wrong"
         )
+    if step.trained_stages and step.dimension is None:
+        lines.append(
+            "the bounds in full do not apply: stages of the network train too, so the head alone "
+            "has no dimension to count. --dimension sets one."
+        )
     lines += _in_full("target", step.target_bound, step.target_error, _parts(analysis, step))
     lines += _in_full("source", step.source_bound, step.source_error, "")
     return lines
