@@ -3,9 +3,9 @@
     python benchmarks/first_labels.py        # needs checkpoints/pacs-photo-resnet18.safetensors
 
 SimATTA sees one batch of 100 paintings of PACS and learns ten labels. Prints a Markdown table:
-accuracy on held-out photos and on the next 100 paintings after it, for the settings of version 0.1
-with the paper's learning rate, for each with one change, and for today's defaults. The source model
-is that of experiments/fast/source-resnet18.toml.
+accuracy after it on held-out photos and on the next 100 paintings. Rows are the settings of version
+0.1 with the paper's learning rate, the same with one change each, and today's defaults. The source
+model is that of experiments/fast/source-resnet18.toml.
 """
 
 from __future__ import annotations
