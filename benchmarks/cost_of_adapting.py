@@ -120,8 +120,8 @@ def answers(queries: Sequence[Query], labels: Mapping[str, int]) -> list[Answer]
     return [Answer(query, int(labels[query.sample]), "truth") for query in queries]
 
 
-def multiples(case: Case, names: Sequence[str] = METHOD_NAMES) -> dict[str, float]:
-    """Time of each method along the batches, as a multiple of the first one's."""
+def times(case: Case, names: Sequence[str] = METHOD_NAMES) -> dict[str, float]:
+    """Milliseconds of each method per batch."""
     methods = {name: METHODS[name](case.model) for name in names}
     totals = dict.fromkeys(names, 0.0)
     for batch in case.batches:
@@ -129,7 +129,7 @@ def multiples(case: Case, names: Sequence[str] = METHOD_NAMES) -> dict[str, floa
             spent, step = seconds(partial(method.step, batch, Allowance(BUDGET)))
             given = answers(step.queries, case.labels)
             totals[name] += spent + seconds(partial(method.learn, given))[0]
-    return {name: total / totals[names[0]] for name, total in totals.items()}
+    return {name: 1000 * total / len(case.batches) for name, total in totals.items()}
 
 
 @dataclass(frozen=True)
@@ -206,11 +206,13 @@ def verdict(value: float, goal: float | None) -> str:
 
 def print_times(case: Case, names: Sequence[str], repeats: int) -> None:
     """Print the times of methods, and what a label and blending cost."""
-    runs = [multiples(case, names) for _ in range(repeats)]
+    runs = [times(case, names) for _ in range(repeats)]
     print(f"\n{case.name}: {len(case.batches)} batches of {len(case.batches[0])}")
     for name in names:
-        middle = statistics.median(found[name] for found in runs)
-        print(f"  {name}: {verdict(middle, GOALS[case.name].get(name))} times source-only")
+        middle = statistics.median(found[name] / found[names[0]] for found in runs)
+        spent = statistics.median(found[name] for found in runs)
+        goal = GOALS[case.name].get(name)
+        print(f"  {name}: {verdict(middle, goal)} times source-only, {spent:.0f} ms per batch")
     learned = learn_one_by_one(case)
     print(f"  one label learned: {verdict(learned.median, MOST_MILLISECONDS)} ms, ", end="")
     print(f"slowest of {learned.labels} {learned.slowest:.0f} ms")
