@@ -277,7 +277,7 @@ def test_as_in_the_paper_every_step_trains_with_the_source_statistics():
     assert method.model.norm == "frozen"
     assert all(parameter.requires_grad for parameter in method.model.parameters())
     assert isinstance(paper.trainer, BalancedTrainer)
-    assert paper.trainer.max_updates == "unlimited"
+    assert paper.trainer.max_updates == 100
     assert (paper.bounds.low, paper.bounds.high) == (1e-4, 1e-2)
     assert paper.source_like_anchors.capacity is None
     assert paper.trainer.weighting.low_weight(low_count=1, high_count=3) == 0.25

@@ -36,7 +36,7 @@ def test_settings_beside_it_replace_the_papers_one_by_one():
     assert found["norm"] == "blended"
     assert found["selector"] == {**PAPER_SETTINGS["selector"], "cluster_growth": 2.0}
     assert found["trainer"]["weighting"] == {"cold_start_size": 0, "rule": 0.5}
-    assert found["trainer"]["max_updates"] == "unlimited"
+    assert found["trainer"]["max_updates"] == 100
 
 
 @pytest.mark.parametrize("given", ["uniform", {"name": "uniform"}])

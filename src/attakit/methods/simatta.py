@@ -56,6 +56,10 @@ from attakit.train.weighting import Weighting
 Bound = float | Literal["auto"]
 Capacity = int | Literal["unlimited"]
 
+# The paper names no limit. But while there are fewer labels than a mini-batch has places, every
+# mini-batch is the same, and its loss falls for thousands of updates.
+_PAPER_UPDATES = 100
+
 
 class SimATTA(AskingMethod, NeedsSource):
     """Asks about uncertain samples unlike earlier ones; trains on both anchor sets.
@@ -187,7 +191,7 @@ class SimATTA(AskingMethod, NeedsSource):
             "high_entropy_bound": 1e-2,
             "selector": IncrementalClustering(cluster_growth=1.0, inits=10, seed=seed),
             "trainer": BalancedTrainer(
-                max_updates="unlimited", weighting=Weighting(cold_start_size=0), seed=seed
+                max_updates=_PAPER_UPDATES, weighting=Weighting(cold_start_size=0), seed=seed
             ),
             "trainable": "all",
             "norm": "frozen",

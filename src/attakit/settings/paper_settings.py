@@ -31,7 +31,7 @@ PAPER_SETTINGS: Mapping[str, Any] = MappingProxyType(
             "momentum": 0.9,
             "window": 5,
             "patience": 5,
-            "max_updates": "unlimited",
+            "max_updates": 100,
             "weighting": {"cold_start_size": 0},
         },
     }
